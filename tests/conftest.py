@@ -1,0 +1,68 @@
+"""What every test shares: one thread, one seed, and clear words when something of the machine is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+# Two workers on two cores: more threads would only fight. Set before torch is imported, and passed on to subprocesses.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import hypothesis
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+
+hypothesis.settings.register_profile(
+    "regard",
+    deadline=None,  # the first call of a kernel is slow
+    derandomize=True,
+    database=None,
+    max_examples=40,
+)
+hypothesis.settings.load_profile("regard")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """torch computes on one thread per worker."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> Iterator[None]:
+    """Every test starts from the same random numbers and leaves torch's settings as it found them."""
+    torch.manual_seed(0)
+    dtype = torch.get_default_dtype()
+    yield
+    torch.set_default_dtype(dtype)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The repository's folder."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets beside the repository; tests that read it are skipped where there is none."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser_path() -> str:
+    """The installed Chromium. Where CI=true a missing browser is a failure, not a skip."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        found = shutil.which(name)
+        if found:
+            return found
+    if os.environ.get("CI") == "true":
+        pytest.fail("no chromium on PATH; install it: apt-get install chromium")
+    pytest.skip("no chromium on PATH")
