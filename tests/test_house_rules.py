@@ -1,0 +1,166 @@
+"""The rules of the house that a machine can check: sizes, one place for attention, no pickle, explained exceptions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "regard"
+FILES = sorted(path for folder in ("src", "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
+OURS = [path for path in FILES if path.is_relative_to(SOURCE)]
+
+LONGEST_FILE = 300
+LONGEST_FUNCTION = 50
+MOST_ARGUMENTS = 8
+PICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+KERNELS = {"scaled_dot_product_attention", "MultiheadAttention", "flex_attention"}
+Rule = Callable[[ast.AST, str], Iterator[str]]
+
+
+def name_of(call: ast.Call) -> str:
+    """'torch.load' for `torch.load(…)`."""
+    return ast.unparse(call.func)
+
+
+def calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def long_functions(tree: ast.AST, code: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > LONGEST_FUNCTION:
+                yield f"{node.lineno}: {node.name} has {lines} lines"
+
+
+def wide_constructors(tree: ast.AST, code: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            count = len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) - 1
+            if count > MOST_ARGUMENTS:
+                yield f"{node.lineno}: __init__ takes {count} arguments"
+
+
+def attention_elsewhere(tree: ast.AST, code: str) -> Iterator[str]:
+    """Attention weights are made in one place. A softmax elsewhere is of logits, and says so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias | ast.Attribute) and ast.unparse(node).split()[0].split(".")[-1] in KERNELS:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+    for call in calls(tree):
+        if name_of(call).rpartition(".")[2] in {"softmax", "Softmax"} and "logits" not in ast.unparse(call):
+            yield f"{call.lineno}: {name_of(call)} of something that is not called logits"
+
+
+def direct_forward(tree: ast.AST, code: str) -> Iterator[str]:
+    """`module.forward(…)` runs no hooks, so `record` would not see it."""
+    for call in calls(tree):
+        name = name_of(call)
+        if name.endswith(".forward") and not name.startswith("super()"):
+            yield f"{call.lineno}: {name}"
+
+
+def pickling(tree: ast.AST, code: str) -> Iterator[str]:
+    """Files that can run code when they are read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and PICKLERS & {alias.name.split(".")[0] for alias in node.names}:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PICKLERS:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.Call) and name_of(node) in {"torch.load", "torch.save", "eval", "exec"}:
+            yield f"{node.lineno}: {name_of(node)}"
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
+            yield f"{node.value.lineno}: allow_pickle"
+
+
+def asserts(tree: ast.AST, code: str) -> Iterator[str]:
+    """A user's mistake is a RegardError; `python -O` drops asserts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def bare_exceptions(tree: ast.AST, code: str) -> Iterator[str]:
+    """An exception from a check gives its code in brackets and its reason in a second comment."""
+    for number, line in enumerate(code.splitlines(), start=1):
+        mark = re.search(r"#\s*(noqa|type:\s*ignore)(.*)$", line)
+        if mark and not re.match(r"(:\s*[A-Z]+\d+|\[[\w, -]+\]).*#\s*\S+", mark.group(2)):
+            yield f"{number}: {line.strip()}"
+
+
+def problems(rule: Rule, path: Path) -> list[str]:
+    code = path.read_text(encoding="utf-8")
+    return list(rule(ast.parse(code), code))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_file_is_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_functions_are_short(path):
+    assert problems(long_functions, path) == []
+
+
+@pytest.mark.parametrize("rule", [wide_constructors, direct_forward, pickling, asserts, bare_exceptions])
+@pytest.mark.parametrize("path", OURS, ids=relative)
+def test_source_keeps_the_rule(path, rule):
+    assert problems(rule, path) == []
+
+
+@pytest.mark.parametrize("path", [p for p in OURS if not p.is_relative_to(SOURCE / "attention")], ids=relative)
+def test_attention_is_made_in_one_place(path):
+    assert problems(attention_elsewhere, path) == []
+
+
+def test_no_file_is_called_utils():
+    vague = {"utils", "util", "helpers", "misc", "common"}
+    assert [relative(path) for path in FILES if vague & {path.stem, path.parent.name}] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        (long_functions, "def f():\n" + "    pass\n" * 50),
+        (wide_constructors, "class A:\n    def __init__(self, a, b, c, d, *, e, f, g, h, i): ..."),
+        (attention_elsewhere, "F.scaled_dot_product_attention(q, k, v)"),
+        (attention_elsewhere, "from torch.nn.functional import scaled_dot_product_attention as fused"),
+        (attention_elsewhere, "weights = torch.softmax(scores, dim=-1)"),
+        (direct_forward, "self.layer.forward(x)"),
+        (pickling, "import pickle"),
+        (pickling, "from joblib import load"),
+        (pickling, "torch.load(path, weights_only=True)"),
+        (pickling, "np.load(path, allow_pickle=True)"),
+        (asserts, "assert x"),
+        (bare_exceptions, "x = 1  # type: ignore"),
+        (bare_exceptions, "x = 1  # type: ignore[arg-type]"),
+        (bare_exceptions, "x = 1  # noqa: E501"),
+    ],
+)
+def test_a_broken_rule_is_seen(rule, code):
+    assert list(rule(ast.parse(code), code))
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        (long_functions, "def f():\n" + "    pass\n" * 49),
+        (wide_constructors, "class A:\n    def __init__(self, a, b, c, d, *, e, f, g, h): ..."),
+        (attention_elsewhere, "torch.softmax(logits / temperature, dim=-1)\nF.log_softmax(x, -1)"),
+        (direct_forward, "super().forward(x)\nself.layer(x)"),
+        (pickling, "np.load(path, allow_pickle=False)\nmodel.eval()"),
+        (bare_exceptions, "x = 1  # type: ignore[arg-type]  # the stub is wrong"),
+    ],
+)
+def test_a_kept_rule_is_not(rule, code):
+    assert not list(rule(ast.parse(code), code))
