@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+from regard.core.version import __version__
 
 _HOMES: dict[str, str] = {}  # public name -> the module it lives in
 __all__ = ["__version__"]

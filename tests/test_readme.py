@@ -1,0 +1,77 @@
+"""The README's commands are taken from the README and run; nothing here repeats them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from regard.cli.main import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def commands(page: Path) -> list[str]:
+    """The lines of every ```bash block, continued lines joined."""
+    blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def verbs(page: Path) -> list[tuple[str, ...]]:
+    """What follows `regard` in each command: ('train', 'recipes/…') or ('data', 'check')."""
+    parts = [shlex.split(part, comments=True) for line in commands(page) for part in re.split(r"&&|\||;", line)]
+    return [tuple(words[1:]) for words in parts if words and Path(words[0]).name == "regard"]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_two_commands_set_everything_up():
+    setups = [line for line in commands(ROOT / "README.md") if "pip install" in line]
+    assert len(setups) == 2
+    assert setups[0].endswith("regard demo") and "pytest" in setups[1]
+    assert all(line.startswith("python3 -m venv .venv && ") and "-c constraints.txt" in line for line in setups)
+
+
+def test_the_first_command_ends_in_a_command_that_works():
+    (words,) = [words for words in verbs(ROOT / "README.md") if words == ("demo",)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "regard", *words]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_regard_command_is_one_that_exists(page):
+    known = get_command(app).commands
+    for words in verbs(page):
+        if words[0].startswith("-"):
+            continue
+        assert words[0] in known, f"{relative(page)}: regard {' '.join(words)}"
+        inner = getattr(known[words[0]], "commands", None)
+        assert inner is None or words[1] in inner, f"{relative(page)}: regard {' '.join(words)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_link_to_a_file_leads_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"\w+:|#", link)]
+    missing = [link for link in links if not (page.parent / link.split("#")[0]).exists()]
+    assert missing == []
+
+
+def test_constraints_pin_everything_exactly():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert "torch==2.13.0" in pins
+    assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line)] == []
