@@ -7,14 +7,15 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
+# Commands that tests start in processes of their own find the package too, installed or not.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 # Two workers on two cores: more threads would only fight. Set before torch is imported, and passed on to subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
 import pytest
 import torch
-
-ROOT = Path(__file__).parents[1]
 
 hypothesis.settings.register_profile(
     "regard",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -44,9 +43,8 @@ def test_two_commands_set_everything_up():
 
 def test_the_first_command_ends_in_a_command_that_works():
     (words,) = [words for words in verbs(ROOT / "README.md") if words == ("demo",)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, "-m", "regard", *words]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
 
