@@ -1,0 +1,97 @@
+"""From token rows to batches: padding, and the plan of an epoch under a budget of padded tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.errors import DataError
+from regard.core.protocols import Indices, Marks
+from regard.core.seed import mix
+
+Lengths = NDArray[np.int64]
+
+
+class Padded(NamedTuple):
+    """Rows of tokens with padding on the right."""
+
+    tokens: Tensor  # (b s) long
+    lengths: Tensor  # (b,) long
+
+
+class PairBatch(NamedTuple):
+    """Source rows `w1 … wn end`, target rows `start w1 … wn end`."""
+
+    source: Padded
+    target: Padded
+
+
+class Selection(NamedTuple):
+    """Which examples can be trained on, and which are too long; together they are all."""
+
+    kept: Indices
+    too_long: Indices
+
+
+def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], mark: int = Marks.pad) -> Padded:
+    """Rows of any length -> one tensor (b s) filled up with `mark`, and the lengths."""
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    tokens = np.full((len(rows), int(lengths.max(initial=0))), mark, dtype=np.int64)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row)] = row
+    return Padded(torch.from_numpy(tokens), torch.from_numpy(lengths))
+
+
+def select(source: Lengths, target: Lengths, *, longest: int, budget: int) -> Selection:
+    """Lengths of both sides -> the examples within `longest` and `budget`, and those that are not."""
+    width = np.maximum(source, target)
+    fits = width <= min(longest, budget)
+    if not fits.any():
+        smallest = int(width.min(initial=0))
+        setting = f"tokens={budget}" if budget <= longest else f"longest={longest}"
+        raise DataError(f"no sentence pair fits {setting}; the shortest of {len(width)} needs {smallest} tokens")
+    return Selection(np.flatnonzero(fits), np.flatnonzero(~fits))
+
+
+def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed: int, epoch: int) -> list[Indices]:
+    """Lengths of both sides -> the epoch's batches of example numbers, the same for the same seed and epoch.
+
+    A batch of n rows holds at most `budget` padded tokens on its larger side: n · max(longest source, longest target).
+    Pairs whose larger side is equally long stand together, inside that those whose sides differ alike, and the order of the
+    differences turns round from one length to the next (as a snake), so that neighbours are alike at the seams too.
+    """
+    random = np.random.default_rng(mix(seed, epoch))
+    among = random.permutation(among)
+    s, t = source[among], target[among]
+    width, difference = np.maximum(s, t), s - t
+    order = np.lexsort((np.where(width % 2 == 0, difference, -difference), width))
+    ordered = among[order]
+    edges = _cut(width[order], budget)
+    batches = [ordered[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def _cut(width: Lengths, budget: int) -> list[int]:
+    """Where to cut rows of these widths so that every batch is as large as the budget allows."""
+    edges = [0]
+    while edges[-1] < len(width):
+        start = edges[-1]
+        rows = max(1, budget // int(width[start]))
+        padded = np.maximum.accumulate(width[start : start + rows]) * np.arange(1, min(rows, len(width) - start) + 1)
+        fits = int(np.searchsorted(padded, budget, side="right"))
+        if fits == 0:
+            raise DataError(f"a sentence pair of {int(width[start])} tokens is over the budget tokens={budget}; leave it out")
+        edges.append(start + fits)
+    return edges
+
+
+def padding(source: Lengths, target: Lengths, batches: list[Indices]) -> float:
+    """Batches -> the share of their positions, on both sides together, that is padding."""
+    total = sum(len(b) * (int(source[b].max()) + int(target[b].max())) for b in batches)
+    real = sum(int(source[b].sum() + target[b].sum()) for b in batches)
+    return 1 - real / total
