@@ -73,3 +73,13 @@ def test_constraints_pin_everything_exactly():
     pins = [line for line in lines if line and not line.startswith("#")]
     assert "torch==2.13.0" in pins
     assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line)] == []
+
+
+def test_the_worked_example_is_the_file_itself():
+    """A ```python block whose first line names a file of ours is that file, whole."""
+    blocks = re.findall(
+        r"^```python\n# (src/\S+)\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M | re.S
+    )
+    assert [name for name, _ in blocks] == ["src/regard/attention/scores/cosine.py"]
+    for name, code in blocks:
+        assert code == (ROOT / name).read_text(encoding="utf-8")
