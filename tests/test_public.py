@@ -8,7 +8,13 @@ import sys
 import regard
 
 PUBLIC = [
+    "AttentionMap",
+    "Mask",
+    "RegardError",
     "__version__",
+    "attend",
+    "record",
+    "score",
 ]
 
 

@@ -6,18 +6,34 @@ Names are imported when they are first used, so that `regard --help` does not wa
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.core.version import __version__
 
-_HOMES: dict[str, str] = {}  # public name -> the module it lives in
-__all__ = ["__version__"]
+if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
+    from regard.attention.door import attend
+    from regard.attention.masks import Mask
+    from regard.attention.record import AttentionMap, record
+    from regard.attention.scores import build as score
+    from regard.core.errors import RegardError
+
+__all__ = ["AttentionMap", "Mask", "RegardError", "__version__", "attend", "record", "score"]
+
+_HOMES = {  # public name -> where it lives
+    "AttentionMap": "regard.attention.record:AttentionMap",
+    "Mask": "regard.attention.masks:Mask",
+    "RegardError": "regard.core.errors:RegardError",
+    "attend": "regard.attention.door:attend",
+    "record": "regard.attention.record:record",
+    "score": "regard.attention.scores:build",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    module, attribute = _HOMES[name].split(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:
