@@ -1,0 +1,32 @@
+"""What a score is: (b h t d), (b h s d) -> (b h t s), how well each query fits each key."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+
+class Dot(NamedTuple):
+    """A score written as a scaled inner product, scale · q·k, up to a constant per query: what the fused kernel computes."""
+
+    q: Tensor
+    k: Tensor
+    scale: float
+
+
+class ScoreFunction(nn.Module):
+    """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `prepare` where they help."""
+
+    def prepare(self, k: Tensor) -> Tensor:
+        """What depends on the keys alone, computed once per memory; `forward` and `as_dot` get its result."""
+        return k
+
+    def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
+        """The same score as an inner product, or None where it is not one."""
+        return None
+
+    @property
+    def inner(self) -> int:
+        """Numbers held per query-key pair while scoring: what bounds the size of chunks."""
+        return 1

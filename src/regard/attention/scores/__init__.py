@@ -1,0 +1,12 @@
+"""One score a file, found by the file's name. Each has `class Score(ScoreFunction)`, made with (query width, key width)."""
+
+from __future__ import annotations
+
+from regard.attention.score import ScoreFunction
+from regard.core.names import find
+
+
+def build(name: str, dim: int, key_dim: int | None = None) -> ScoreFunction:
+    """A fresh score by name, for queries of width `dim` and keys of width `key_dim` (default: the same)."""
+    score: ScoreFunction = find("regard.attention.scores", name).Score(dim, key_dim)
+    return score

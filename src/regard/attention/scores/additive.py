@@ -1,0 +1,32 @@
+"""Additive score w·tanh(W[q; k]): Bahdanau et al. 2015, appendix A.1.2, with the two inputs joined."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.score import ScoreFunction
+
+
+class Score(ScoreFunction):
+    """w·tanh(W[q; k]); the half of W that meets the key is applied once per memory."""
+
+    def __init__(self, dim: int, key_dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+        joined = nn.Linear(dim + (dim if key_dim is None else key_dim), dim, bias=False)
+        self.joined = joined.weight  # W: (d, dq + dk)
+        self.weight = nn.Linear(dim, 1, bias=False)  # w
+
+    @property
+    def inner(self) -> int:
+        return self.dim
+
+    def prepare(self, k: Tensor) -> Tensor:
+        return k @ self.joined[:, self.dim :].mT
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        q = q @ self.joined[:, : self.dim].mT
+        mixed = torch.tanh(q[..., :, None, :] + k[..., None, :, :])  # (b h t s d): Attend bounds t
+        score: Tensor = self.weight(mixed)
+        return score.squeeze(-1)  # (b h t s)

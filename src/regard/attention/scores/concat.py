@@ -1,0 +1,32 @@
+"""Concat score w·tanh(Wq + Uk): Bahdanau et al. 2015, appendix A.1.2; Luong et al. 2015, equation 8."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.score import ScoreFunction
+
+
+class Score(ScoreFunction):
+    """w·tanh(Wq + Uk); Uk is made once per memory. Equal to `additive` when its W is [W U]."""
+
+    def __init__(self, dim: int, key_dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+        self.query = nn.Linear(dim, dim, bias=False)  # W
+        self.key = nn.Linear(dim if key_dim is None else key_dim, dim, bias=False)  # U
+        self.weight = nn.Linear(dim, 1, bias=False)  # w
+
+    @property
+    def inner(self) -> int:
+        return self.dim
+
+    def prepare(self, k: Tensor) -> Tensor:
+        prepared: Tensor = self.key(k)
+        return prepared
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        mixed = torch.tanh(self.query(q)[..., :, None, :] + k[..., None, :, :])  # (b h t s d): Attend bounds t
+        score: Tensor = self.weight(mixed)
+        return score.squeeze(-1)  # (b h t s)

@@ -1,0 +1,25 @@
+"""General score q·W·k: Luong et al. 2015, equation 8. Queries and keys may have different widths."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from regard.attention.score import Dot, ScoreFunction
+
+
+class Score(ScoreFunction):
+    """q·W·k; W·k is made once per memory."""
+
+    def __init__(self, dim: int, key_dim: int | None = None) -> None:
+        super().__init__()
+        self.weight = nn.Linear(dim if key_dim is None else key_dim, dim, bias=False)
+
+    def prepare(self, k: Tensor) -> Tensor:
+        prepared: Tensor = self.weight(k)
+        return prepared
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return q @ k.mT  # (b h t s)
+
+    def as_dot(self, q: Tensor, k: Tensor) -> Dot:
+        return Dot(q, k, 1.0)

@@ -1,0 +1,24 @@
+"""Scaled dot score q·k / √d: Vaswani et al. 2017, equation 1."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from regard.attention.score import Dot, ScoreFunction
+from regard.attention.scores._widths import same
+
+
+class Score(ScoreFunction):
+    """q·k / √d."""
+
+    def __init__(self, dim: int, key_dim: int | None = None) -> None:
+        super().__init__()
+        self.scale = 1.0 / math.sqrt(same("scaled_dot", dim, key_dim))
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return (q * self.scale) @ k.mT  # (b h t s)
+
+    def as_dot(self, q: Tensor, k: Tensor) -> Dot:
+        return Dot(q, k, self.scale)

@@ -1,0 +1,58 @@
+"""Weigh is the definition of attention: score, mask, normalise. No other place makes attention weights."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from regard.attention.masks import Mask
+from regard.attention.normalizers import Softmax
+from regard.attention.score import Dot, ScoreFunction
+
+
+class Place(Protocol):
+    """A position scheme that lives inside the score (relative, rotary). `first` is the first query's own place."""
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+        """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
+
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+        """The same as an inner product, or None."""
+
+
+class Anywhere:
+    """No position inside the score: the content alone decides."""
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+        found: Tensor = score(q, k)
+        return found
+
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+        return score.as_dot(q, k)
+
+
+class Weigh(nn.Module):
+    """Normalise[f(Q, K) + M]: queries (b h t d), prepared keys (b h s d) -> weights (b h t s)."""
+
+    def __init__(self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None) -> None:
+        super().__init__()
+        self.score = score
+        self.normalizer = Softmax() if normalizer is None else normalizer
+        self.place: Place = Anywhere() if place is None else place
+
+    def forward(self, q: Tensor, k: Tensor, mask: Mask = Mask(), first: int | None = None) -> Tensor:
+        allowed = mask.dense(q.shape[-2], k.shape[-2], first=first, device=q.device)
+        weights: Tensor = self.normalizer(self.scores(q, k, first), allowed)
+        return weights
+
+    def scores(self, q: Tensor, k: Tensor, first: int | None = None) -> Tensor:
+        """(b h t s) before mask and normaliser."""
+        first = k.shape[-2] - q.shape[-2] if first is None else first
+        return self.place.score(self.score, q, k, first)
+
+    def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
+        """The scores as an inner product where that is possible and the normaliser is a softmax."""
+        if not isinstance(self.normalizer, Softmax):
+            return None
+        return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2])

@@ -1,0 +1,132 @@
+"""Configuration: one frozen dataclass per file, read strictly from TOML and `key=value`, written whole as JSON.
+
+Plain dataclasses rather than a validation library: the types used are few (int, float, bool, str, None, Literal, tuple, Path
+and nested dataclasses), errors can name the exact key and the nearest known one, and `regard --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+import types
+import typing
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from regard.core.errors import ConfigError, nearest
+
+T = TypeVar("T")
+Table = dict[str, Any]
+
+
+def read(path: Path) -> Table:
+    """The table in a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such recipe") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        raise ConfigError(f"{path}: not valid TOML: {wrong}") from None
+
+
+def merge(base: Table, changes: Table) -> Table:
+    """`base` with `changes` laid over it, section by section."""
+    merged = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def override(table: Table, settings: list[str]) -> Table:
+    """The table with `a.b=value` settings laid over it; values are TOML, or else plain text."""
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"setting {setting!r} is not of the form key=value, e.g. training.steps=1000")
+        change: Any = _value(text)
+        for part in reversed(key.split(".")):
+            change = {part: change}
+        table = merge(table, change)
+    return table
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def from_dict(cls: type[T], table: Table, where: str) -> T:
+    """A config object from a table; an unknown key or a wrong type is an error that names its path."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass type
+    hints = typing.get_type_hints(cls)
+    given: Table = {}
+    for key, value in table.items():
+        if key not in fields:
+            raise ConfigError(f"{where}: no setting {key!r}; {nearest(key, fields)}")
+        given[key] = _convert(hints[key], value, f"{where}.{key}")
+    for name, field in fields.items():
+        absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if absent and name not in given:
+            raise ConfigError(f"{where}.{name}: must be given")
+    try:
+        return cls(**given)
+    except ConfigError as wrong:
+        raise ConfigError(f"{where}: {wrong}") from None
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    origin = get_origin(kind)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
+        return from_dict(kind, value, where)
+    if origin is Literal:
+        if value in get_args(kind):
+            return value
+        raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(repr, get_args(kind)))}")
+    if origin in (types.UnionType, typing.Union):
+        return _convert_union(get_args(kind), value, where)
+    if origin is tuple and isinstance(value, list | tuple):
+        inner = get_args(kind)
+        kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
+        if len(kinds) != len(value):
+            raise ConfigError(f"{where}: expected {len(kinds)} values, got {len(value)}")
+        return tuple(_convert(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+    return _convert_plain(kind, value, where)
+
+
+def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None or value == "none":
+        if type(None) in kinds:
+            return None
+    for kind in kinds:
+        if kind is type(None):
+            continue
+        try:
+            return _convert(kind, value, where)
+        except ConfigError as wrong:
+            last = wrong
+    raise last
+
+
+def _convert_plain(kind: Any, value: Any, where: str) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    wanted = getattr(kind, "__name__", str(kind))
+    raise ConfigError(f"{where}: expected {wanted}, got {value!r}")
+
+
+def to_dict(config: Any) -> Any:
+    """Plain values for JSON, defaults written out."""
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        return {field.name: to_dict(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    if isinstance(config, tuple | list):
+        return [to_dict(item) for item in config]
+    if isinstance(config, dict):
+        return {key: to_dict(value) for key, value in config.items()}
+    return str(config) if isinstance(config, Path) else config

@@ -1,0 +1,39 @@
+"""Errors a user can act on: each message names the thing, its value and the remedy, in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RegardError(Exception):
+    """Something the user can mend. The command line prints it as one line and exits with 1."""
+
+
+class ConfigError(RegardError):
+    """A setting that is unknown, of the wrong type, or at odds with another one."""
+
+
+class DataError(RegardError):
+    """A file that is missing, damaged or not what it should be."""
+
+
+class ShapeError(RegardError):
+    """Tensors that do not fit together."""
+
+
+class CheckpointError(RegardError):
+    """A run folder that is missing, damaged or from another version."""
+
+
+class MissingExtra(RegardError):
+    """An optional dependency that is not installed."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """'; did you mean …?' for a misspelt name, or the list of what there is."""
+    options = sorted(known)
+    close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(options)}"

@@ -1,0 +1,34 @@
+"""The file name is the registry: a score, model, decoder or task is found by the name of its file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+from regard.core.errors import ConfigError, nearest
+
+
+def names(package: str) -> list[str]:
+    """The public modules of a package, without importing any of them."""
+    path = importlib.import_module(package).__path__
+    return sorted(found.name for found in pkgutil.iter_modules(path) if not found.name.startswith("_"))
+
+
+def find(package: str, name: str) -> ModuleType:
+    """The module so named. A dotted name (my_lab.my_model) is imported as it is."""
+    if "." in name:
+        return _import_foreign(name)
+    if name not in names(package):
+        kind = package.rpartition(".")[2].replace("_", " ").removesuffix("s")
+        raise ConfigError(f"unknown {kind} {name!r}; {nearest(name, names(package))}")
+    return importlib.import_module(f"{package}.{name}")
+
+
+def _import_foreign(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or not name.startswith(missing.name):
+            raise
+        raise ConfigError(f"no module {name!r}; is its folder on PYTHONPATH?") from None

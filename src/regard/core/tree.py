@@ -1,0 +1,70 @@
+"""Decoder states are values: nested tuples of tensors with the batch in dimension 0.
+
+What belongs to a hypothesis (a key-value cache, an RNN state) stands bare and is reordered by `select`.
+What belongs to a source sentence (encoder memory, cross-attention keys) is wrapped in `Shared`: it is kept once per
+source, however many hypotheses look at it, and attention folds the hypotheses of a source into its queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+T = TypeVar("T")
+
+
+class Shared(NamedTuple, Generic[T]):
+    """A part of a state with one row per source, not per hypothesis."""
+
+    value: T
+
+
+def map_tensors(tree: T, change: Callable[[Tensor], Tensor]) -> T:
+    """The same tree with every tensor changed, those inside `Shared` too."""
+    return _walk(tree, change, change)
+
+
+def select(state: T, rows: Tensor) -> T:
+    """The state of the hypotheses in `rows` (indices or a bool mask): beam reordering, for any model."""
+    return _walk(state, lambda x: x[rows], lambda x: x)
+
+
+def select_sources(state: T, sources: Tensor, *, width: int = 1) -> T:
+    """The state of some sources (indices), with all `width` hypotheses of each."""
+    rows = (sources[:, None] * width + torch.arange(width, device=sources.device)).flatten()
+    return _walk(state, lambda x: x[rows], lambda x: x[sources])
+
+
+def spread(state: T, width: int) -> T:
+    """Each hypothesis `width` times, its copies side by side; what is shared stays as it is."""
+    return _walk(state, lambda x: x.repeat_interleave(width, dim=0), lambda x: x)
+
+
+def rows(state: Any) -> int:
+    """How many hypotheses a state holds."""
+    sizes: list[int] = []
+
+    def note(x: Tensor) -> Tensor:
+        sizes.append(x.shape[0])
+        return x
+
+    _walk(state, note, lambda x: x)
+    return sizes[0]
+
+
+def _walk(tree: Any, own: Callable[[Tensor], Tensor], shared: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(tree, Tensor):
+        return own(tree)
+    if isinstance(tree, Shared):
+        return Shared(_walk(tree.value, shared, shared))
+    if hasattr(tree, "_walk_tensors"):  # a value with its own storage, such as a growing cache
+        return tree._walk_tensors(own)
+    if isinstance(tree, tuple):
+        parts = [_walk(part, own, shared) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    if tree is None or isinstance(tree, bool | int | float | str):
+        return tree
+    raise TypeError(f"a state holds {type(tree).__name__}; states are tuples of tensors and plain values")

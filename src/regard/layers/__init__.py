@@ -1,0 +1,1 @@
+"""Rank 2: trainable parts around the mechanisms."""

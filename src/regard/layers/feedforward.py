@@ -1,0 +1,25 @@
+"""The position-wise feed-forward network max(0, xW1 + b1)W2 + b2: Vaswani et al. 2017, equation 2."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import relu
+
+from regard.layers.dropout import Dropout
+
+
+class FeedForward(nn.Module):
+    """(… d) -> (… d) through a hidden layer."""
+
+    def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.up = nn.Linear(dim, hidden)
+        self.down = nn.Linear(hidden, dim)
+        self.dropout = Dropout(dropout)
+        for layer in (self.up, self.down):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down(self.dropout(relu(self.up(x))))
+        return out

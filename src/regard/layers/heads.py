@@ -1,0 +1,77 @@
+"""An attention layer: the adaptive weights W_Q, W_K, W_V before the mechanism, the heads joined through W_O behind it.
+
+Vaswani et al. 2017, section 3.2.2. With one head and an additive score it is Bahdanau's attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.errors import ConfigError
+from regard.layers.memory import KV
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Widths of what comes in (D_Q, D_K, D_V), of one head (for scoring, for values), and of what goes out."""
+
+    query: int
+    key: int
+    value: int
+    out: int
+    heads: int
+    head: int  # queries and keys inside a head
+    head_value: int  # values inside a head
+
+    @staticmethod
+    def divided(dim: int, heads: int) -> Widths:
+        """The width is divided among the heads, as in the Transformer."""
+        if heads < 1 or dim % heads:
+            raise ConfigError(f"dim={dim} cannot be divided among heads={heads}; choose a multiple of {max(1, heads)}, or Widths.each")
+        return Widths(dim, dim, dim, dim, heads, dim // heads, dim // heads)
+
+    @staticmethod
+    def each(dim: int, heads: int, head: int) -> Widths:
+        """Every head has a width of its own choosing."""
+        if heads < 1 or head < 1:
+            raise ConfigError(f"heads={heads}, head={head}: both must be at least 1")
+        return Widths(dim, dim, dim, dim, heads, head, head)
+
+
+class Heads(nn.Module):
+    """Multi-head attention around an `Attend`."""
+
+    def __init__(self, attend: Attend, widths: Widths) -> None:
+        super().__init__()
+        self.attend = attend
+        self.heads = widths.heads
+        self.q = nn.Linear(widths.query, widths.heads * widths.head)  # W_Q
+        self.k = nn.Linear(widths.key, widths.heads * widths.head)  # W_K
+        self.v = nn.Linear(widths.value, widths.heads * widths.head_value)  # W_V
+        self.o = nn.Linear(widths.heads * widths.head_value, widths.out)  # W_O
+        for layer in (self.q, self.k, self.v, self.o):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
+        """(b s d) -> keys and values of every head; values come from `keys` unless given."""
+        k = self.attend.weigh.score.prepare(self._split(self.k(keys)))
+        return KV(k, self._split(self.v(keys if values is None else values)))
+
+    def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:
+        """Queries (b t d) over a memory -> (b t d)."""
+        mixed = self.attend(self._split(self.q(x)), memory.k, memory.v, mask)  # (b h t e)
+        joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
+        return joined
+
+    def empty(self, like: Tensor) -> KV:
+        """A memory of length zero for as many rows as `like` has."""
+        none = like.new_zeros(like.shape[0], 0, self.k.in_features)
+        return self.memorize(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (b t h·d) -> (b h t d)

@@ -1,0 +1,32 @@
+"""What a position scheme is: something added to the features, something inside the score, or nothing."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.weigh import Place
+
+
+class PositionScheme(nn.Module):
+    """The base of every `Position`. A scheme overrides `encode` (added to the features) or `place` (inside the score)."""
+
+    def __init__(self, dim: int, *, longest: int) -> None:
+        super().__init__()
+        self.dim = dim
+        self.longest = longest
+
+    def encode(self, places: Tensor, length: Tensor | int) -> Tensor | None:
+        """Places (…) in a sequence of `length` -> what is added to the features (… d), or None."""
+        return None
+
+    def place(self, *, heads: int, dim: int) -> Place | None:
+        """What one attention layer with `heads` heads of width `dim` puts inside its score, or None."""
+        return None
+
+    def forward(self, x: Tensor, start: Tensor | int = 0) -> Tensor:
+        """(b t d) features -> the same with their places, counted from `start` (one number, or one per row)."""
+        t = x.shape[1]
+        places = torch.arange(t, device=x.device) + (start[:, None] if isinstance(start, Tensor) else start)
+        added = self.encode(places, start + t)
+        return x if added is None else x + added.to(x.dtype)

@@ -1,0 +1,12 @@
+"""Position schemes, one a file, found by the file's name. Each has `class Position(PositionScheme)`."""
+
+from __future__ import annotations
+
+from regard.core.names import find
+from regard.layers.position import PositionScheme
+
+
+def build(name: str, dim: int, *, longest: int) -> PositionScheme:
+    """A fresh scheme by name, for features of width `dim` and sequences up to `longest` (learned tables end there)."""
+    scheme: PositionScheme = find("regard.layers.positions", name).Position(dim, longest=longest)
+    return scheme

@@ -1,0 +1,18 @@
+"""The place as a binary number, one bit a feature: bounded and unique, but wasteful and not smooth."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """Bit i of p in feature i; features beyond the 31st bit are 0."""
+
+    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
+        bits = torch.arange(min(self.dim, 31), device=places.device)
+        found = (places[..., None] >> bits & 1).float()
+        rest = found.new_zeros(*places.shape, self.dim - bits.numel())
+        return torch.cat([found, rest], dim=-1)

@@ -1,0 +1,14 @@
+"""The place itself, 0, 1, 2, …, added to every feature: unique, but without bound."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """p, as a number."""
+
+    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
+        return places[..., None].float().expand(*places.shape, self.dim)

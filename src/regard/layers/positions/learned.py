@@ -1,0 +1,26 @@
+"""Learned positions, one vector a place: Gehring et al. 2017, section 3.1. The table ends at `longest`."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from regard.core.errors import ShapeError
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """A row of a table."""
+
+    def __init__(self, dim: int, *, longest: int) -> None:
+        super().__init__(dim, longest=longest)
+        self.table = nn.Embedding(longest, dim)
+        nn.init.normal_(self.table.weight, std=dim**-0.5)
+
+    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
+        if places.numel() and int(places.max()) >= self.longest:
+            raise ShapeError(
+                f"learned positions end at {self.longest} but place {int(places.max())} was asked for; "
+                "train with longer sequences or use sinusoidal, relative or rotary positions"
+            )
+        row: Tensor = self.table(places)
+        return row

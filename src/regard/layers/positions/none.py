@@ -1,0 +1,9 @@
+"""No positions: self-attention then sees a set."""
+
+from __future__ import annotations
+
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """Adds nothing."""

@@ -1,0 +1,44 @@
+"""Rotary positions: Su et al. 2021, section 3.2. Queries and keys are turned by their place; the score sees distances."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from regard.attention.score import Dot, ScoreFunction
+from regard.core.errors import ShapeError
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """Adds nothing; each attention layer turns its queries and keys."""
+
+    def place(self, *, heads: int, dim: int) -> Rotary:
+        return Rotary(dim)
+
+
+class Rotary:
+    """Any score of turned queries and keys."""
+
+    def __init__(self, dim: int) -> None:
+        if dim % 2:
+            raise ShapeError(f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head")
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+        found: Tensor = score(turn(q, first), turn(k, 0))
+        return found
+
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+        return score.as_dot(turn(q, first), turn(k, 0))
+
+
+def turn(x: Tensor, first: int) -> Tensor:
+    """(b h t d) turned by the places first, first+1, …; pairs of features (i, i + d/2) turn together."""
+    t, d = x.shape[-2:]
+    rate = torch.exp(torch.arange(d // 2, device=x.device, dtype=torch.float32) * (-2 * math.log(10000.0) / d))
+    angle = torch.arange(first, first + t, device=x.device, dtype=torch.float32)[:, None] * rate  # (t d/2)
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    left, right = x.chunk(2, dim=-1)
+    return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)

@@ -1,0 +1,25 @@
+"""Sinusoidal positions: Vaswani et al. 2017, section 3.5. The continuous form of binary numbers."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from regard.layers.position import PositionScheme
+
+
+class Position(PositionScheme):
+    """sin(p / 10000^(2i/d)) in even features, cos of the same in odd ones."""
+
+    def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
+        return sinusoids(places, self.dim)
+
+
+def sinusoids(places: Tensor, dim: int) -> Tensor:
+    """Places (…) -> (… d)."""
+    half = torch.arange(0, dim, 2, device=places.device, dtype=torch.float32)
+    rate = torch.exp(half * (-math.log(10000.0) / dim))  # 1 / 10000^(2i/d)
+    angle = places[..., None].float() * rate
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim]

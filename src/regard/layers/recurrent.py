@@ -1,0 +1,88 @@
+"""Recurrent networks with the batch first everywhere, in their states too: Elman 1990, LSTM (Hochreiter and Schmidhuber 1997),
+GRU (Cho et al. 2014)."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Kind = Literal["rnn", "lstm", "gru"]
+KINDS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+
+
+class Recurrence(NamedTuple):
+    """What a recurrent network remembers, one row a sequence."""
+
+    hidden: Tensor  # (b layers d)
+    cell: Tensor  # (b layers d), or (b layers 0) where the network has no cells
+
+
+class Recurrent(nn.Module):
+    """A stack of layers read from left to right: (b t d) and what was remembered -> (b t d) and what is."""
+
+    def __init__(self, kind: Kind, inputs: int, dim: int, *, layers: int = 1, dropout: float = 0.0) -> None:
+        super().__init__()
+        between = dropout if layers > 1 else 0.0
+        self.net = KINDS[kind](inputs, dim, num_layers=layers, batch_first=True, dropout=between)
+        _orthogonal(self.net)
+
+    def forward(self, x: Tensor, state: Recurrence) -> tuple[Tensor, Recurrence]:
+        out, after = self.net(x, _inward(state, self.net))
+        return out, _outward(after)
+
+    def empty(self, rows: int, like: Tensor) -> Recurrence:
+        """Nothing remembered yet."""
+        hidden = like.new_zeros(rows, self.net.num_layers, self.net.hidden_size)
+        return Recurrence(hidden, hidden if isinstance(self.net, nn.LSTM) else hidden[..., :0])
+
+
+class RecurrentEncoder(nn.Module):
+    """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers after its last true step."""
+
+    def __init__(
+        self, kind: Kind, inputs: int, dim: int, *, layers: int = 1, both: bool = False, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        between = dropout if layers > 1 else 0.0
+        self.net = KINDS[kind](inputs, dim, num_layers=layers, batch_first=True, dropout=between, bidirectional=both)
+        _orthogonal(self.net)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Recurrence]:
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        out, after = self.net(packed)
+        padded, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])
+        return padded, _outward(after)
+
+
+def widen(x: Tensor, rows: int) -> Tensor:
+    """One row a source (b …) -> one row a hypothesis (b·w …)."""
+    return x if x.shape[0] == rows else x.repeat_interleave(rows // x.shape[0], dim=0)
+
+
+def _inward(state: Recurrence, net: nn.RNNBase) -> Tensor | tuple[Tensor, Tensor]:
+    hidden = state.hidden.transpose(0, 1).contiguous()  # torch wants (layers b d)
+    return (hidden, state.cell.transpose(0, 1).contiguous()) if isinstance(net, nn.LSTM) else hidden
+
+
+def _outward(after: Tensor | tuple[Tensor, Tensor]) -> Recurrence:
+    if isinstance(after, tuple):
+        return Recurrence(after[0].transpose(0, 1), after[1].transpose(0, 1))
+    hidden = after.transpose(0, 1)
+    return Recurrence(hidden, hidden[..., :0])
+
+
+def _orthogonal(net: nn.RNNBase) -> None:
+    """Recurrent weights orthogonal, gate by gate; input weights by Glorot; a forget gate starts open."""
+    for name, weight in net.named_parameters():
+        if "weight_hh" in name:
+            for gate in weight.data.split(net.hidden_size):
+                nn.init.orthogonal_(gate)
+        elif "weight_ih" in name:
+            nn.init.xavier_uniform_(weight)
+        else:
+            nn.init.zeros_(weight)
+            if isinstance(net, nn.LSTM) and "bias_ih" in name:
+                torch.nn.init.ones_(weight.data[net.hidden_size : 2 * net.hidden_size])

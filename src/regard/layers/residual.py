@@ -1,0 +1,47 @@
+"""Around a sublayer: the residual connection (He et al. 2016), layer normalisation (Ba et al. 2016) and dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from regard.layers.dropout import Dropout
+
+Sublayer = Callable[[Tensor], Tensor]
+
+
+class PreNorm(nn.Module):
+    """x + f(norm(x)): trains without warm-up (Xiong et al. 2020); a stack of these ends with a norm of its own."""
+
+    def __init__(self, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        added: Tensor = self.dropout(sublayer(self.norm(x)))
+        return x + added
+
+    @staticmethod
+    def last(dim: int) -> nn.Module:
+        """What ends a stack."""
+        return nn.LayerNorm(dim)
+
+
+class PostNorm(nn.Module):
+    """norm(x + f(x)): Vaswani et al. 2017, section 3.1."""
+
+    def __init__(self, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
+
+    @staticmethod
+    def last(dim: int) -> nn.Module:
+        """What ends a stack: nothing."""
+        return nn.Identity()

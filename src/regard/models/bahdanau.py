@@ -1,0 +1,123 @@
+"""RNN search, the first attention: Bahdanau et al. 2015. Reads with attention/attend.py and layers/recurrent.py.
+
+    encoder: x -> GRU in both directions -> annotations h
+    decoder, step i: c = Attend(query s(i-1), keys and values h);  s(i) = GRU([y(i-1), c], s(i-1));  logits from [s, c, y]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded, Sizes
+from regard.core.tree import Shared
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import table
+from regard.layers.memory import KV
+from regard.layers.recurrent import RecurrentEncoder
+
+
+@dataclass(frozen=True)
+class Config:
+    """Section 3 and appendix A."""
+
+    dim: int = 512
+    encoder: int = 0  # width of each direction; 0: as wide as the decoder
+    embedding: int = 256
+    score: str = "concat"  # the paper's w·tanh(Ws + Uh)
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        if min(self.dim, self.embedding) < 1:
+            raise ConfigError("dim and embedding must be at least 1")
+
+
+TINY = Config(dim=16, embedding=8, dropout=0.1)  # for tests
+
+
+class Source(NamedTuple):
+    """The annotations as keys and values, and where they are padding."""
+
+    memory: KV  # one head
+    mask: Mask
+
+
+class BahdanauState(NamedTuple):
+    """The decoder's state s, one row a hypothesis; the source, one row a sentence."""
+
+    hidden: Tensor  # (b d)
+    source: Shared[Source]
+
+
+class Bahdanau(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols."""
+
+    def __init__(self, config: Config, sizes: Sizes) -> None:
+        super().__init__()
+        dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
+        self.source = table(sizes.source, words, pad=sizes.marks.pad)
+        self.target = table(sizes.target, words, pad=sizes.marks.pad)
+        self.encoder = RecurrentEncoder("gru", words, wide // 2, both=True)
+        self.first = nn.Linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
+        self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do
+        self.cross_attn = Attend(scores.build(config.score, dim), queries="target", keys="source")
+        self.gates_word = nn.Linear(words, 3 * dim)
+        self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
+        self.gates_hidden = nn.Linear(dim, 3 * dim)
+        self.join = nn.Linear(dim + wide + words, words)
+        self.readout = nn.Linear(words, sizes.target)
+        self.readout.weight = self.target.weight
+        self.dropout = Dropout(config.dropout)
+        for gate in self.gates_hidden.weight.data.split(dim):
+            nn.init.orthogonal_(gate)
+
+    def start(self, source: Padded) -> BahdanauState:
+        words = self.dropout(self.source(source.tokens))
+        annotations, last = self.encoder(words, source.lengths)  # (b s 2d)
+        hidden = torch.tanh(self.first(last.hidden[:, 1]))
+        keys = self.cross_attn.weigh.score.prepare(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
+        mask = Mask.lengths(source.lengths, source.tokens.shape[1])
+        return BahdanauState(hidden, Shared(Source(KV(keys, annotations[:, None]), mask)))
+
+    def features(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
+        words = self.dropout(self.target(tokens))  # (b t e)
+        from_word = self.gates_word(words)  # (b t 3d): outside the loop, it does not depend on the recurrence
+        hidden, states, contexts = state.hidden, [], []
+        for step in range(tokens.shape[1]):
+            context = self._look(hidden, state.source.value)
+            hidden = gru(from_word[:, step] + self.gates_context(context), self.gates_hidden(hidden), hidden)
+            states.append(hidden)
+            contexts.append(context)
+        joined = torch.cat([self.dropout(torch.stack(states, 1)), torch.stack(contexts, 1), words], dim=-1)
+        return self.dropout(torch.tanh(self.join(joined))), state._replace(hidden=hidden)
+
+    def forward(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (b t v)
+
+    def _look(self, hidden: Tensor, source: Source) -> Tensor:
+        """c(i) = Σ α(i, j) h(j), equation 5: the state before the step (b d) -> context (b 2d)."""
+        context: Tensor = self.cross_attn(hidden[:, None, None], source.memory.k, source.memory.v, source.mask)
+        return context[:, 0, 0]
+
+
+def gru(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
+    """One step of a GRU from its gates' inputs (b 3d), both halves: Cho et al. 2014, equations 5 to 8."""
+    reset_in, update_in, new_in = inputs.chunk(3, dim=-1)
+    reset_hidden, update_hidden, new_hidden = recurrent.chunk(3, dim=-1)
+    reset = torch.sigmoid(reset_in + reset_hidden)
+    update = torch.sigmoid(update_in + update_hidden)
+    new = torch.tanh(new_in + reset * new_hidden)
+    return new + update * (hidden - new)
+
+
+def build(config: Config, sizes: Sizes) -> Bahdanau:
+    """Choices and what the data decided -> a model."""
+    return Bahdanau(config, sizes)

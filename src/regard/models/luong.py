@@ -1,0 +1,170 @@
+"""Global and local attention after the recurrence: Luong et al. 2015. Reads with attention/attend.py and layers/recurrent.py.
+
+    encoder: x -> LSTM stack -> states h
+    decoder: s = LSTM(y);  c = Attend(query s, keys and values h);  attentional state tanh(W[c; s]) -> logits
+    input feeding (section 3.3): the attentional state joins the next input, and only then is there a loop over time
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.score import ScoreFunction
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded, Sizes
+from regard.core.tree import Shared
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import table
+from regard.layers.memory import KV
+from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
+
+
+@dataclass(frozen=True)
+class Config:
+    """Section 3."""
+
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"
+    dim: int = 512
+    embedding: int = 256
+    layers: int = 1
+    directions: Literal[1, 2] = 2  # of the encoder
+    score: str = "general"
+    feed: bool = True  # section 3.3
+    window: int = 0  # section 3.2, local-p: D; 0 is global attention
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        if min(self.dim, self.embedding, self.layers) < 1 or self.window < 0:
+            raise ConfigError("dim, embedding and layers must be at least 1, window at least 0")
+        if self.dim % self.directions:
+            raise ConfigError(f"dim={self.dim} cannot be divided among {self.directions} directions; choose an even width")
+
+
+TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
+
+
+class Predictive(ScoreFunction):
+    """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
+
+    -(s-p)²/2σ² is, up to a constant per query, an inner product of [p, 1]/σ² and [s, -s²/2], so the place travels as two more
+    features of queries and keys. The softmax then normalises inside the window (the paper multiplies after it).
+    """
+
+    def __init__(self, score: ScoreFunction, window: int) -> None:
+        super().__init__()
+        self.score = score
+        self.window = window
+
+    @property
+    def inner(self) -> int:
+        return self.score.inner
+
+    def prepare(self, k: Tensor) -> Tensor:
+        places = torch.arange(k.shape[-2], device=k.device, dtype=k.dtype).expand(k.shape[:-1])
+        return torch.cat([self.score.prepare(k), torch.stack([places, -places.square() / 2], dim=-1)], dim=-1)
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        content: Tensor = self.score(q[..., :-2], k[..., :-2])
+        place, spread = q[..., -2:], (self.window / 2) ** 2  # σ = D/2
+        near = (k[..., None, :, -2] - place[..., 0, None]).abs() <= self.window
+        gaussian = (place @ k[..., -2:].mT) / spread
+        return torch.where(near, content + gaussian, torch.finfo(q.dtype).min / 2)
+
+
+class Source(NamedTuple):
+    """The encoder's states as keys and values, where they are padding, and how many there are."""
+
+    memory: KV  # one head
+    mask: Mask
+    lengths: Tensor  # (b)
+
+
+class LuongState(NamedTuple):
+    """What the decoder remembers and its last attentional state, one row a hypothesis; the source, one row a sentence."""
+
+    memory: Recurrence
+    fed: Tensor  # (b d), or (b 0) without input feeding
+    source: Shared[Source]
+
+
+class Luong(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols."""
+
+    def __init__(self, config: Config, sizes: Sizes) -> None:
+        super().__init__()
+        dim, words, both = config.dim, config.embedding, config.directions == 2
+        self.fed = dim if config.feed else 0
+        self.source = table(sizes.source, words, pad=sizes.marks.pad)
+        self.target = table(sizes.target, words, pad=sizes.marks.pad)
+        width = dim // config.directions
+        self.encoder = RecurrentEncoder(
+            config.cell, words, width, layers=config.layers, both=both, dropout=config.dropout
+        )
+        self.decoder = Recurrent(config.cell, words + self.fed, dim, layers=config.layers, dropout=config.dropout)
+        score = scores.build(config.score, dim)
+        self.local = config.window > 0
+        self.cross_attn = Attend(
+            Predictive(score, config.window) if self.local else score, queries="target", keys="source"
+        )
+        self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
+        self.join = nn.Linear(2 * dim, dim, bias=False)  # W_c
+        self.out = nn.Linear(dim, words)
+        self.readout = nn.Linear(words, sizes.target)
+        self.readout.weight = self.target.weight
+        self.dropout = Dropout(config.dropout)
+
+    def start(self, source: Padded) -> LuongState:
+        states, last = self.encoder(self.dropout(self.source(source.tokens)), source.lengths)  # (b s d)
+        memory = Recurrence(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
+        keys = self.cross_attn.weigh.score.prepare(states[:, None])
+        mask = Mask.lengths(source.lengths, source.tokens.shape[1])
+        fed = states.new_zeros(states.shape[0], self.fed)
+        return LuongState(memory, fed, Shared(Source(KV(keys, states[:, None]), mask, source.lengths)))
+
+    def features(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
+        words = self.dropout(self.target(tokens))  # (b t e)
+        parts = []
+        for piece in words.split(1 if self.fed else max(1, tokens.shape[1]), dim=1):
+            attentional, state = self._step(piece, state)
+            parts.append(attentional)
+        joined = torch.tanh(self.out(self.dropout(torch.cat(parts, dim=1))))
+        return self.dropout(joined), state
+
+    def forward(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (b t v)
+
+    def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
+        """(b t e) -> attentional states (b t d); t is 1 where they are fed back."""
+        fed = state.fed[:, None].expand(-1, words.shape[1], -1)
+        hidden, memory = self.decoder(torch.cat([words, fed], dim=-1), state.memory)
+        context = self._look(hidden, state.source.value)
+        attentional = torch.tanh(self.join(torch.cat([context, hidden], dim=-1)))  # equation 5
+        return attentional, state._replace(memory=memory, fed=attentional[:, -1] if self.fed else state.fed)
+
+    def _look(self, hidden: Tensor, source: Source) -> Tensor:
+        """The states of the step (b t d) -> contexts (b t d)."""
+        query = hidden
+        if self.local:
+            last = widen(source.lengths, hidden.shape[0])[:, None, None] - 1
+            place = last * torch.sigmoid(self.centre(hidden))  # equation 9
+            query = torch.cat([hidden, place, torch.ones_like(place)], dim=-1)
+        context: Tensor = self.cross_attn(query[:, None], source.memory.k, source.memory.v, source.mask)
+        return context[:, 0]
+
+
+def _both_directions(x: Tensor, layers: int) -> Tensor:
+    """(b layers·directions d) -> (b layers d·directions): the two directions of a layer side by side."""
+    return x.unflatten(1, (layers, -1)).flatten(2)
+
+
+def build(config: Config, sizes: Sizes) -> Luong:
+    """Choices and what the data decided -> a model."""
+    return Luong(config, sizes)
