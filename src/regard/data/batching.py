@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,8 +63,8 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
     """Lengths of both sides -> the epoch's batches of example numbers, the same for the same seed and epoch.
 
     A batch of n rows holds at most `budget` padded tokens on its larger side: n · max(longest source, longest target).
-    Pairs whose larger side is equally long stand together, inside that those whose sides differ alike, and the order of the
-    differences turns round from one length to the next (as a snake), so that neighbours are alike at the seams too.
+    Pairs whose larger side is equally long stand together, inside that those whose sides differ alike, and the order of
+    the differences turns round from one length to the next (as a snake), so that neighbours are alike at the seams too.
     """
     random = np.random.default_rng(mix(seed, epoch))
     among = random.permutation(among)
@@ -72,7 +73,7 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
     order = np.lexsort((np.where(width % 2 == 0, difference, -difference), width))
     ordered = among[order]
     edges = _cut(width[order], budget)
-    batches = [ordered[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    batches = [ordered[a:b] for a, b in pairwise(edges)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
@@ -85,7 +86,9 @@ def _cut(width: Lengths, budget: int) -> list[int]:
         padded = np.maximum.accumulate(width[start : start + rows]) * np.arange(1, min(rows, len(width) - start) + 1)
         fits = int(np.searchsorted(padded, budget, side="right"))
         if fits == 0:
-            raise DataError(f"a sentence pair of {int(width[start])} tokens is over the budget tokens={budget}; leave it out")
+            raise DataError(
+                f"a sentence pair of {int(width[start])} tokens is over the budget tokens={budget}; leave it out"
+            )
         edges.append(start + fits)
     return edges
 

@@ -1,4 +1,4 @@
-"""Token rows as two flat arrays, in memory or mapped from files: the same interface for ten pairs and a hundred million."""
+"""Token rows as flat arrays, in memory or mapped from files: one interface for ten pairs and for a hundred million."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SHARE = 20
 
 
 def complete(found: dict[str, Pairs], seed: int) -> dict[str, Pairs]:
-    """Splits as they were found -> the same with a valid split (and, if there was only one split, a test split) cut off train."""
+    """Splits as found -> the same with a valid split (and a test split, if neither was there) cut off train."""
     if "train" not in found:
         raise DataError(f"there is no training split; found {', '.join(sorted(found)) or 'nothing'}")
     wanted = [name for name in ("valid", "test") if name not in found]

@@ -1,4 +1,4 @@
-"""Parallel text as it comes: `train.en` beside `train.de`, TSV, JSONL, plain or compressed, as pairs that are read lazily."""
+"""Parallel text as it comes: `train.en` beside `train.de`, TSV, JSONL, plain or compressed, read lazily as pairs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def lines(path: Path) -> Iterator[str]:
                     text = raw.decode("utf-8")
                 except UnicodeDecodeError as wrong:
                     place = offset + wrong.start
-                    raise DataError(f"{path}: not UTF-8 at byte {place} (0x{raw[wrong.start]:02x}); convert it") from None
+                    raise DataError(
+                        f"{path}: not UTF-8 at byte {place} (0x{raw[wrong.start]:02x}); convert it"
+                    ) from None
                 yield (text.removeprefix("\ufeff") if offset == 0 else text).rstrip("\r\n")
                 offset += len(raw)
     except (FileNotFoundError, IsADirectoryError):
@@ -73,7 +75,9 @@ def parallel(source: Path, target: Path) -> Pairs:
             if s is None or t is None:
                 short, long, rest = (source, target, right) if s is None else (target, source, left)
                 total = number + sum(1 for _ in rest)
-                raise DataError(f"{short} ends after line {number - 1} but {long} has {total} lines; they must be aligned")
+                raise DataError(
+                    f"{short} ends after line {number - 1} but {long} has {total} lines; they must be aligned"
+                )
             yield s, t
 
     return Pairs(f"{source} and {target}", read)
@@ -184,7 +188,7 @@ def _columns_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
         split = split_of(_plain(path).stem)
         if split is not None:
             found.setdefault(split, _single(path, languages))
-    return found or {"train": _single(path, languages) for path in files[:1]}
+    return {"train": _single(files[0], languages)} if files and not found else found
 
 
 def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:

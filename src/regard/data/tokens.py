@@ -1,7 +1,7 @@
 """Text to token numbers and back, by HF `tokenizers`: subwords (BPE, unigram), words or characters.
 
-A token carries the space before it (" dog"), so joining tokens gives the text back, however many spaces it has. A space set
-before the text lets its first word share the token of that word elsewhere; decoding takes it away again.
+A token carries the space before it (" dog"), so joining tokens gives the text back, however many spaces it has. A space
+set before the text lets its first word share the token of that word elsewhere; decoding takes it away again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def load(path: Path) -> Tokenizer:
     except Exception as wrong:  # the library raises bare Exception for whatever is wrong with the JSON
         raise CheckpointError(f"{path}: not a tokenizer file: {wrong}") from None
     if tuple(engine.id_to_token(i) for i in range(len(MARKS))) != MARKS:
-        raise CheckpointError(f"{path}: tokens 0 to 3 are not {', '.join(m.strip() for m in MARKS)}; not made by regard")
+        raise CheckpointError(
+            f"{path}: tokens 0 to 3 are not {', '.join(m.strip() for m in MARKS)}; not made by regard"
+        )
     return Tokenizer(engine)
 
 
@@ -140,4 +142,6 @@ def _check_size(texts: Iterable[str], normalizer: Any, *, level: Level, size: in
     needed = len(MARKS) + (1 if level == "word" else len(alphabet))
     if size < needed:
         thing = "one word" if level == "word" else f"the alphabet of {len(alphabet)} characters"
-        raise ConfigError(f"vocabulary={size} is smaller than {thing} and {len(MARKS)} marks; set it to at least {needed}")
+        raise ConfigError(
+            f"vocabulary={size} is smaller than {thing} and {len(MARKS)} marks; set it to at least {needed}"
+        )
