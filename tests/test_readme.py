@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,10 @@ def test_constraints_pin_everything_exactly():
     pins = [line for line in lines if line and not line.startswith("#")]
     assert "torch==2.13.0" in pins
     assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line)] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *(name for extra in project["optional-dependencies"].values() for name in extra)]
+    names = {re.split(r"[>\[]", name)[0].lower().replace("_", "-") for name in asked} - {"regard"}
+    assert names - {line.split("==")[0].lower().replace("_", "-") for line in pins} == set()
 
 
 def test_the_worked_example_is_the_file_itself():
