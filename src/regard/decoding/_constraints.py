@@ -1,0 +1,79 @@
+"""What an output may not contain: log probabilities -> log probabilities with -inf where a token is forbidden.
+
+The others keep their value, so that a hypothesis is scored by what the model said and not by what was left over.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Marks
+
+NEVER = -torch.inf
+
+
+class Constraints(Protocol):
+    """The settings every decoder's Config has."""
+
+    @property
+    def min_length(self) -> int:
+        """Tokens before the end mark may come (a smaller limit wins)."""
+
+    @property
+    def no_repeat(self) -> int:
+        """No n-gram of this size comes twice; 0: they may."""
+
+    @property
+    def forbid(self) -> tuple[int, ...]:
+        """Tokens that never come. With the end mark among them every output is as long as its limit."""
+
+
+def check(constraints: Constraints) -> None:
+    """Nothing, or the error that says which setting is wrong."""
+    if constraints.min_length < 0:
+        raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
+    if constraints.no_repeat < 0:
+        raise ConfigError(f"no_repeat is {constraints.no_repeat}; it must be an n-gram size, or 0 to allow repetition")
+    if any(token < 0 for token in constraints.forbid):
+        raise ConfigError(f"forbid holds {min(constraints.forbid)}; token numbers are 0 or more")
+
+
+def constrain(scores: Tensor, history: Tensor, *, full: Tensor, marks: Marks, constraints: Constraints) -> Tensor:
+    """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
+
+    A row that is `full` (r) may only end, whatever else is asked; so may a row in which all tokens are forbidden.
+    """
+    end = scores[:, marks.end].clone()
+    _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
+    if constraints.no_repeat:
+        _forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
+    if history.shape[1] < constraints.min_length:
+        scores[:, marks.end] = NEVER
+    if constraints.no_repeat or constraints.min_length or constraints.forbid:
+        full = full | (scores.amax(dim=1) == NEVER)
+    if bool(full.any()):
+        scores[full] = NEVER
+        scores[full, marks.end] = end[full]
+    return scores
+
+
+def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
+    size = scores.shape[1]
+    if max(tokens) >= size:
+        raise ConfigError(f"forbid holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
+    scores[:, list(tokens)] = NEVER
+
+
+def _forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:
+    length = history.shape[1]
+    if length < size:
+        return
+    grams = history.unfold(1, size, 1)  # (r, t - size + 1, size)
+    recent = history[:, None, length - size + 1 :]  # what the next token would complete
+    met = (grams[..., :-1] == recent).all(dim=2)
+    # Grams that do not match write to a column that is forbidden in any case.
+    scores.scatter_(1, torch.where(met, grams[..., -1], spare), NEVER)

@@ -1,0 +1,105 @@
+"""Sampling: tokens drawn from the model's distribution, sharpened by temperature and cut to its likely part.
+
+In this order: temperature divides the log probabilities; `top_k` keeps the k likeliest tokens (Fan et al. 2018);
+`top_p` keeps the smallest set of likeliest tokens with that share of what is left (nucleus: Holtzman et al. 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Decoder, Hypothesis, Marks, State
+from regard.decoding._constraints import check
+from regard.decoding._search import Candidates, Plan, Running, Search
+from regard.decoding._top import top_k
+
+COLDEST = 1e-30  # below, float32 knows only zero
+NUCLEUS = 128  # so many tokens mostly hold the mass that top_p asks for, and the others need no sorting
+
+
+@dataclass(frozen=True)
+class Config:
+    """How to draw, how often, and what the output may not contain."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    samples: int = 1
+    seed: int = 1
+    min_length: int = 0
+    no_repeat: int = 0
+    forbid: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self)
+        if not 0 < self.temperature < float("inf"):
+            raise ConfigError(f"temperature is {self.temperature}; it must be above 0 (for 0 use the greedy decoder)")
+        if self.top_k < 0:
+            raise ConfigError(f"top_k is {self.top_k}; it must be a number of tokens, or 0 for all")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1, which keeps all tokens")
+        if self.samples < 1:
+            raise ConfigError(f"samples is {self.samples}; at least 1 is drawn")
+
+
+@torch.inference_mode()
+def decode(
+    model: Decoder, state: State, *, marks: Marks, limits: Tensor, config: Config, first: Tensor | None = None
+) -> list[list[Hypothesis]]:
+    """The state before the first token, (b) rows -> `samples` hypotheses for each of b sources, likeliest first.
+
+    The same seed gives the same draws, and what one source gets does not depend on how the others fare. Scores are
+    those of the model's own distribution, whatever the settings. `limits` (b) is the greatest length; at its limit a
+    hypothesis is ended, and the end mark counted, as if it had been drawn. So the score always is the teacher-forced
+    score of the tokens and the end mark. `first` (b) is the token to feed first, in place of the start mark: the last
+    of a prompt whose other tokens the state has seen.
+    """
+    generator = torch.Generator().manual_seed(config.seed)
+    sources, samples = limits.numel(), config.samples
+
+    def choose(scores: Tensor, running: Running) -> Candidates:
+        # One number for each hypothesis there ever was, those that have ended too: nothing depends on who is left.
+        draws = torch.rand(sources, samples, generator=generator, dtype=torch.float64).to(scores.device)
+        draws = draws[running.sources[:, None], running.lanes]
+        flat = scores.flatten(0, 1)
+        tokens = _draw(flat, draws.flatten()[:, None], config=config)
+        parents = torch.arange(draws.shape[1], device=scores.device).expand(draws.shape)
+        sums = running.sums + flat.gather(1, tokens).view(draws.shape)
+        return Candidates(parents, tokens=tokens.view(draws.shape), sums=sums)
+
+    plan = Plan(lanes=samples, room=samples, nbest=samples)
+    search = Search(model, choose=choose, plan=plan, marks=marks, constraints=config)
+    return search.run(state, limits=limits, first=first)
+
+
+def _draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
+    """Log probabilities (r v) and a number from [0, 1) per row (r 1) -> tokens (r 1)."""
+    heat = max(config.temperature, COLDEST)
+    logits, tokens = _likely((scores - scores.amax(dim=1, keepdim=True)) / heat, config=config)
+    shares = logits.softmax(dim=1).cumsum(dim=1, dtype=torch.float64)
+    total = shares[:, -1:].contiguous()
+    places = torch.searchsorted(shares, draws * total, right=True)
+    # Rounding may push a draw to the very end, where tokens without probability are; NaN would push it beyond.
+    places = torch.minimum(places, torch.searchsorted(shares, total)).clamp(max=shares.shape[1] - 1)
+    return places if tokens is None else tokens.gather(1, places)
+
+
+def _likely(scores: Tensor, *, config: Config) -> tuple[Tensor, Tensor | None]:
+    """Scores (r v) -> those that may be drawn and their tokens, likeliest first; or all, in their own order."""
+    tokens: Tensor | None = None
+    if config.top_k:
+        scores, tokens = top_k(scores, config.top_k)
+    if config.top_p == 1:
+        return scores, tokens
+    total = scores.logsumexp(dim=1, keepdim=True)
+    for size in (NUCLEUS, scores.shape[1]):
+        values, order = top_k(scores, size)
+        shares = (values - total).exp().cumsum(dim=1, dtype=torch.float64)
+        if bool((shares[:, -1] >= config.top_p).all()):
+            break
+    before = torch.cat([torch.zeros_like(shares[:, :1]), shares[:, :-1]], dim=1)
+    return values.masked_fill(before >= config.top_p, -torch.inf), order if tokens is None else tokens.gather(1, order)

@@ -1,0 +1,103 @@
+"""Beam search against exhaustive search, and against greedy search."""
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.decoding import beam, greedy
+
+SEEDS = pytest.mark.parametrize("seed", range(6))
+PENALTIES = pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 1.7])
+
+
+@SEEDS
+@PENALTIES
+def test_width_one_is_greedy(toys, seed, penalty):
+    model, source, limits = toys.Recurrent(20, seed=seed), torch.randn(9, 8), [20, 7, 3, 0, 20, 20, 1, 20, 5]
+    constraints = {"min_length": seed % 3, "no_repeat": seed % 2 * 2, "forbid": (5,) * (seed % 2)}
+    narrow = toys.run(beam, model, source, limits=limits, width=1, length_penalty=penalty, **constraints)
+    expected = toys.run(greedy, model, source, limits=limits, **constraints)
+    assert [h[:2] for (h,) in narrow] == [h[:2] for (h,) in expected]
+
+
+@SEEDS
+@PENALTIES
+def test_wide_enough_is_exhaustive(toys, seed, penalty):
+    model, source, limits = toys.Recurrent(seed=seed), torch.randn(4, 8), [4, 3, 1, 0]
+    width = 3**4 + 3**3 + 3**2 + 3 + 1  # all there are
+    found = toys.run(beam, model, source, limits=limits, width=width, nbest=width, length_penalty=penalty)
+    for i, limit in enumerate(limits):
+        expected = toys.exhaustive(model, source[i : i + 1], limit=limit, penalty=penalty)
+        assert len(found[i]) == len(expected)
+        assert {h.tokens for h in found[i]} == {h.tokens for h in expected}
+        for name in ("score", "rank_score"):
+            assert [getattr(h, name) for h in found[i]] == pytest.approx([getattr(h, name) for h in expected], abs=1e-4)
+        assert found[i][0].tokens == expected[0].tokens
+
+
+@SEEDS
+@PENALTIES
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_stopping_early_loses_nothing(toys, seed, penalty, nbest):
+    # nbest = width never stops before the last hypothesis has ended.
+    model, source, limits = toys.Recurrent(9, seed=seed), torch.randn(8, 8), [6, 6, 12, 12, 30, 30, 3, 2]
+    patient = toys.run(beam, model, source, limits=limits, width=6, nbest=6, length_penalty=penalty)
+    quick = toys.run(beam, model, source, limits=limits, width=6, nbest=nbest, length_penalty=penalty)
+    assert [[h.tokens for h in hypotheses] for hypotheses in quick] == [
+        [h.tokens for h in hypotheses[:nbest]] for hypotheses in patient
+    ]
+
+
+def test_stops_when_nothing_better_can_come(toys):
+    model, steps = toys.Recurrent(9, seed=3), []
+    model.register_forward_hook(lambda module, inputs, outputs: steps.append(len(inputs[0])))
+    with torch.no_grad():
+        model.readout.bias[toys.marks.end] += 60  # nearly certain to end at once
+    toys.run(beam, model, torch.randn(2, 8), limits=[50, 50], width=4, length_penalty=0.0)
+    assert steps == [2]
+
+
+@SEEDS
+def test_score_is_never_below_greedy(toys, seed):
+    model, source = toys.Recurrent(seed=seed), torch.randn(5, 8)
+    plain = toys.run(greedy, model, source, limits=[4] * 5)
+    found = toys.run(beam, model, source, limits=[4] * 5, width=121, length_penalty=0.0)
+    assert all(h.score >= p.score - 1e-9 for (h,), (p,) in zip(found, plain, strict=True))
+
+
+@SEEDS
+def test_hypotheses_differ_and_are_sorted(toys, seed):
+    model, source = toys.Recurrent(30, seed=seed), torch.randn(7, 8)
+    for hypotheses in toys.run(beam, model, source, limits=[12] * 7, width=8, nbest=8):
+        assert len(hypotheses) == 8
+        assert len({h.tokens for h in hypotheses}) == 8
+        ranks = [h.rank_score for h in hypotheses]
+        assert ranks == sorted(ranks, reverse=True)
+        assert ranks == pytest.approx([h.score / (len(h.tokens) + 1) for h in hypotheses])
+
+
+def test_a_width_beyond_the_vocabulary(toys):
+    model, source = toys.Recurrent(), torch.randn(2, 8)
+    for hypotheses in toys.run(beam, model, source, limits=[1, 6], width=40, nbest=40)[:1]:
+        assert len(hypotheses) == 4  # nothing, and each of three tokens
+
+
+def test_rows_follow_the_hypotheses_that_are_left(toys):
+    model, seen = toys.Recurrent(30, seed=2), []
+    model.register_forward_hook(lambda module, inputs, outputs: seen.append(len(inputs[0])))
+    toys.run(beam, model, torch.randn(6, 8), limits=[2, 2, 2, 2, 9, 9], width=3, nbest=3, min_length=9)
+    assert seen == [6, 18, 18] + [6] * 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, "width is 0; a beam is at least 1 wide"),
+        ({"nbest": 0}, "nbest is 0; it must lie between 1 and width, which is 5"),
+        ({"width": 3, "nbest": 4}, "nbest is 4; it must lie between 1 and width, which is 3"),
+        ({"length_penalty": -0.5}, r"length_penalty is -0.5; it must be 0 \(none\) or more"),
+    ],
+)
+def test_wrong_settings(settings, message):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        beam.Config(**settings)
