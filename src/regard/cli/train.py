@@ -1,0 +1,31 @@
+"""`regard train`: a recipe and settings to a run folder, or a run folder to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from regard.core.errors import ConfigError
+from regard.training import recipe as recipes
+from regard.training import run as runs
+
+
+def run(task: str | None, recipe: Path | None, settings: list[str], *, out: Path | None, resume: Path | None) -> None:
+    """Train a new run, or go on with one where it stopped."""
+    if resume is not None:
+        if recipe is not None or out is not None:
+            raise ConfigError(
+                f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out"
+            )
+        runs.resume(resume, settings)
+        return
+    if task is None:
+        raise ConfigError("name a task, for example: regard train translation, or --resume RUN")
+    chosen = recipes.read(task, recipe, settings=settings)
+    runs.train(chosen, out if out is not None else free_folder(chosen))
+
+
+def free_folder(recipe: recipes.Recipe) -> Path:
+    """runs/<task>-<model>, with a number if it is taken."""
+    base = Path("runs") / f"{recipe.task.name}-{recipe.model.name}"
+    taken = (base.with_name(f"{base.name}-{number}") for number in range(2, 10_000))
+    return next(path for path in (base, *taken) if not (path / "config.json").exists())

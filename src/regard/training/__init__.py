@@ -1,0 +1,1 @@
+"""Rank 5: training runs that survive. Knows tasks and models only by their contracts."""

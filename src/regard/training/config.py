@@ -1,0 +1,105 @@
+"""The `[training]` section of a recipe: when to stop, how to step, when to look, on what to run, what to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from regard.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How one step changes the weights."""
+
+    name: Literal["adam", "adamw"] = "adam"
+    lr: float = 1e-3  # times the schedule's factor
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-9
+    decay: float = 0.0  # weight decay, on matrices only
+    clip: float | None = 1.0  # largest gradient norm; none = no clipping
+    accumulate: int = 1  # parts a batch is computed in; the step is the same, the memory less
+    nonfinite: Literal["stop", "skip"] = "stop"  # what to do when loss or gradient is not a number
+
+    def __post_init__(self) -> None:
+        _positive("lr", self.lr)
+        _positive("accumulate", self.accumulate)
+        _positive("clip", self.clip)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the learning rate changes with the step; see training/schedule.py."""
+
+    name: Literal["constant", "noam", "inverse_sqrt", "cosine"] = "inverse_sqrt"
+    warmup: int = 400  # steps of linear rise
+    floor: float = 0.0  # what cosine ends at, as a share of lr
+
+    def __post_init__(self) -> None:
+        _positive("warmup", self.warmup)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """When the validation data is looked at, and what follows from it."""
+
+    every: int | None = None  # steps; none = after each epoch
+    patience: int | None = None  # evaluations without a new best before stopping; none = never
+    average: int = 0  # mean of the weights of the last so many evaluations, tried at the end
+
+    def __post_init__(self) -> None:
+        _positive("every", self.every)
+        _positive("patience", self.patience)
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What it runs on. None of these changes the mathematics."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: bool = False
+    checkpoint_activations: bool = False  # recompute each block in the backward pass: less memory, more time
+    shard: Literal["none", "full"] = "none"  # full = weights spread over the processes (FSDP)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is written, and how often."""
+
+    save_every: int | None = None  # steps between checkpoints; none = with each evaluation
+    keep: int = 2  # checkpoints kept for resuming
+    log_every: int = 50  # steps between rows of log.jsonl
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        _positive("save_every", self.save_every)
+        _positive("keep", self.keep)
+        _positive("log_every", self.log_every)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Training ends at the first of steps, epochs and minutes that is reached."""
+
+    steps: int | None = None
+    epochs: int | None = None
+    minutes: float | None = None  # counted over resumes, evaluation included
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    schedule: Schedule = field(default_factory=Schedule)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    hardware: Hardware = field(default_factory=Hardware)
+    files: Files = field(default_factory=Files)
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "epochs", "minutes"):
+            _positive(name, getattr(self, name))
+        if self.steps is None and self.epochs is None and self.minutes is None:
+            object.__setattr__(self, "epochs", 10)  # frozen: the one place where a default depends on other fields
+        if self.schedule.name == "cosine" and self.steps is None and self.epochs is None:
+            raise ConfigError("schedule.name='cosine' must know its end; give steps or epochs beside minutes")
+
+
+def _positive(name: str, value: Any) -> None:
+    if value is not None and not value > 0:
+        raise ConfigError(f"{name} must be more than 0, got {value}")

@@ -1,0 +1,118 @@
+"""What a run says while it works: a bar on a terminal, plain lines elsewhere, nothing on other processes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Protocol, TextIO
+
+from rich.console import Console as RichConsole
+from rich.progress import BarColumn, Progress, TextColumn
+
+Row = dict[str, Any]
+
+
+class Console(Protocol):
+    """Where a run speaks."""
+
+    def say(self, text: str) -> None:
+        """One line."""
+
+    def show(self, row: Row, *, left: float | None) -> None:
+        """A row of the log with tokens per second; `left` is the estimated time to the end in seconds."""
+
+    def moved(self, done: float) -> None:
+        """The share of the run that is done, after each step."""
+
+    def close(self) -> None:
+        """The run is over."""
+
+
+class Silent:
+    """For processes other than the first, and for tests."""
+
+    def say(self, text: str) -> None: ...
+
+    def show(self, row: Row, *, left: float | None) -> None: ...
+
+    def moved(self, done: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Lines:
+    """Plain lines without control codes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def say(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def show(self, row: Row, *, left: float | None) -> None:
+        self.say(describe(row, left))
+
+    def moved(self, done: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Bar:
+    """A bar that moves, with evaluation lines above it."""
+
+    def __init__(self, console: RichConsole) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f}%"))
+        self._bar = Progress(*columns, console=console)
+        self._task = self._bar.add_task("", total=1.0)
+        self._drawn = 0.0
+        self._bar.start()
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
+
+    def show(self, row: Row, *, left: float | None) -> None:
+        if "loss" in row:
+            self._bar.update(self._task, description=describe(row, left))
+        else:
+            self.say(describe(row, left))
+
+    def moved(self, done: float) -> None:
+        if time.monotonic() - self._drawn > 0.1:
+            self._drawn = time.monotonic()
+            self._bar.update(self._task, completed=done)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+def open_console() -> Console:
+    """A bar on a terminal, plain lines otherwise."""
+    console = RichConsole(stderr=True)
+    return Bar(console) if console.is_terminal else Lines(sys.stderr)
+
+
+def describe(row: Row, left: float | None) -> str:
+    """A row of the log in words."""
+    parts: list[str] = []
+    for key, value in row.items():
+        if isinstance(value, dict):
+            parts.append(f"{key}: " + ", ".join(f"{name} {_short(item)}" for name, item in value.items()))
+        elif value is True:
+            parts.append(key)
+        elif value is not None and value is not False:
+            parts.append(f"{key} {_short(value)}")
+    if left is not None:
+        parts.append(f"left {clock(left)}")
+    return "  ".join(parts)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def clock(seconds: float) -> str:
+    """83 -> '1:23'."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

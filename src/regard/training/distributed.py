@@ -1,0 +1,119 @@
+"""Many processes on PyTorch's own engine: torchrun starts them, DDP or FSDP joins them. Alone, all this is nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from regard.core.errors import ConfigError
+from regard.training.device import pick
+
+_PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates; torchrun ends them if it dies
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Which process this is, of how many, on what device."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes, evaluates and speaks."""
+        return self.rank == 0
+
+    def total(self, values: list[float]) -> list[float]:
+        """Each value summed over all processes."""
+        if self.world == 1:
+            return values
+        vector = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(vector)
+        summed: list[float] = vector.tolist()
+        return summed
+
+    def agree(self, value: bool) -> bool:
+        """What the first process says, on every process."""
+        return self.total([float(value and self.first)])[0] > 0
+
+    def wait(self) -> None:
+        """Go on when all have come here."""
+        if self.world > 1:
+            dist.barrier()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Processes]:
+    """The processes torchrun started (its environment says so), or this one alone."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1 or dist.is_initialized():
+        yield Processes(rank=0, world=1, device=pick(device))
+        return
+    chosen = pick(device, local_rank=int(os.environ.get("LOCAL_RANK", "0")))
+    if chosen.type == "mps":
+        raise ConfigError("device='mps' cannot be shared by several processes; use device='cpu' or one process")
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_PATIENCE)
+    try:
+        yield Processes(rank=dist.get_rank(), world=world, device=chosen)
+    finally:
+        dist.destroy_process_group()
+
+
+class Step(nn.Module):
+    """Hands the model to a function: so the hooks of DDP and FSDP fire around whatever the task does with it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, work: Callable[..., Any], *values: Any) -> Any:
+        """work(model, *values)"""
+        return work(self.model, *values)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A model joined with its copies or shards in other processes."""
+
+    step: nn.Module  # step(work, *values) -> work(model, *values), gradients exchanged
+    alone: nn.Module  # the same without exchange, for evaluation
+    model: nn.Module  # the plain model inside
+    sharded: bool = False
+
+    def quietly(self, last: bool) -> AbstractContextManager[Any]:
+        """Gradients are exchanged only in the last part of an accumulated step."""
+        if last or not isinstance(self.step, DistributedDataParallel):
+            return nullcontext()
+        held: AbstractContextManager[Any] = self.step.no_sync()
+        return held
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """The repeated blocks of a model: the members of its module lists."""
+    return [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
+
+
+def join(model: nn.Module, processes: Processes, *, shard: str, unused: bool) -> Engine:
+    """DDP or FSDP around the model where there are several processes; `unused` says some weights get no gradient."""
+    step = Step(model)
+    if processes.world == 1:
+        return Engine(step, step, model)
+    if shard == "full":
+        for block in blocks(model):
+            fully_shard(block)
+        fully_shard(step, reshard_after_forward=False)  # the task may use the root's weights after its forward
+        return Engine(step, step, model, sharded=True)
+    return Engine(DistributedDataParallel(step, find_unused_parameters=unused), step, model)

@@ -1,0 +1,101 @@
+"""Evaluation during training: free-running scores, the best weights kept, and the mean of the last ones tried."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Task
+from regard.core.seed import seed_all
+from regard.training import checkpoint, files
+from regard.training.average import mean
+from regard.training.distributed import Engine, Processes
+from regard.training.folder import Folder
+from regard.training.log import Row
+from regard.training.progress import Progress
+from regard.training.recipe import Recipe
+
+_SMALLER_IS_BETTER = ("loss", "perplexity")
+_EVALUATION = 2**32  # stands where training seeds have the process number
+
+
+class Judge:
+    """Looks at the model on the validation data and decides what is kept."""
+
+    def __init__(self, recipe: Recipe, task: Task, *, engine: Engine, folder: Folder, processes: Processes) -> None:
+        self.recipe, self.task, self.engine = recipe, task, engine
+        self.folder, self.processes = folder, processes
+
+    def look(self, now: Progress) -> Row:
+        """Evaluate, keep the weights if they are the best so far, and describe it as a row of the log."""
+        metrics = self._metrics(now.step)
+        better = self._note(now, metrics)
+        self._keep_best(now, better)
+        self._keep_snapshot(now)
+        return {"step": now.step, "epoch": now.epoch, "valid": metrics, "best": better}
+
+    def look_at_mean(self, now: Progress) -> Row | None:
+        """Try the mean of the last evaluations' weights; keep it if it is better than the best of them."""
+        if len(now.snapshots) < 2:
+            return None
+        own = checkpoint.weights(self.engine.model)
+        tensors = mean([self.folder.snapshot(step) for step in now.snapshots])
+        checkpoint.restore_weights(self.engine.model, tensors, self.folder.state)
+        metrics = self._metrics(now.step)
+        better = self._note(now, metrics)
+        self._keep_best(now, better)
+        checkpoint.restore_weights(self.engine.model, own, self.folder.state)
+        return {"step": now.step, "average": len(now.snapshots), "valid": metrics, "best": better}
+
+    def _metrics(self, step: int) -> dict[str, float]:
+        """The first process evaluates while the others wait; a sharded model needs them all."""
+        found: dict[str, float] = {}
+        if self.processes.first or self.engine.sharded:
+            seed_all(self.recipe.seed, step, _EVALUATION)
+            self.engine.model.eval()
+            with torch.no_grad():
+                decoding = self.recipe.decoder()
+                found = self.engine.alone(lambda model: self.task.evaluate(model, "valid", decoding))
+        self.processes.wait()
+        return {name: float(value) for name, value in found.items()}
+
+    def _note(self, now: Progress, metrics: dict[str, float]) -> bool:
+        score = self._score(metrics)
+        better = score is not None and (now.best.score is None or score > now.best.score)
+        better = self.processes.agree(better)
+        now.best.since = 0 if better else now.best.since + 1
+        if better:
+            now.best.step, now.best.score, now.best.metrics = now.step, score, metrics
+        return better
+
+    def _score(self, metrics: dict[str, float]) -> float | None:
+        """One number that grows as the model gets better, or none if there was nothing to evaluate."""
+        if not metrics:
+            return None
+        name = getattr(self.task, "better", "loss")
+        if name not in metrics:
+            raise ConfigError(f"the task's evaluation has no {name!r} to choose by; it has {', '.join(metrics)}")
+        value = -metrics[name] if name in _SMALLER_IS_BETTER else metrics[name]
+        return value if math.isfinite(value) else None
+
+    def _keep_best(self, now: Progress, better: bool) -> None:
+        nothing_yet = self.processes.agree(now.best.score is None)
+        if better or nothing_yet:
+            self.write_model(now)
+
+    def write_model(self, now: Progress) -> None:
+        """The weights as the run's model.safetensors."""
+        tensors = checkpoint.weights(self.engine.model)
+        if self.processes.first:
+            files.write_tensors(self.folder.model, tensors, {"step": now.step, "metrics": now.best.metrics})
+
+    def _keep_snapshot(self, now: Progress) -> None:
+        last = self.recipe.training.evaluation.average
+        if last:
+            now.snapshots = [*now.snapshots, now.step][-last:]
+            tensors = checkpoint.weights(self.engine.model)
+            if self.processes.first:
+                files.write_tensors(self.folder.snapshot(now.step), tensors, {"step": now.step})
+            self.processes.wait()

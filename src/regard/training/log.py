@@ -1,0 +1,86 @@
+"""What a run writes about itself: log.jsonl, the same bytes however often it was interrupted, and timing.jsonl."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from regard.core.errors import CheckpointError
+from regard.core.extras import require
+
+Row = dict[str, Any]
+
+
+class Log:
+    """Appends rows to a file and knows its length and checksum, so that a checkpoint can say where it stood."""
+
+    def __init__(self, path: Path, position: dict[str, Any]) -> None:
+        """Cut the file back to the position of a checkpoint; all after it will be written again."""
+        self.path, self.bytes = path, int(position["bytes"])
+        self._sha = hashlib.sha256()
+        path.touch()
+        with path.open("r+b") as file:
+            self._sha.update(file.read(self.bytes))
+            if self._sha.hexdigest() != position["sha256"]:
+                raise CheckpointError(f"{path}: damaged before byte {self.bytes}; restore it from a copy")
+            file.truncate(self.bytes)
+
+    def add(self, row: Row) -> None:
+        """One more line; numbers that are not finite become null, as JSON has none."""
+        line = (json.dumps(_plain(row), ensure_ascii=False) + "\n").encode()
+        with self.path.open("ab") as file:
+            file.write(line)
+        self._sha.update(line)
+        self.bytes += len(line)
+
+    def position(self) -> dict[str, Any]:
+        """Where the log stands, after making sure that it is on disk."""
+        with self.path.open("ab") as file:
+            os.fsync(file.fileno())
+        return {"bytes": self.bytes, "sha256": self._sha.hexdigest()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a log."""
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise CheckpointError(f"{path}: a line is not JSON; regard train --resume {path.parent} cuts it off") from None
+
+
+class Board:
+    """The same rows for TensorBoard."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        require("tensorboard", extra="tensorboard")
+        writer = require("torch.utils.tensorboard", extra="tensorboard").SummaryWriter
+        self._writer = writer(str(folder), purge_step=step + 1)
+
+    def add(self, row: Row) -> None:
+        """Every number of a row as a scalar of its own."""
+        for name, value in _numbers(row).items():
+            if name != "step":
+                self._writer.add_scalar(name, value, row["step"])
+        self._writer.flush()
+
+
+def _numbers(row: Row, prefix: str = "") -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found |= _numbers(value, f"{prefix}{key}/")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found[prefix + key] = value
+    return found

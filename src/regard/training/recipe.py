@@ -1,0 +1,156 @@
+"""A recipe: every choice of a run. Read from TOML and `key=value`, written whole into the run's config.json."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from regard.core import config as configs
+from regard.core.config import Table
+from regard.core.errors import CheckpointError, ConfigError, nearest
+from regard.core.names import find
+from regard.training.config import Config
+
+Decode = Callable[..., Any]
+VERSION = 1
+# version -> the function that brings a table of that version to the next one
+MIGRATIONS: dict[int, Callable[[Table], Table]] = {}
+_SECTIONS = ("task", "seed", "data", "model", "training", "decoding")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A file of ours and its settings: a task, a model or a decoder."""
+
+    name: str
+    config: Any
+
+    def module(self, package: str) -> ModuleType:
+        """The module so named."""
+        return find(f"regard.{package}", self.name)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what a run computes."""
+
+    task: Chosen
+    model: Chosen
+    training: Config
+    decoding: Chosen | None = None  # none for tasks whose output is not a sequence
+    seed: int = 1
+
+    def to_dict(self) -> Table:
+        """Plain values with all defaults written out; `from_dict` reads them back."""
+        table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
+        table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
+        table["training"] = configs.to_dict(self.training)
+        if self.decoding is not None:
+            table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
+        return table
+
+    def decoder(self) -> Decode | None:
+        """decode(model, state, marks=…, limits=…) with this recipe's settings."""
+        if self.decoding is None:
+            return None
+        return partial(self.decoding.module("decoding").decode, config=self.decoding.config)
+
+    def changed(self, settings: list[str]) -> Recipe:
+        """The recipe with settings laid over it."""
+        return from_dict(_override(self.to_dict(), settings))
+
+
+def read(task: str, path: Path | None = None, *, settings: list[str] | None = None) -> Recipe:
+    """The recipe of a task: its defaults, then a TOML file, then `key=value` settings such as `model=transformer`."""
+    table = configs.read(path) if path else {}
+    table = _override(table, settings or [])
+    if table.setdefault("task", task) != task:
+        raise ConfigError(f"task={table['task']!r}, but {task!r} was asked for; run: regard train {table['task']}")
+    return from_dict(_lay_over(_defaults(task), table))
+
+
+def _defaults(task: str) -> Table:
+    defaults: Table = getattr(find("regard.tasks", task), "DEFAULTS", {})
+    return defaults
+
+
+def _lay_over(base: Table, table: Table) -> Table:
+    """Merge, but a section that names another model or decoder does not inherit the settings of the default one."""
+    kept = dict(base)
+    for section in ("model", "decoding"):
+        name = table.get(section, {}).get("name")
+        if name is not None and name != base.get(section, {}).get("name"):
+            kept.pop(section, None)
+    return configs.merge(kept, table)
+
+
+def _override(table: Table, settings: list[str]) -> Table:
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key in ("model", "decoding"):
+            named = configs.override({}, [f"{key}.name={value}"])
+            table = _lay_over(table, named)
+        else:
+            table = configs.override(table, [setting])
+    return table
+
+
+def from_dict(table: Table) -> Recipe:
+    """A recipe from its table; an unknown section, name or key is an error that names it."""
+    for key, value in table.items():
+        if key not in _SECTIONS:
+            raise ConfigError(f"no section {key!r} in a recipe; {nearest(key, _SECTIONS)}")
+        if key not in ("task", "seed") and not isinstance(value, dict):
+            raise ConfigError(f"{key}={value!r} is not a section; settings go below it, as in {key}.name=…")
+    task, seed = table.get("task"), table.get("seed", 1)
+    if not isinstance(task, str):
+        raise ConfigError(f"task={task!r} must be the name of a task, such as 'translation'")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ConfigError(f"seed={seed!r} must be a whole number, 0 or more")
+    return Recipe(
+        task=_chosen("tasks", task, table.get("data", {}), where="data"),
+        model=_named("models", table.get("model", {}), "model"),
+        training=configs.from_dict(Config, table.get("training", {}), "training"),
+        decoding=_named("decoding", table["decoding"], "decoding") if table.get("decoding") else None,
+        seed=seed,
+    )
+
+
+def _named(package: str, section: Table, where: str) -> Chosen:
+    settings = dict(section)
+    name = settings.pop("name", None)
+    if not isinstance(name, str):
+        example = {"model": "transformer", "decoding": "beam"}[where]
+        raise ConfigError(f"{where}.name={name!r} must be given as a name, for example {where}={example}")
+    return _chosen(package, name, settings, where=where)
+
+
+def _chosen(package: str, name: str, settings: Table, *, where: str) -> Chosen:
+    return Chosen(name, configs.from_dict(find(f"regard.{package}", name).Config, settings, where))
+
+
+def migrate(table: Table, where: Path) -> Table:
+    """The table of a run brought to this version, one step at a time, or refused in words."""
+    version = table.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
+    if version > VERSION:
+        raise CheckpointError(
+            f"{where}: version {version} was written by a newer regard; this one reads up to {VERSION}: upgrade regard"
+        )
+    table = {key: value for key, value in table.items() if key != "version"}
+    for step in range(version, VERSION):
+        if step not in MIGRATIONS:
+            raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
+        table = MIGRATIONS[step](table)
+    return table
+
+
+def replace_training(recipe: Recipe, **changes: Any) -> Recipe:
+    """The recipe with other budgets or sections in [training]."""
+    return dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, **changes))

@@ -1,0 +1,42 @@
+"""Learning-rate schedules: pure functions of the step, so that there is nothing to save."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from regard.training.config import Schedule
+
+Factor = Callable[[int], float]
+
+
+def constant(step: int, *, warmup: int) -> float:
+    """step (from 1) -> factor: linear rise to 1, then 1."""
+    return min(1.0, step / warmup)
+
+
+def noam(step: int, *, warmup: int) -> float:
+    """step -> min(step^-0.5, step · warmup^-1.5): Vaswani et al. 2017, equation 3, where lr is then d_model^-0.5."""
+    return min(1 / math.sqrt(step), step / (warmup * math.sqrt(warmup)))
+
+
+def inverse_sqrt(step: int, *, warmup: int) -> float:
+    """step -> the same curve scaled so that its peak, at the end of the warm-up, is 1."""
+    return min(step / warmup, math.sqrt(warmup / step))
+
+
+def cosine(step: int, *, warmup: int, total: int, floor: float) -> float:
+    """step -> linear rise to 1, then half a cosine down to `floor` at `total`."""
+    if step <= warmup:
+        return step / warmup
+    done = min(1.0, (step - warmup) / max(1, total - warmup))
+    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def schedule(config: Schedule, total: int | None) -> Factor:
+    """The factor by which lr is multiplied at each step; `total` is the last step where it is known."""
+    if config.name == "cosine":
+        return partial(cosine, warmup=config.warmup, total=total or config.warmup, floor=config.floor)
+    curves: dict[str, Callable[..., float]] = {"constant": constant, "noam": noam, "inverse_sqrt": inverse_sqrt}
+    return partial(curves[config.name], warmup=config.warmup)

@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM ask for a stop after the current step; a second Ctrl-C does not wait."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from regard.core.errors import RegardError
+
+
+class Interrupted(RegardError):
+    """The run was stopped from outside and saved."""
+
+
+class Stop:
+    """Whether a stop was asked for, and by what."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.reason is not None
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """The signal handler: remember; interrupt at once when asked a second time by hand."""
+        if self.reason is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.reason = signal.Signals(number).name
+
+
+@contextmanager
+def listening() -> Iterator[Stop]:
+    """Listen for the two signals. Only a program's main thread can; elsewhere nothing ever asks."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,210 @@
+"""The training loop. It knows a plan of batches, a loss and a score; it knows neither text nor attention."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.core.errors import DataError
+from regard.core.protocols import Indices, Task
+from regard.training import checkpoint, nonfinite, optimizer
+from regard.training.compiled import Compiled
+from regard.training.console import Console
+from regard.training.distributed import Engine, Processes
+from regard.training.folder import Folder
+from regard.training.judge import Judge
+from regard.training.log import Board
+from regard.training.progress import Progress, Window, fingerprint
+from regard.training.recipe import Recipe
+from regard.training.report import Mute, Pace, Report, Written
+from regard.training.schedule import schedule
+from regard.training.step import Outcome, Stepper
+from regard.training.stop import Interrupted, Stop
+
+
+class Trainer:
+    """One process's part in a run."""
+
+    def __init__(
+        self, recipe: Recipe, task: Task, *, engine: Engine, folder: Folder, processes: Processes, console: Console
+    ) -> None:
+        self.recipe, self.task, self.engine = recipe, task, engine
+        self.folder, self.processes, self.console = folder, processes, console
+        self.config = recipe.training
+        self.optimizer = optimizer.build(self.config.optimizer, engine.model)
+        self.judge = Judge(recipe, task, engine=engine, folder=folder, processes=processes)
+        self.now = Progress()
+        self.plan: Sequence[Indices] = ()
+        self.report: Report = Mute()
+        self._pace = Pace()
+        self._birth = time.monotonic()
+
+    def restore(self, path: Path | None) -> None:
+        """Go to where a checkpoint stood, or to the very beginning."""
+        if path is not None:
+            self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer)
+        self._birth = time.monotonic() - self.now.seconds
+        self.now.ended = self._over(
+            time_used=self.processes.agree(self._time_used())
+        )  # a larger budget lets an ended run go on
+        self._read_plan()
+        if self.processes.first:
+            board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
+            self.report = Written(self.folder, self.console, position=self.now.log, board=board)
+
+    def fit(self, stop: Stop) -> Progress:
+        """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
+        now, stepper = self.now, self._stepper()
+        while now.ended is None:
+            began, examples = time.monotonic(), self.plan[now.index]
+            outcome = stepper(examples, step=now.step + 1, flags=(bool(stop), self._time_used()))
+            self._pace.seconds += time.monotonic() - began
+            self._pace.tokens += outcome.tokens
+            edge = self._advance(outcome, examples)
+            self._write_row(outcome)
+            now.ended = self._over(time_used=outcome.flags[1])
+            looked = self._evaluate(edge)
+            if now.ended is not None:
+                self._finish()
+            interrupted = outcome.flags[0] and now.ended is None
+            if looked or interrupted or _due(now.step, self.config.files.save_every):
+                self.save()
+            if interrupted:
+                reason = stop.reason or "another process"
+                raise Interrupted(
+                    f"stopped by {reason} at step {now.step}, all is saved; "
+                    f"go on with: regard train --resume {self.folder.path}"
+                )
+        return now
+
+    def save(self) -> None:
+        """Write a checkpoint, then remove those that are no longer needed."""
+        now = self.now
+        now.seconds = time.monotonic() - self._birth
+        now.log = self.report.position()
+        if self.processes.agree(now.best.score is None):
+            self.judge.write_model(now)
+        checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, now=now, write=self.processes.first)
+        if self.processes.first:
+            checkpoint.prune(self.folder, now, keep=self.config.files.keep)
+
+    def _stepper(self) -> Stepper:
+        loss = self.task.loss
+        work = Compiled(loss, self.console.say) if self.config.hardware.compile else loss
+        factor = schedule(self.config.schedule, self._total() if self.config.schedule.name == "cosine" else None)
+        return Stepper(
+            self.recipe,
+            self.task,
+            engine=self.engine,
+            optimizer=self.optimizer,
+            factor=factor,
+            processes=self.processes,
+            work=work,
+        )
+
+    def _read_plan(self) -> None:
+        """The batches of this epoch; refused if the data is not what the run was trained on so far."""
+        now = self.now
+        self.plan = self.task.plan(now.epoch, self.recipe.seed)
+        if not len(self.plan):
+            raise DataError("there are no training batches; give more data or a larger batch size")
+        found = fingerprint(self.task, self.plan)
+        if now.index and now.data != found:
+            raise DataError(
+                f"the training data or its batching differs from what {self.folder.path} was trained on so far; "
+                "restore the data, or start a new run"
+            )
+        now.data = found
+
+    def _advance(self, outcome: Outcome, examples: Indices) -> bool:
+        """Count the step; says whether it was the last of its epoch."""
+        now = self.now
+        now.step, now.index = now.step + 1, now.index + 1
+        if outcome.finite:
+            now.window.loss += outcome.loss
+            now.window.tokens += outcome.tokens
+        else:
+            self._not_finite(outcome, examples)
+        edge = now.index == len(self.plan)
+        if edge:
+            now.epoch, now.index = now.epoch + 1, 0
+            self._read_plan()
+        return edge
+
+    def _not_finite(self, outcome: Outcome, examples: Indices) -> None:
+        self.now.window.skipped += 1
+        if self.config.optimizer.nonfinite == "stop":
+            if self.processes.first:
+                nonfinite.write(self.folder, self.task, examples=examples, outcome=outcome, now=self.now)
+            raise nonfinite.Diverged(nonfinite.explain(self.folder, self.now, outcome))
+
+    def _write_row(self, outcome: Outcome) -> None:
+        now, window = self.now, self.now.window
+        self.console.moved(self._done())
+        if _due(now.step, self.config.files.log_every):
+            row = {
+                "step": now.step,
+                "epoch": now.epoch,
+                "loss": window.loss / max(1, window.tokens),
+                "lr": outcome.rate,
+                "norm": outcome.norm,
+            }
+            row |= {"skipped": window.skipped} if window.skipped else {}
+            self.report.add(row, pace=self._pace, left=self._left())
+            now.window, self._pace = Window(), Pace()
+
+    def _evaluate(self, edge: bool) -> bool:
+        """Evaluate if it is time to, or if this is the end; says whether it did."""
+        now, every = self.now, self.config.evaluation.every
+        if not (edge if every is None else _due(now.step, every)) and now.ended is None:
+            return False
+        self.report.add(self.judge.look(now))
+        if now.ended is None:
+            now.ended = self._over(time_used=False)
+        return True
+
+    def _finish(self) -> None:
+        row = self.judge.look_at_mean(self.now)
+        if row is not None:
+            self.report.add(row)
+        self.report.add({"step": self.now.step, "end": self.now.ended})
+
+    def _over(self, *, time_used: bool) -> str | None:
+        """Why training ends here, if it does."""
+        now, config, patience = self.now, self.config, self.config.evaluation.patience
+        reasons = {
+            "steps": config.steps is not None and now.step >= config.steps,
+            "epochs": config.epochs is not None and now.epoch >= config.epochs,
+            "minutes": time_used,
+            "patience": patience is not None and now.best.since >= patience,
+        }
+        return next((name for name, true in reasons.items() if true), None)
+
+    def _time_used(self) -> bool:
+        """Whether the minutes are over, by the first process's clock alone."""
+        minutes = self.config.minutes
+        return self.processes.first and minutes is not None and time.monotonic() - self._birth >= 60 * minutes
+
+    def _total(self) -> int:
+        """The last step, as far as steps and epochs say."""
+        config = self.config
+        by_epochs = config.epochs * len(self.task.plan(0, self.recipe.seed)) if config.epochs else None
+        return min(total for total in (config.steps, by_epochs, 10**12) if total is not None)
+
+    def _done(self) -> float:
+        """The share of the run that is behind."""
+        now, config = self.now, self.config
+        epochs = now.epoch + now.index / len(self.plan)
+        minutes = (time.monotonic() - self._birth) / 60
+        shares = ((now.step, config.steps), (epochs, config.epochs), (minutes, config.minutes))
+        return min(1.0, max(done / total for done, total in shares if total))
+
+    def _left(self) -> float | None:
+        """Seconds to the end, if it goes on like this."""
+        done, used = self._done(), time.monotonic() - self._birth
+        return used / done * (1 - done) if done else None
+
+
+def _due(step: int, every: int | None) -> bool:
+    return every is not None and step % every == 0

@@ -1,0 +1,81 @@
+"""A toy task: repeat a short sequence of small numbers. Every part of it is a few lines, so that tests are quick."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from regard.core.errors import DataError
+from regard.core.protocols import Loss, Sizes
+
+DEFAULTS = {"model": {"name": "toys.gated"}}
+
+
+@dataclass(frozen=True)
+class Config:
+    examples: int = 40
+    batch: int = 8
+    words: int = 6
+    poison: int = -1  # the example whose loss is not a number
+    fail_on_rank: int = -1
+
+
+class Batch(NamedTuple):
+    tokens: Tensor  # (b t)
+    numbers: Tensor  # (b,) which examples
+
+
+class Copying:
+    better = "accuracy"
+
+    def __init__(self, config: Config, words: int) -> None:
+        self.config = config
+        self.sizes = Sizes(source=words, target=words, longest=5)
+        self.seen: list[list[int]] = []
+        rng = np.random.default_rng(0)
+        self.rows = rng.integers(1, words, size=(config.examples, 5))
+        self.lengths = rng.integers(2, 6, size=config.examples)
+
+    def plan(self, epoch, seed):
+        order = np.random.default_rng([seed, epoch]).permutation(self.config.examples)
+        return [order[i : i + self.config.batch] for i in range(0, len(order), self.config.batch)]
+
+    def batch(self, examples):
+        rows = self.rows[examples].copy()
+        rows[np.arange(5)[None] >= self.lengths[examples][:, None]] = 0
+        return Batch(torch.from_numpy(rows), torch.from_numpy(np.asarray(examples)))
+
+    def loss(self, model, batch):
+        self.seen.append(batch.numbers.tolist())
+        if int(os.environ.get("RANK", "0")) == self.config.fail_on_rank and os.environ.get("WORLD_SIZE"):
+            raise DataError("the toy data broke off at line 7")
+        logits = model(batch.tokens)
+        total = functional.cross_entropy(logits.flatten(0, 1), batch.tokens.flatten(), ignore_index=0, reduction="sum")
+        if (batch.numbers == self.config.poison).any():
+            total = total * float("nan")
+        return Loss(total, int((batch.tokens > 0).sum()))
+
+    def evaluate(self, model, split, decoding):
+        batch = self.batch(np.arange(min(10, self.config.examples)))
+        guess = model(batch.tokens).argmax(-1)
+        kept = batch.tokens > 0
+        return {"accuracy": float((guess == batch.tokens)[kept].float().mean()), "loss": float(self.loss(model, batch).total)}
+
+    def save(self, folder: Path) -> None:
+        (folder / "words.json").write_text(json.dumps({"words": self.config.words}))
+
+
+def build(config: Config, folder: Path | None = None) -> Copying:
+    return Copying(config, config.words) if folder is None else load(config, folder)
+
+
+def load(config: Config, folder: Path) -> Copying:
+    return Copying(config, json.loads((folder / "words.json").read_text())["words"])
