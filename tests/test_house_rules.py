@@ -93,9 +93,10 @@ def bare_exceptions(tree: ast.AST, code: str) -> Iterator[str]:
             yield f"{number}: {line.strip()}"
 
 
-def problems(rule: Rule, path: Path) -> list[str]:
+def problems(path: Path, *rules: Rule) -> list[str]:
     code = path.read_text(encoding="utf-8")
-    return list(rule(ast.parse(code), code))
+    tree = ast.parse(code)
+    return [f"{rule.__name__}, line {problem}" for rule in rules for problem in rule(tree, code)]
 
 
 def relative(path: Path) -> str:
@@ -103,24 +104,17 @@ def relative(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
-def test_file_is_short(path):
+def test_files_and_functions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+    assert problems(path, long_functions) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_functions_are_short(path):
-    assert problems(long_functions, path) == []
-
-
-@pytest.mark.parametrize("rule", [wide_constructors, direct_forward, pickling, asserts, bare_exceptions])
 @pytest.mark.parametrize("path", OURS, ids=relative)
-def test_source_keeps_the_rule(path, rule):
-    assert problems(rule, path) == []
-
-
-@pytest.mark.parametrize("path", [p for p in OURS if not p.is_relative_to(SOURCE / "attention")], ids=relative)
-def test_attention_is_made_in_one_place(path):
-    assert problems(attention_elsewhere, path) == []
+def test_source_keeps_the_rules(path):
+    rules = [wide_constructors, direct_forward, pickling, asserts, bare_exceptions]
+    if not path.is_relative_to(SOURCE / "attention"):
+        rules.append(attention_elsewhere)
+    assert problems(path, *rules) == []
 
 
 def test_no_file_is_called_utils():
