@@ -1,0 +1,97 @@
+// Beside the view: the two honesty figures of the chosen map, and (where a server stands behind the page) what-if.
+
+import { make, number, visible } from "./dom.js";
+import { GROUPS } from "./data.js";
+
+function meter(share, text) {
+  return make("div", { class: "meter" }, make("span", { class: "figure big" }, text),
+    make("span", { class: "meter-track", "aria-hidden": "true" }, make("span", { class: "meter-bar", style: { width: `${100 * Math.max(0, share)}%` } })));
+}
+
+// The figure of one head, or the mean of those that have one.
+function figure(values, head) {
+  if (head >= 0) return values[head];
+  const known = values.filter((value) => Number.isFinite(value));
+  return known.reduce((sum, value) => sum + value, 0) / known.length;
+}
+
+function honesty(page) {
+  const { map, head } = page.looked || {};
+  if (!map?.honesty) return null;
+  const [agreement, removed] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
+  return make("section", { class: "card honesty", "aria-label": "Honesty figures" },
+    make("h2", {}, "How far to trust this map"),
+    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? "mean of all heads" : `head ${head + 1}`}`),
+    Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2)),
+      make("p", {}, "rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated)")] : null,
+    Number.isFinite(removed) ? [meter(removed, `${Math.round(100 * removed)}%`),
+      make("p", {}, map.group === "encoder"
+        ? "of the most attended tokens change the output when they are removed"
+        : "of output tokens change when the token they attend to most is removed")] : null,
+    make("p", { class: "quiet" }, "A weight says where the model looked, not why it answered so."));
+}
+
+function ask(page) {
+  const box = make("input", { type: "text", class: "ask", name: "text", value: page.raw.title, "aria-label": "Sentence", "data-key": "ask", autocomplete: "off" });
+  const submit = (event) => {
+    event.preventDefault();
+    if (box.value.trim()) page.server.run(box.value);
+  };
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Look"));
+}
+
+function headSwitches(page) {
+  const { server, data } = page;
+  return data.groups().map((group) => make("div", { class: "switches" },
+    make("p", { class: "quiet" }, GROUPS[group] || group),
+    data.maps.filter((map) => map.group === group).map((map) => make("div", { class: "switch-row" },
+      make("span", { class: "figure quiet" }, `L${map.layer + 1}`),
+      Array.from({ length: map.heads }, (_, head) => {
+        const off = server.has("off", [map.name, head]);
+        return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.name}:${head}`,
+          title: `${map.title}, head ${head + 1}: ${off ? "off" : "on"}`, "aria-label": `Switch off ${map.title}, head ${head + 1}`,
+          onclick: () => { server.toggle("off", [map.name, head]); server.run(); } }, String(head + 1));
+      })))));
+}
+
+function tokenSwitches(page) {
+  const { server, data } = page;
+  const axis = data.forbid_axis;
+  if (!axis) return null;
+  return [make("h3", {}, "Forbid a token"), make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
+    make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", i)), "data-key": `forbid:${i}`,
+      onclick: () => { server.toggle("forbid", i); server.run(); } }, visible(label))))];
+}
+
+function temperature(page) {
+  const { server } = page;
+  const shown = make("output", { class: "figure" }, number(server.changes.temperature, 1));
+  return make("label", { class: "slider" }, make("h3", {}, "Temperature of attention ", shown),
+    make("input", { type: "range", min: 0.1, max: 4, step: 0.1, value: server.changes.temperature, "data-key": "temperature",
+      oninput: (event) => { shown.textContent = number(Number(event.target.value), 1); },
+      onchange: (event) => { server.changes.temperature = Number(event.target.value); server.run(); } }));
+}
+
+function outcome(page) {
+  const { server } = page;
+  if (!server.before || !server.changed) return null;
+  const [before, after] = [server.before.outputs[0], page.raw.outputs[0]];
+  return make("div", { class: "outcome", role: "status" },
+    make("p", {}, make("span", { class: "spoken-label" }, "before"), before.text),
+    make("p", {}, make("span", { class: "spoken-label" }, "now"), after.text),
+    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? "The output did not change." : "The output changed."),
+    make("button", { type: "button", class: "action plain", onclick: () => server.reset() }, "Undo all"));
+}
+
+function whatIf(page) {
+  if (!page.server) return null;
+  return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": "What if" },
+    make("h2", {}, "What if …"), ask(page),
+    page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null,
+    outcome(page),
+    page.data.maps.length ? [make("h3", {}, "Switch off a head"), headSwitches(page), tokenSwitches(page), temperature(page)] : null);
+}
+
+export function aside(page) {
+  return [whatIf(page), honesty(page)].filter(Boolean);
+}

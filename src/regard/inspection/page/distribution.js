@@ -1,0 +1,30 @@
+// One row of a map as numbers: a bar and four digits per key, and the sum, which is 1.
+
+import { make, number, visible } from "./dom.js";
+import { headColour } from "./colour.js";
+
+const MOST = 40;
+
+function entry(label, weight, { top, head, key }) {
+  return make("li", { class: "share", "data-index": key },
+    make("span", { class: "share-label" }, visible(label)),
+    make("span", { class: "share-track" },
+      make("span", { class: "share-bar", style: { width: `${(100 * weight) / (top || 1)}%`, ...(head >= 0 ? { background: headColour(head) } : {}) } })),
+    make("span", { class: "figure share-value" }, number(weight)));
+}
+
+// labels, weights (same length) -> a list. Long rows show their largest weights and what is left over.
+export function distribution({ labels, weights, title, subtitle, head = -1 }) {
+  let shown = Array.from(weights, (_, i) => i);
+  if (shown.length > MOST) shown = shown.sort((a, b) => weights[b] - weights[a]).slice(0, MOST);
+  const top = Math.max(0, ...shown.map((i) => weights[i]));
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  const rest = sum - shown.reduce((total, i) => total + weights[i], 0);
+  const items = shown.map((i) => entry(labels[i], weights[i], { top, head, key: i }));
+  return make("section", { class: "distribution", "aria-label": `Distribution of ${title}` },
+    make("h3", {}, make("span", { class: "word" }, visible(title)), subtitle ? make("span", { class: "quiet" }, ` ${subtitle}`) : null),
+    make("ol", { class: "shares" }, items),
+    shown.length < weights.length
+      ? make("p", { class: "quiet" }, `and ${weights.length - shown.length} smaller, together ${number(rest)}`) : null,
+    make("p", { class: "sum" }, sum === 0 ? "may look at nothing: all zeros" : ["sum ", make("span", { class: "figure" }, number(sum))]));
+}

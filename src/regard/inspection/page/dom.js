@@ -1,0 +1,73 @@
+// Making elements. Text always goes in as text nodes, never as markup, so a sentence cannot become HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, properties, children) {
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [name, setting] of Object.entries(value)) element.style.setProperty(name, setting);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// make("button", {class: "chip", onclick: f}, "text", otherElement) -> HTML element
+export function make(tag, properties = {}, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+// draw("line", {x1: 0, ...}) -> SVG element
+export function draw(tag, properties = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), properties, children);
+}
+
+// A canvas of `width` x `height` CSS pixels that is sharp on dense screens, and its context in CSS pixels.
+export function sharpCanvas(width, height, properties = {}) {
+  const density = Math.min(window.devicePixelRatio || 1, 3);
+  const canvas = make("canvas", { width: Math.round(width * density), height: Math.round(height * density), ...properties });
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.scale(density, density);
+  return { canvas, context };
+}
+
+// A row of buttons of which one is pressed. items: [{key, label, title}]; arrows move the choice.
+export function choice(label, items, chosen, pick) {
+  const step = (event) => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const at = items.findIndex((item) => item.key === chosen);
+    pick(items[(at + by + items.length) % items.length].key);
+  };
+  const buttons = items.map((item) =>
+    make("button", {
+      type: "button", role: "radio", class: "segment", title: item.title, "data-key": `${label}:${item.key}`,
+      "aria-checked": String(item.key === chosen), tabindex: item.key === chosen ? 0 : -1, onclick: () => pick(item.key),
+    }, item.label));
+  return make("div", { class: "choice" },
+    make("span", { class: "choice-label" }, label),
+    make("div", { class: "segments", role: "radiogroup", "aria-label": label, onkeydown: step }, buttons));
+}
+
+// A labelled <select>.
+export function select(label, items, chosen, pick) {
+  const options = items.map((item) => make("option", { value: item.key, selected: item.key === chosen }, item.label));
+  const box = make("select", { "data-key": `select:${label}`, onchange: (event) => pick(event.target.value) }, options);
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, label), box);
+}
+
+// Tell a screen reader, without moving anything on the screen.
+export function announce(text) {
+  document.getElementById("live").textContent = text;
+}
+
+export const number = (value, digits = 4) =>
+  Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : value === -Infinity ? "−∞" : "–";
+
+// Marks that would be invisible get a visible form.
+export const visible = (label) => (label.trim() === "" ? "␣".repeat(Math.max(1, label.length)) : label);

@@ -1,0 +1,50 @@
+// The top of the page: what went in, what came out, from which model; and the light or dark switch.
+
+import { make, number } from "./dom.js";
+import { themeNow } from "./colour.js";
+
+function switchTheme(page) {
+  const next = themeNow() === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("regard-theme", next);
+  } catch {
+    // Not kept for the next visit, but used now.
+  }
+  page.draw();
+}
+
+function facts(data) {
+  const items = [["model", data.model], ["task", data.task], ...Object.entries(data.facts || {})];
+  return make("dl", { class: "facts" }, items.filter(([, value]) => value).map(([name, value]) =>
+    make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
+}
+
+function runPicker(page) {
+  if (page.runs.length < 2) return null;
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, "Run"),
+    make("select", { "data-key": "run", onchange: (event) => page.change({ run: Number(event.target.value), map: undefined, row: undefined, head: undefined }) },
+      page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
+}
+
+function spoken(data) {
+  const text = (label, value, extra) => value
+    ? make("p", { class: `spoken ${label}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value), extra) : null;
+  const best = data.outputs?.[0];
+  return make("div", { class: "sentences" },
+    text("input", data.title),
+    text("output", best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: "sum of log probabilities" }, ` log p ${number(best.score, 2)}`) : null));
+}
+
+export function header(page) {
+  const dark = themeNow() === "dark";
+  return [
+    make("div", { class: "bar" },
+      make("span", { class: "mark-name", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
+      facts(page.data), runPicker(page),
+      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? "Use light colours" : "Use dark colours",
+        title: dark ? "Light" : "Dark", onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
+    make("h1", { class: "unseen" }, `Attention of ${page.data.model} on: ${page.data.title}`),
+    spoken(page.data),
+  ];
+}

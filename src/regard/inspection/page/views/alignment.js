@@ -1,0 +1,131 @@
+// Translation: source and output side by side with crossing lines, the n-best list, and the error rate where the truth is known.
+
+import { draw, make, number, select, visible } from "../dom.js";
+import { clamp } from "../state.js";
+
+const FAINT = 0.06;
+const GAP = 18;
+const RISE = 190;
+
+function measure(labels) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = `500 17px ${getComputedStyle(document.body).fontFamily}`;
+  return labels.map((label) => Math.max(18, context.measureText(visible(label)).width));
+}
+
+// Centres of words laid in a line, and the length of the line.
+function lay(labels) {
+  let at = 0;
+  const centres = measure(labels).map((width) => {
+    const centre = at + width / 2;
+    at += width + GAP;
+    return centre;
+  });
+  return { centres, length: at - GAP };
+}
+
+// Word positions: two rows where they fit, two columns on a narrow screen.
+function places(source, target, room) {
+  const [above, below] = [lay(source), lay(target)];
+  const wide = Math.max(above.length, below.length);
+  if (wide + 24 <= room) {
+    const shift = (line) => line.centres.map((x) => x + (wide - line.length) / 2 + 12);
+    const [xs, ys] = [shift(above), shift(below)];
+    return { upright: false, width: wide + 24, height: RISE + 72, source: xs.map((x) => [x, 24]), target: ys.map((x) => [x, RISE + 48]) };
+  }
+  const step = 34;
+  const width = Math.min(room, 460);
+  const column = (count, x) => Array.from({ length: count }, (_, i) => [x, 20 + i * step]);
+  return { upright: true, width, height: step * Math.max(source.length, target.length) + 8,
+    source: column(source.length, width * 0.34), target: column(target.length, width * 0.66) };
+}
+
+function curve(place, row, column) {
+  const [x1, y1] = place.source[column];
+  const [x2, y2] = place.target[row];
+  if (place.upright) {
+    const middle = (x1 + x2) / 2;
+    return `M${x1 + 8} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 8} ${y2}`;
+  }
+  const middle = (y1 + y2) / 2;
+  return `M${x1} ${y1 + 16}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2 - 16}`;
+}
+
+function picture(data, map, head, { room, truth, chosen }) {
+  const [source, target] = [data.labels(map.keys), data.labels(map.queries)];
+  const place = places(source, target, room);
+  const svg = draw("svg", { width: place.width, height: place.height, class: "alignment", role: "group",
+    "aria-label": `Alignment of ${target.length} output tokens with ${source.length} source tokens` });
+  const lines = draw("g", { fill: "none", class: "crossing" });
+  for (let row = 0; row < map.rows; row++) {
+    for (let column = 0; column < map.columns; column++) {
+      const weight = map.value(head, row, column);
+      if (weight < FAINT) continue;
+      lines.append(draw("path", { d: curve(place, row, column), "data-row": row, "data-column": column, "stroke-width": (0.5 + 7 * weight).toFixed(2),
+        "stroke-opacity": (0.1 + 0.6 * weight).toFixed(2), "stroke-linecap": "round" }));
+    }
+  }
+  for (const [row, column] of truth) if (place.target[row] && place.source[column]) lines.append(draw("path", { d: curve(place, row, column), class: "truth", "data-row": row, "data-column": column }));
+  svg.append(lines);
+  const word = (labels, points, kind) => labels.map((label, i) => {
+    const anchor = !place.upright ? "middle" : kind === "source" ? "end" : "start";
+    const choose = () => {
+      svg.classList.add("choosing");
+      lines.querySelectorAll("path").forEach((path) => path.classList.toggle("on", path.dataset[kind === "source" ? "column" : "row"] === String(i)));
+      chosen(kind, i);
+    };
+    const leave = () => svg.classList.remove("choosing");
+    return draw("text", { x: points[i][0], y: points[i][1], "text-anchor": anchor, "dominant-baseline": "central", class: `aligned ${kind}`, tabindex: 0,
+      role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, visible(label));
+  });
+  svg.append(...word(source, place.source, "source"), ...word(target, place.target, "target"));
+  return svg;
+}
+
+function nbest(data) {
+  const outputs = data.outputs || [];
+  if (!outputs.length) return null;
+  const top = Math.max(...outputs.map((one) => one.score));
+  return make("section", { class: "card nbest", "aria-label": "The n-best list" }, make("h2", {}, outputs.length > 1 ? `The ${outputs.length} best outputs` : "The output"),
+    make("ol", {}, outputs.map((one) => make("li", {}, make("span", { class: "nbest-text" }, one.text),
+      make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(one.score - top)}%` } })),
+      make("span", { class: "figure", title: "log probability" }, number(one.score, 3)),
+      make("span", { class: "figure quiet", title: "what hypotheses were ranked by" }, number(one.rank_score, 3))))),
+    make("p", { class: "quiet" }, "log probability, then the score with length penalty; bars compare probabilities with the best"));
+}
+
+function errorRate(data, map, head) {
+  const rates = data.alignment?.rates?.[map.name];
+  if (!rates) return null;
+  const rate = head < 0 ? rates.mean : rates.heads[head];
+  return make("p", { class: "error-rate" }, make("span", { class: "figure big" }, number(rate, 3)),
+    make("span", {}, " alignment error rate against the true alignment "), make("span", { class: "truth-key" }, "dotted"));
+}
+
+export const view = {
+  name: "alignment",
+  title: "Alignment",
+  suits: (data) => data.maps.some((map) => map.group === "cross" && !map.long),
+  beside: true,
+  show(data, element, page) {
+    const maps = data.maps.filter((map) => map.group === "cross" && !map.long);
+    const map = maps.find((one) => one.name === page.state.map) || maps.find((one) => one.name === data.alignment?.best) || maps.at(-1);
+    const head = page.state.mix === "head" ? clamp(page.state.head, map.heads) : -1;
+    page.looked = { map, head };
+    const heads = [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))];
+    const says = make("p", { class: "readout" }, make("span", { class: "quiet" }, "Point at a word to see its links alone."));
+    const chosen = (kind, i) => {
+      const sums = kind === "target" ? map.row(head, i) : Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, i));
+      const others = data.labels(kind === "target" ? map.keys : map.queries);
+      const best = Array.from(sums, (weight, k) => [weight, k]).sort((a, b) => b[0] - a[0]).slice(0, 4).filter(([weight]) => weight >= 0.005);
+      says.replaceChildren(make("span", { class: "word" }, visible(data.labels(kind === "target" ? map.queries : map.keys)[i])), kind === "target" ? " ← " : " → ",
+        ...best.map(([weight, k], n) => make("span", {}, n ? " · " : "", visible(others[k]), " ", make("span", { class: "figure" }, number(weight, 3)))));
+    };
+    const truth = data.alignment?.truth || [];
+    element.append(make("div", { class: "controls" },
+      maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
+      map.heads > 1 ? select("Heads", heads, String(head), (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null));
+    element.append(make("section", { class: "card" }, errorRate(data, map, head), says,
+      make("div", { class: "scroll centred" }, picture(data, map, head, { room: element.clientWidth - 48, truth, chosen }))), nbest(data) || "");
+  },
+};

@@ -1,0 +1,39 @@
+// The same input through several runs: one table, and the maps side by side. A model without attention says so.
+
+import { make, number } from "../dom.js";
+import { maximum } from "../data.js";
+import { matrix } from "../matrix.js";
+
+const preferred = (run) => run.map(run.alignment?.best) && (run.maps.find((map) => map.name === run.alignment?.best) || run.maps.filter((map) => map.group === "cross").at(-1) || run.maps[0]);
+
+function table(page) {
+  const columns = page.raw.columns;
+  const cell = (value) => make("td", { class: typeof value === "number" ? "figure" : "" }, typeof value === "number" ? (Number.isInteger(value) ? value.toLocaleString("en") : number(value, 3)) : value ?? "–");
+  return make("div", { class: "scroll" }, make("table", { class: "compare-table" },
+    make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col" }, name)))),
+    make("tbody", {}, page.raw.table.map((row) => make("tr", {}, row.map(cell))))));
+}
+
+function card(run, i, page) {
+  const map = run.maps.length ? preferred(run) : null;
+  const room = Math.max(240, Math.min(560, document.getElementById("view").clientWidth / Math.min(2, page.runs.length) - 60));
+  let body = make("p", { class: "no-map" }, "No attention map: this model hands the decoder one vector, so there is nothing to look at.");
+  if (map && !map.long) {
+    const values = map.numbers(-1);
+    body = matrix({ title: `${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
+      rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), largest: 34 }, room);
+  }
+  return make("section", { class: "card compared", "data-run": i }, make("h2", {}, run.facts?.run || run.model),
+    make("p", { class: "spoken-text" }, run.outputs?.[0]?.text || ""), map ? make("p", { class: "quiet" }, `${map.title}, mean of ${map.heads} head${map.heads > 1 ? "s" : ""}`) : null, body,
+    run.maps.length ? make("button", { type: "button", class: "action plain", onclick: () => page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }) }, "Look inside") : null);
+}
+
+export const view = {
+  name: "compare",
+  title: "Side by side",
+  suits: (data, page) => page.runs.length > 1,
+  show(data, element, page) {
+    element.append(make("section", { class: "card" }, table(page)));
+    element.append(make("div", { class: "side-by-side" }, page.runs.map((run, i) => card(run, i, page))));
+  },
+};

@@ -1,0 +1,57 @@
+// Word embeddings in two dimensions; a chosen word lights up its nearest neighbours (by cosine in all dimensions, from Python).
+
+import { draw, make, number, select, visible } from "../dom.js";
+import { floats } from "../data.js";
+import { clamp } from "../state.js";
+
+function points(space) {
+  const { values } = floats(space.points);
+  return space.labels.map((label, i) => ({ label, x: values[2 * i], y: values[2 * i + 1] }));
+}
+
+function scatter(space, { width, height, chosen, pick }) {
+  const all = points(space);
+  const range = (key) => [Math.min(...all.map((one) => one[key])), Math.max(...all.map((one) => one[key]))];
+  const [[x0, x1], [y0, y1]] = [range("x"), range("y")];
+  const place = (one) => [46 + ((one.x - x0) / (x1 - x0 || 1)) * (width - 92), 20 + ((one.y - y0) / (y1 - y0 || 1)) * (height - 40)];
+  const near = new Set(space.neighbours[chosen]?.map(([i]) => i));
+  const taken = [];
+  const dots = all.map((one, i) => {
+    const [x, y] = place(one);
+    const important = i === chosen || near.has(i);
+    const size = visible(one.label).length * 8;
+    const free = !taken.some(([a, b, w]) => Math.abs(a - x) < (w + size) / 2 && Math.abs(b - y) < 13);
+    if (free || important) taken.push([x, y, size]);
+    return draw("g", { class: `dot ${i === chosen ? "on" : near.has(i) ? "near" : ""}`, onclick: () => pick(i), "data-index": i },
+      draw("circle", { cx: x, cy: y, r: i === chosen ? 6 : 3.5 }, draw("title", {}, one.label)),
+      free || important ? draw("text", { x, y: y - 8, "text-anchor": "middle" }, visible(one.label)) : null);
+  });
+  const rank = (dot) => (dot.classList.contains("on") ? 2 : dot.classList.contains("near") ? 1 : 0);
+  return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": `${all.length} embeddings in two dimensions by ${space.method}` },
+    dots.sort((a, b) => rank(a) - rank(b)));
+}
+
+export const view = {
+  name: "embeddings",
+  title: "Embeddings",
+  suits: (data) => (data.embeddings || []).length > 0,
+  show(data, element, page) {
+    const space = data.embeddings.find((one) => one.name === page.state.space) || data.embeddings[0];
+    const chosen = clamp(page.state.word, space.labels.length);
+    const room = element.clientWidth - 48;
+    const width = room > 800 ? room - 300 : room;
+    const pick = (word) => page.change({ word });
+    element.append(make("div", { class: "controls" },
+      data.embeddings.length > 1 ? select("Vocabulary", data.embeddings.map((one) => ({ key: one.name, label: one.name })), space.name, (name) => page.change({ space: name, word: 0 })) : null,
+      select("Word", space.labels.map((label, i) => ({ key: String(i), label: visible(label) })), String(chosen), (key) => pick(Number(key)))));
+    const list = make("section", { class: "distribution", "aria-label": "Nearest neighbours" },
+      make("h3", {}, make("span", { class: "word" }, visible(space.labels[chosen])), make("span", { class: "quiet" }, " nearest by cosine")),
+      make("ol", { class: "shares" }, space.neighbours[chosen].map(([i, cosine]) => make("li", { class: "share" },
+        make("button", { type: "button", class: "link share-label", onclick: () => pick(i) }, visible(space.labels[i])),
+        make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.max(0, cosine)}%` } })),
+        make("span", { class: "figure share-value" }, number(cosine, 3))))));
+    element.append(make("section", { class: "card split" }, make("div", {},
+      make("p", { class: "quiet" }, `${space.labels.length} words by ${space.method}. Distances in the picture are only a hint; the list is measured in all dimensions.`),
+      scatter(space, { width, height: Math.min(560, Math.max(320, width * 0.7)), chosen, pick })), list));
+  },
+};

@@ -1,0 +1,111 @@
+// All layers x heads as thumbnails, and the chosen map large with its tokens and the distribution of one row.
+
+import { make, choice, number, sharpCanvas, visible } from "../dom.js";
+import { GROUPS, maximum, strongest } from "../data.js";
+import { pixels } from "../colour.js";
+import { matrix, legend } from "../matrix.js";
+import { tileMap } from "../tiles.js";
+import { distribution } from "../distribution.js";
+import { clamp } from "../state.js";
+
+function thumbnail(data, map, head, page) {
+  const chosen = map === data.map(page.state.map) && head === clamp(page.state.head, map.heads);
+  const holder = make("button", {
+    type: "button", class: "thumb", "data-key": `thumb:${map.name}:${head}`, "aria-pressed": String(chosen),
+    "aria-label": `${map.title}, head ${head + 1}`, title: `layer ${map.layer + 1}, head ${head + 1}`,
+    onclick: () => page.change({ map: map.name, head, row: undefined }),
+  });
+  map.thumbnail(head).then(({ rows, columns, values }) => {
+    const small = pixels(values, rows, columns, maximum(values));
+    const side = 84;
+    const { canvas, context } = sharpCanvas(side, side, { "aria-hidden": "true" });
+    canvas.style.width = canvas.style.height = "";
+    context.imageSmoothingEnabled = Math.max(rows, columns) > side * 2;
+    context.drawImage(small, 0, 0, side, side);
+    holder.append(canvas);
+  });
+  return holder;
+}
+
+function table(data, group, page) {
+  const maps = data.maps.filter((map) => map.group === group);
+  const heads = Math.max(...maps.map((map) => map.heads));
+  const top = Array.from({ length: heads }, (_, head) => make("span", { class: "thumb-head figure" }, heads > 1 ? `head ${head + 1}` : "one head"));
+  const rows = maps.map((map) => [make("span", { class: "thumb-layer figure" }, `layer ${map.layer + 1}`),
+    Array.from({ length: heads }, (_, head) => (head < map.heads ? thumbnail(data, map, head, page) : make("span")))]);
+  const arrows = (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: heads, ArrowUp: -heads }[event.key];
+    const all = [...event.currentTarget.querySelectorAll(".thumb")];
+    const next = all[all.indexOf(document.activeElement) + by];
+    if (!by || !next) return;
+    event.preventDefault();
+    next.focus();
+  };
+  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": `${GROUPS[group] || group}: layers by heads` },
+    make("span"), top, rows);
+}
+
+function readout(data, map, where) {
+  const say = (row, column, value, level = 0) => {
+    where.replaceChildren(make("span", { class: "word" }, visible(data.labels(map.queries)[row])), " looks at ",
+      make("span", { class: "word" }, visible(data.labels(map.keys)[column])), " ", make("span", { class: "figure strong" }, number(value)),
+      make("span", { class: "quiet" }, level ? ` the largest of ${2 ** level} × ${2 ** level} cells` : ""));
+  };
+  return say;
+}
+
+function large(data, map, head, { page, element }) {
+  const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, "Point at a cell, or use the arrow keys."));
+  const say = readout(data, map, line);
+  const rows = make("div", { class: "row-panel" });
+  let shown = -1;
+  const showRow = async (row) => {
+    if (row === shown) return;
+    shown = row;
+    const finest = map.finest(head);
+    if (finest > 0) return rows.replaceChildren(make("p", { class: "quiet" }, "Rows of this map are kept pooled in this file; the served page has every cell."));
+    const weights = await map.rowLater(head, row);
+    if (row !== shown) return;
+    rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: "looks at" }));
+  };
+  const common = { title: `${map.title}, head ${head + 1}`, rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
+  const point = (row, column, value, level) => {
+    say(row, column, value, level);
+    showRow(row);
+  };
+  const panel = make("div", { class: "large-side" }, rows);
+  const start = clamp(page.state.row, map.rows);
+  const room = Math.max(260, element.clientWidth - (element.clientWidth > 900 ? 320 : 24));
+  let body;
+  if (map.long) {
+    const side = Math.min(room, 760);
+    body = tileMap({ ...common, map, head, point, cursor: page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null }, side, Math.min(side, Math.max(320, window.innerHeight - 180))).element;
+  } else {
+    const values = map.numbers(head);
+    const top = maximum(values);
+    const cursor = [start, page.state.column >= 0 ? clamp(page.state.column, map.columns) : strongest(map.row(head, start))];
+    body = make("div", {}, matrix({ ...common, rows: map.rows, columns: map.columns, values, top, cursor, point,
+      pick: (row, column) => page.change({ row, column }) }, room), legend(top));
+    if (page.state.row >= 0) say(cursor[0], cursor[1], map.value(head, ...cursor));
+  }
+  showRow(start);
+  return make("section", { class: "card large", "aria-label": common.title },
+    make("header", { class: "card-head" }, make("h2", {}, map.title, make("span", { class: "quiet" }, map.heads > 1 ? ` head ${head + 1}` : "")), line),
+    make("div", { class: "large-body" }, body, panel));
+}
+
+export const view = {
+  name: "grid",
+  title: "All heads",
+  suits: (data) => data.maps.length > 0,
+  beside: true,
+  show(data, element, page) {
+    const map = data.map(page.state.map);
+    page.looked = { map, head: clamp(page.state.head, map.heads) };
+    const groups = data.groups().map((key) => ({ key, label: GROUPS[key] || key }));
+    const first = (group) => data.maps.find((one) => one.group === group).name;
+    if (groups.length > 1) element.append(choice("Kind", groups, map.group, (group) => page.change({ map: first(group), row: undefined })));
+    element.append(make("div", { class: "scroll" }, table(data, map.group, page)));
+    element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
+  },
+};

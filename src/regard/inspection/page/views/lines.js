@@ -1,0 +1,101 @@
+// Lines between tokens for the chosen heads: thickness is weight. A hovered or focused token shows its distribution as numbers.
+
+import { draw, make, select, visible } from "../dom.js";
+import { headColour } from "../colour.js";
+import { distribution } from "../distribution.js";
+import { clamp } from "../state.js";
+
+const STEP = 30;
+const FAINT = 0.03;
+
+function headChips(map, chosen, page) {
+  const toggle = (head) => {
+    const next = chosen.includes(head) ? chosen.filter((one) => one !== head) : [...chosen, head].sort((a, b) => a - b);
+    page.change({ heads: next.length ? next : [head] });
+  };
+  const chips = Array.from({ length: map.heads }, (_, head) => make("button", {
+    type: "button", class: "chip", "aria-pressed": String(chosen.includes(head)), "data-key": `chip:${head}`,
+    style: { "--chip": headColour(head) }, onclick: () => toggle(head),
+  }, String(head + 1)));
+  const all = chosen.length === map.heads;
+  return make("div", { class: "choice" }, make("span", { class: "choice-label" }, "Heads"), make("div", { class: "chips" }, chips,
+    map.heads > 1 ? make("button", { type: "button", class: "chip word-chip", "data-key": "chip:all", onclick: () => page.change({ heads: all ? [0] : Array.from({ length: map.heads }, (_, i) => i) }) }, all ? "one" : "all") : null));
+}
+
+function curves(map, heads, { left, right }) {
+  const group = draw("g", { class: "curves", fill: "none" });
+  for (const head of heads) {
+    for (let row = 0; row < map.rows; row++) {
+      for (let column = 0; column < map.columns; column++) {
+        const weight = map.value(head, row, column);
+        if (weight < FAINT) continue;
+        const [y1, y2] = [(row + 0.5) * STEP, (column + 0.5) * STEP];
+        const middle = (left + right) / 2;
+        group.append(draw("path", {
+          d: `M${left} ${y1}C${middle} ${y1} ${middle} ${y2} ${right} ${y2}`, stroke: headColour(head), "data-row": row, "data-column": column,
+          "stroke-width": (0.5 + 6.5 * weight).toFixed(2), "stroke-opacity": (0.15 + 0.75 * weight).toFixed(2), "stroke-linecap": "round",
+        }));
+      }
+    }
+  }
+  return group;
+}
+
+function words(labels, { x, anchor, kind, choose }) {
+  return labels.map((label, i) => draw("g", {
+    class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": `${label}: show its distribution`, "data-kind": kind, "data-index": i,
+    onpointerenter: () => choose(kind, i), onfocus: () => choose(kind, i), onclick: () => choose(kind, i),
+  }, draw("rect", { x: anchor === "end" ? 0 : x - 4, y: i * STEP + 2, width: anchor === "end" ? x + 4 : 400, height: STEP - 4, rx: 6 }),
+  draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, visible(label))));
+}
+
+function details(data, map, heads, { kind, index }) {
+  if (kind === "key") {
+    const column = (head) => Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, index));
+    return heads.map((head) => {
+      const list = distribution({ labels: data.labels(map.queries), weights: column(head), title: data.labels(map.keys)[index], subtitle: `is looked at by · head ${head + 1}`, head });
+      list.querySelector(".sum").remove(); // a column is no distribution: its sum means nothing
+      return list;
+    });
+  }
+  return heads.map((head) => distribution({ labels: data.labels(map.keys), weights: map.row(head, index), title: data.labels(map.queries)[index],
+    subtitle: map.heads > 1 ? `looks at · head ${head + 1}` : "looks at", head }));
+}
+
+export const view = {
+  name: "lines",
+  title: "Lines",
+  suits: (data) => data.maps.some((map) => !map.long),
+  beside: true,
+  show(data, element, page) {
+    const maps = data.maps.filter((one) => !one.long);
+    const map = maps.find((one) => one.name === page.state.map) || maps[0];
+    const heads = (page.state.heads || [clamp(page.state.head, map.heads)]).filter((head) => head < map.heads);
+    const chosen = heads.length ? heads : [0];
+    page.looked = { map, head: chosen[0] };
+    element.append(make("div", { class: "controls" },
+      select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
+      headChips(map, chosen, page)));
+
+    const width = Math.min(760, element.clientWidth - (element.clientWidth > 900 ? 340 : 8));
+    const [left, right] = [width * 0.3, width * 0.7];
+    const panel = make("div", { class: "lines-side" });
+    const lines = curves(map, chosen, { left: left + 8, right: right - 8 });
+    const picture = draw("svg", { width, height: STEP * Math.max(map.rows, map.columns), class: "lines", role: "group",
+      "aria-label": `${map.title}: lines from ${map.rows} tokens to ${map.columns} tokens` });
+    const choose = (kind, index) => {
+      picture.classList.add("choosing");
+      lines.querySelectorAll("path").forEach((path) => path.classList.toggle("on", path.dataset[kind === "query" ? "row" : "column"] === String(index)));
+      picture.querySelectorAll(".line-word").forEach((word) => word.classList.toggle("on", word.dataset.kind === kind && word.dataset.index === String(index)));
+      panel.replaceChildren(...details(data, map, chosen, { kind, index }));
+      if (kind === "query") page.note({ row: index });
+    };
+    picture.append(lines,
+      ...words(data.labels(map.queries), { x: left, anchor: "end", kind: "query", choose }),
+      ...words(data.labels(map.keys), { x: right, anchor: "start", kind: "key", choose }));
+    element.append(make("section", { class: "card split" },
+      make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, "looks"), make("span", {}, "is looked at")), picture), panel));
+    if (page.state.row !== undefined) choose("query", clamp(page.state.row, map.rows));
+    else panel.append(make("p", { class: "quiet hint" }, "Point at a token, or move to it with Tab, to see its distribution as numbers."));
+  },
+};

@@ -1,0 +1,60 @@
+// The training scrubber: the maps of fixed examples, stored while the model was trained. The slider plays how they form.
+
+import { make, number, select } from "../dom.js";
+import { maximum } from "../data.js";
+import { matrix, legend } from "../matrix.js";
+import { clamp } from "../state.js";
+
+export const view = {
+  name: "training",
+  title: "Training",
+  suits: (data) => data.probes.length > 0,
+  show(data, element, page) {
+    const { probes } = data;
+    const last = probes.length - 1;
+    let at = Number.isInteger(page.state.probe) ? clamp(page.state.probe, probes.length) : last;
+    const names = probes[last].maps.map((map) => map.name);
+    const name = names.includes(page.state.map) ? page.state.map : names.at(-1);
+    const heads = probes[last].maps.find((map) => map.name === name).heads;
+    const head = heads > 1 && page.state.mix === "head" ? clamp(page.state.head, heads) : -1;
+    const holder = make("div", {});
+    const line = make("p", { class: "readout" });
+    const drawAt = () => {
+      const probe = probes[at];
+      const map = probe.maps.find((one) => one.name === name);
+      const values = map.numbers(head);
+      line.replaceChildren("step ", make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || ""}`),
+        Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${number(probe.score, 2)}`) : "");
+      holder.replaceChildren(matrix({ title: `${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
+        rowLabels: probe.axes[map.queries].labels, columnLabels: probe.axes[map.keys].labels }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
+      slider.value = at;
+      slider.setAttribute("aria-valuetext", `step ${probe.step}`);
+      page.note({ probe: at });
+    };
+    const go = (to) => {
+      at = to;
+      drawAt();
+    };
+    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: at, class: "scrubber", "aria-label": "Training step", "data-key": "scrubber",
+      oninput: (event) => go(Number(event.target.value)) });
+    let timer = null;
+    const stop = () => {
+      clearInterval(timer);
+      timer = null;
+      play.textContent = "Play";
+    };
+    const play = make("button", { type: "button", class: "action", "data-key": "play", onclick: () => {
+      if (timer) return stop();
+      if (at === last) go(0);
+      play.textContent = "Pause";
+      timer = setInterval(() => (at < last ? go(at + 1) : stop()), 420);
+    } }, "Play");
+    element.append(make("div", { class: "controls" },
+      select("Map", names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
+      heads > 1 ? select("Heads", [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))], String(head),
+        (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null),
+    make("section", { class: "card" }, make("div", { class: "scrub" }, play, slider), line, holder));
+    drawAt();
+    return stop;
+  },
+};
