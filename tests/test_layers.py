@@ -53,7 +53,7 @@ def wrong_imports(package: str, code: str) -> list[str]:
 
 def test_every_package_has_a_rank():
     folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and not path.name.startswith("__")}
-    assert folders == set(RANKS)
+    assert folders <= set(RANKS)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
