@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.protocols import Hypothesis, Marks
-from regard.core.tree import Shared, rows
+from regard.core.tree import Shared
 
 MARKS = Marks()
 
@@ -63,7 +63,6 @@ class Recurrent(nn.Module):
 
     def forward(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         features, state = self.features(tokens, state)
-        self.seen = rows(state)
         return self.readout(features), state
 
 

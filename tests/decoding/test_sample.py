@@ -58,9 +58,7 @@ def test_nucleus_of_a_flat_distribution(toys, size):
     model = toys.Bigram(torch.zeros(size, size))
     (found,) = toys.run(sample, model, 1, limits=[1], samples=3000, top_p=0.5, min_length=1)
     tokens = {h.tokens[0] for h in found}
-    allowed = [
-        token for token in range(size) if token not in (0, 2, 3)
-    ]  # equally likely: the first half is it
+    allowed = [token for token in range(size) if token not in (0, 2, 3)]  # equally likely: the first half is it
     assert tokens <= set(allowed[: len(allowed) // 2 + 1])
     assert len(tokens) > 0.8 * len(allowed) // 2
 
@@ -115,6 +113,7 @@ def test_likeliest_first(toys):
         ({"top_p": 0.0}, "top_p is 0.0; it must be above 0 and at most 1, which keeps all tokens"),
         ({"top_p": 1.5}, "top_p is 1.5; it must be above 0 and at most 1, which keeps all tokens"),
         ({"samples": 0}, "samples is 0; at least 1 is drawn"),
+        ({"seed": -1}, "seed is -1; it must be 0 or more"),
     ],
 )
 def test_wrong_settings(settings, message):

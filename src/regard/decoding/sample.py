@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Hypothesis, Marks, State
+from regard.core.seed import mix
 from regard.decoding._constraints import check
 from regard.decoding._search import Candidates, Plan, Running, Search
 from regard.decoding._top import top_k
@@ -44,6 +45,8 @@ class Config:
             raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1, which keeps all tokens")
         if self.samples < 1:
             raise ConfigError(f"samples is {self.samples}; at least 1 is drawn")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
 
 
 @torch.inference_mode()
@@ -52,28 +55,36 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """The state before the first token, (b) rows -> `samples` hypotheses for each of b sources, likeliest first.
 
-    The same seed gives the same draws, and what one source gets does not depend on how the others fare. Scores are
+    The same seed gives the same draws, and what the n-th source gets does not depend on the others. Scores are
     those of the model's own distribution, whatever the settings. `limits` (b) is the greatest length; at its limit a
     hypothesis is ended, and the end mark counted, as if it had been drawn. So the score always is the teacher-forced
     score of the tokens and the end mark. `first` (b) is the token to feed first, in place of the start mark: the last
     of a prompt whose other tokens the state has seen.
     """
-    generator = torch.Generator().manual_seed(config.seed)
-    sources, samples = limits.numel(), config.samples
+    samples = config.samples
+    draws = _numbers(limits, config=config)
 
     def choose(scores: Tensor, running: Running) -> Candidates:
-        # One number for each hypothesis there ever was, those that have ended too: nothing depends on who is left.
-        draws = torch.rand(sources, samples, generator=generator, dtype=torch.float64).to(scores.device)
-        draws = draws[running.sources[:, None], running.lanes]
-        flat = scores.flatten(0, 1)
-        tokens = _draw(flat, draws.flatten()[:, None], config=config)
-        parents = torch.arange(draws.shape[1], device=scores.device).expand(draws.shape)
-        sums = running.sums + flat.gather(1, tokens).view(draws.shape)
-        return Candidates(parents, tokens=tokens.view(draws.shape), sums=sums)
+        flat, shape = scores.flatten(0, 1), running.sums.shape
+        drawn = draws[running.sources[:, None], running.lanes, running.tokens.shape[2]]
+        tokens = _draw(flat, drawn.flatten()[:, None], config=config)
+        parents = torch.arange(shape[1], device=scores.device).expand(shape)
+        sums = running.sums + flat.gather(1, tokens).view(shape)
+        return Candidates(parents, tokens=tokens.view(shape), sums=sums)
 
     plan = Plan(lanes=samples, room=samples, nbest=samples)
     search = Search(model, choose=choose, plan=plan, marks=marks, constraints=config)
     return search.run(state, limits=limits, first=first)
+
+
+def _numbers(limits: Tensor, *, config: Config) -> Tensor:
+    """Limits (b) -> a number from [0, 1) for every source, sample and step (b n t), each source's from its own seed."""
+    numbers = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
+    for source, limit in enumerate(limits.tolist()):
+        generator = torch.Generator().manual_seed(mix(config.seed, source))
+        steps = max(0, limit) + 1
+        numbers[source, :, :steps] = torch.rand(steps, config.samples, generator=generator, dtype=torch.float64).T
+    return numbers.to(limits.device)
 
 
 def _draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
