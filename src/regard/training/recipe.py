@@ -127,7 +127,19 @@ def _named(package: str, section: Table, where: str) -> Chosen:
     if not isinstance(name, str):
         example = {"model": "transformer", "decoding": "beam"}[where]
         raise ConfigError(f"{where}.name={name!r} must be given as a name, for example {where}={example}")
-    return _chosen(package, name, settings, where=where)
+    return _chosen(package, name, _preset(find(f"regard.{package}", name), settings), where=where)
+
+
+def _preset(module: ModuleType, settings: Table) -> Table:
+    """Settings with the ones of their `preset` below them."""
+    settings = dict(settings)
+    name = settings.pop("preset", None)
+    presets = getattr(module, "PRESETS", {})
+    if name is None:
+        return settings
+    if name not in presets:
+        raise ConfigError(f"{module.__name__} has no preset {name!r}; {nearest(str(name), presets)}")
+    return configs.merge(configs.to_dict(presets[name]), settings)
 
 
 def _chosen(package: str, name: str, settings: Table, *, where: str) -> Chosen:

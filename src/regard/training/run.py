@@ -108,6 +108,8 @@ def _fit(recipe: Recipe, folder: Folder, *, processes: Processes, task: Task | N
             processes=processes,
             console=speaker,
         )
+        for note in getattr(task, "notes", list)():
+            speaker.say(note)
         saved = folder.checkpoints()
         trainer.restore(saved[-1] if saved else None)
         with listening() as stop:

@@ -43,6 +43,7 @@ class Gated(nn.Module):
 
 
 TINY = Config()
+PRESETS = {"wide": Config(dim=16)}
 
 
 def build(config, sizes):
