@@ -9,20 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from regard.core.errors import DataError
-from regard.core.protocols import Indices, Marks
+from regard.core.protocols import Indices, Marks, Padded
 from regard.core.seed import mix
 
 Lengths = NDArray[np.int64]
-
-
-class Padded(NamedTuple):
-    """Rows of tokens with padding on the right."""
-
-    tokens: Tensor  # (b s) long
-    lengths: Tensor  # (b,) long
 
 
 class PairBatch(NamedTuple):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.protocols import Indices, Marks
-from regard.data.batching import Lengths, Padded, PairBatch
+from regard.core.protocols import Indices, Marks, Padded
+from regard.data.batching import Lengths, PairBatch
+from regard.data.text import Pair
+from regard.data.tokens import Tokenizer
 
-Tokens = NDArray[np.int32]
+Tokens = NDArray[np.unsignedinteger | np.signedinteger]
+CHUNK = 20_000  # pairs that are encoded at once
 
 
 class Ragged(NamedTuple):
@@ -26,9 +30,9 @@ class Ragged(NamedTuple):
         """How many rows there are."""
         return len(self.edges) - 1
 
-    def row(self, index: int) -> Tokens:
+    def row(self, number: int) -> Tokens:
         """One row, without marks."""
-        return self.tokens[self.edges[index] : self.edges[index + 1]]
+        return self.tokens[self.edges[number] : self.edges[number + 1]]
 
     def lengths(self, first: int = 0, last: int | None = None) -> Lengths:
         """The lengths of rows first … last - 1, without marks."""
@@ -41,11 +45,10 @@ class Ragged(NamedTuple):
         lengths = np.asarray(self.edges[examples + 1]) - starts
         columns = np.arange(int(lengths.max(initial=0)))
         inside = columns < lengths[:, None]
-        places = np.where(inside, starts[:, None] + columns, 0)
-        words = np.where(inside, self.tokens[places] if len(self.tokens) else 0, Marks.pad)
-        tokens = np.full((len(examples), words.shape[1] + len(before) + len(after)), Marks.pad, dtype=np.int64)
+        places = (starts[:, None] + columns)[inside]
+        tokens = np.full((len(examples), len(columns) + len(before) + len(after)), Marks.pad, dtype=np.int64)
         tokens[:, : len(before)] = before
-        tokens[:, len(before) : len(before) + words.shape[1]] = words
+        tokens[:, len(before) : len(before) + len(columns)][inside] = self.tokens[places]
         ends = lengths + len(before)
         for step, mark in enumerate(after):
             tokens[np.arange(len(examples)), ends + step] = mark
@@ -53,10 +56,11 @@ class Ragged(NamedTuple):
 
 
 class PairCorpus(NamedTuple):
-    """Source and target rows, side by side."""
+    """Source and target rows, side by side; `blank` pairs with an empty side were left out."""
 
     source: Ragged
     target: Ragged
+    blank: int = 0
 
     @property
     def pairs(self) -> int:
@@ -73,8 +77,37 @@ class PairCorpus(NamedTuple):
         return PairBatch(source, self.target.padded(examples, before=(marks.start,), after=(marks.end,)))
 
 
-def ragged(rows: Iterable[Sequence[int]]) -> Ragged:
-    """Rows of token numbers -> the same in memory, end to end."""
-    arrays = [np.asarray(row, dtype=np.int32) for row in rows]
-    edges = np.cumsum([0, *(len(array) for array in arrays)], dtype=np.int64)
-    return Ragged(np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32), edges)
+class Chunk(NamedTuple):
+    """Some encoded pairs: token rows of both sides, and how many pairs were left out."""
+
+    source: Ragged
+    target: Ragged
+    blank: int
+
+
+def encoded(pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:
+    """Sentence pairs -> their tokens, chunk by chunk, so that memory is bounded."""
+    stream = iter(pairs)
+    while chunk := list(islice(stream, CHUNK)):
+        full = [pair for pair in chunk if pair[0].strip() and pair[1].strip()]
+        left, right = (tokenizer.encode([pair[i] for pair in full]) for i, tokenizer in enumerate((source, target)))
+        yield Chunk(ragged(left), ragged(right), blank=len(chunk) - len(full))
+
+
+def in_memory(pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer) -> PairCorpus:
+    """Sentence pairs -> the corpus, held in memory."""
+    chunks = list(encoded(pairs, source, target))
+    left, right = _joined([chunk.source for chunk in chunks]), _joined([chunk.target for chunk in chunks])
+    return PairCorpus(left, right, blank=sum(chunk.blank for chunk in chunks))
+
+
+def ragged(rows: Sequence[Sequence[int]]) -> Ragged:
+    """Rows of token numbers -> the same, end to end."""
+    edges = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    flat = (token for row in rows for token in row)
+    return Ragged(np.fromiter(flat, dtype=np.int32, count=int(edges[-1])), edges)
+
+
+def _joined(parts: Sequence[Ragged]) -> Ragged:
+    lengths = np.concatenate([np.zeros(1, dtype=np.int64), *(part.lengths() for part in parts)])
+    return Ragged(np.concatenate([np.zeros(0, dtype=np.int32), *(part.tokens for part in parts)]), np.cumsum(lengths))

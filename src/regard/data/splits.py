@@ -47,4 +47,4 @@ def _part(pairs: Pairs, keys: NDArray[np.uint64], *, low: int, high: int) -> Pai
     def read() -> Iterator[Pair]:
         return (pair for pair, chosen in zip(pairs, inside, strict=True) if chosen)
 
-    return Pairs(pairs.where, read)
+    return Pairs(pairs.where, read, key=f"{pairs.key}{low}:{high}", bytes=pairs.bytes)

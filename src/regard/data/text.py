@@ -25,6 +25,8 @@ class Pairs:
 
     where: str  # what an error message calls them
     read: Callable[[], Iterator[Pair]]
+    key: str = ""  # the same for the same content: paths, sizes, times and choices
+    bytes: int = 0  # on disk
 
     def __iter__(self) -> Iterator[Pair]:
         return self.read()
@@ -80,7 +82,7 @@ def parallel(source: Path, target: Path) -> Pairs:
                 )
             yield s, t
 
-    return Pairs(f"{source} and {target}", read)
+    return _from_files(f"{source} and {target}", read, source, target)
 
 
 def tsv(path: Path, languages: Languages) -> Pairs:
@@ -99,7 +101,7 @@ def tsv(path: Path, languages: Languages) -> Pairs:
                 raise DataError(f"{path}:{number}: {len(cells)} columns, but column {max(s, t) + 1} is asked for")
             yield cells[s], cells[t]
 
-    return Pairs(str(path), read)
+    return _from_files(f"{path}", read, path, key=str(languages))
 
 
 def _chain(first: tuple[int, str], rest: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -129,7 +131,13 @@ def jsonl(path: Path, languages: Languages) -> Pairs:
                 raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
             yield from_record(found, languages, f"{path}:{number}")
 
-    return Pairs(str(path), read)
+    return _from_files(f"{path}", read, path, key=str(languages))
+
+
+def _from_files(where: str, read: Callable[[], Iterator[Pair]], *paths: Path, key: str = "") -> Pairs:
+    facts = [(str(path.resolve()), path.stat()) for path in paths if path.is_file()]
+    stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
+    return Pairs(where, read, key=stamp + key, bytes=sum(fact.st_size for _, fact in facts))
 
 
 def from_record(record: Any, languages: Languages, where: str) -> Pair:
