@@ -1,4 +1,4 @@
-"""The mechanism alone, for plain tensors: `regard.attend(query, key, value, score="scaled_dot", mask=Mask.causal())`."""
+"""The mechanism alone, for plain tensors: `regard.attend(query, key, value, score="dot", mask=Mask.causal())`."""
 
 from __future__ import annotations
 
@@ -30,34 +30,55 @@ def attend(
     >>> [round(weight, 2) for weight in attend(query, key, value)[0].tolist()]   # z1 = 0.88 v1 + 0.12 v2
     [0.88, 0.12]
     """
-    for name, given in (("query", query), ("key", key), ("value", value)):
-        _check(name, given)
+    _check(query, key, value)
     if mask is not None and not isinstance(mask, Mask):
         raise ShapeError(
             f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
             "Mask.causal(), Mask.lengths(lengths)"
         )
     made = _score(score, query.shape[-1], key.shape[-1])
-    q, k, v = (x.reshape((1,) * (4 - x.dim()) + tuple(x.shape)) for x in (query, key, value))
-    if query.dim() == 3:  # (b t d): one head
-        q, k, v = (x.transpose(0, 1) for x in (q, k, v))
+    q, k, v = (_with_heads(x) for x in (query, key, value))
     mixed: Tensor = Attend(made, normalizer=normalizer).eval()(q, made.prepare(k), v, mask or Mask())
-    if query.dim() == 3:
-        mixed = mixed.transpose(0, 1)
     return mixed.reshape(*query.shape[:-1], value.shape[-1])
 
 
-def _check(name: str, given: Tensor) -> None:
-    if not 2 <= given.dim() <= 4:
-        raise ShapeError(f"attend: {name} has shape {tuple(given.shape)}; give (t d), (b t d) or (b h t d)")
-    if given.isnan().any():
-        raise ShapeError(f"attend: {name} has NaN in it; look for a division by zero or a broken input before this call")
+def _with_heads(x: Tensor) -> Tensor:
+    """(t d), (b t d) or (b h t d) -> (b h t d)."""
+    if x.dim() == 3:
+        return x[:, None]
+    return x.reshape((1,) * (4 - x.dim()) + tuple(x.shape))
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
+    for name, given in (("query", query), ("key", key), ("value", value)):
+        if not 2 <= given.dim() <= 4:
+            raise ShapeError(f"attend: {name} has shape {tuple(given.shape)}; give (t d), (b t d) or (b h t d)")
+        if not given.is_floating_point():
+            raise ShapeError(
+                f"attend: {name} is {str(given.dtype).removeprefix('torch.')}; give floats: {name}.float()"
+            )
+        if given.dim() != query.dim():
+            shapes = f"query {tuple(query.shape)}, {name} {tuple(given.shape)}"
+            raise ShapeError(
+                f"attend: {name} has {given.dim()} axes but query {query.dim()}; give both alike: {shapes}"
+            )
+        if not given.isfinite().all():
+            raise ShapeError(f"attend: {name} has NaN or infinity in it; look for a division by zero before this call")
 
 
 def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:
-    if isinstance(score, ScoreFunction):
-        return score
-    made = build(score, dim, key_dim)
-    if any(weight.dim() for weight in made.parameters()):
-        raise ShapeError(f"attend: score {score!r} has weights to be learned; make one, regard.score({score!r}, {dim}), and hand it in")
-    return made
+    if isinstance(score, str):
+        made = build(score, dim, key_dim)
+        if any(weight.dim() for weight in made.parameters()):
+            sizes = f"{dim}" if dim == key_dim else f"{dim}, {key_dim}"
+            raise ShapeError(
+                f"attend: score {score!r} has weights to be learned; make it once, regard.score({score!r}, {sizes}), "
+                "and hand it in"
+            )
+        return made
+    if score.dim not in (None, dim) or score.key_dim not in (None, key_dim):
+        raise ShapeError(
+            f"attend: the score was made for widths {score.dim} and {score.key_dim}, "
+            f"but query has {dim} and key {key_dim}; make it for these"
+        )
+    return score

@@ -1,7 +1,7 @@
 """Local attention by blocks: query blocks and their memory blocks, so that no (t s) tensor ever exists.
 
-Parmar et al. 2018, section 3.3 (1-D and 2-D), and sliding windows as blocks with a memory of the window's reach. Any length and
-size will do: edges are padded, and what is padding is masked.
+Parmar et al. 2018, section 3.3 (1-D and 2-D), and sliding windows as blocks with a memory of the window's reach. Any
+length and size will do: edges are padded, and what is padding is masked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
+from regard.core.errors import ShapeError
 
 Kernel = Callable[[Dot, Tensor, Mask], Tensor]
 SHORT = 64  # below this a block costs more than it saves
@@ -29,7 +30,8 @@ class Grid(NamedTuple):
     after: tuple[int, ...]
 
     @property
-    def count(self) -> tuple[int, ...]:
+    def counts(self) -> tuple[int, ...]:
+        """Blocks along each axis."""
         return tuple(-(-size // block) for size, block in zip(self.size, self.block, strict=True))
 
 
@@ -50,7 +52,7 @@ def attend_blocks(dot: Dot, v: Tensor, mask: Mask, kernel: Kernel) -> Tensor:
     """Queries (b h s d), keys (b h s d), values (b h s e) -> (b h s e), by `kernel` on each block."""
     grid = _grid(mask, v.shape[-2])
     if grid is None:
-        raise ValueError("attend_blocks: the mask is not local")
+        raise ShapeError("attend_blocks: the mask has no one window or kind of blocks; use Mask.local, block or image")
     q, k, scale = dot
     b, h = q.shape[:2]
     blocks = Dot(_queries(q, grid), _memory(k, grid), scale)
@@ -67,8 +69,7 @@ def _grid(mask: Mask, s: int) -> Grid | None:
     if mask.raster is not None:
         height, width, query, (above, beside) = mask.raster
         return Grid((height, width), query, (above, beside), (0, beside)) if s == height * width else None
-    assert mask.window is not None
-    back, ahead = mask.window
+    back, ahead = mask.window or (None, None)
     ahead = 0 if mask.ordered else ahead
     if back is None or ahead is None:
         return None
@@ -88,10 +89,10 @@ def _memory(x: Tensor, grid: Grid) -> Tensor:
 
 def _cut(x: Tensor, grid: Grid, *, before: tuple[int, ...], after: tuple[int, ...]) -> Tensor:
     """(b h s d) -> (b h n… d m…): windows over each axis of the grid, the edges padded with zeros."""
-    x = x.unflatten(2, grid.size)
+    x = x.reshape(*x.shape[:2], *grid.size, x.shape[-1])
     edges: list[int] = [0, 0]
     for axis in reversed(range(len(grid.size))):
-        fill = grid.count[axis] * grid.block[axis] - grid.size[axis]
+        fill = grid.counts[axis] * grid.block[axis] - grid.size[axis]
         edges += [before[axis], fill + after[axis]]
     x = pad(x, edges)
     for axis, block in enumerate(grid.block):
@@ -122,21 +123,20 @@ def _places(grid: Grid, before: tuple[int, ...], after: tuple[int, ...], device:
     place = torch.zeros((1,) * (2 * len(grid.size)), dtype=torch.long, device=device)
     there = torch.ones_like(place, dtype=torch.bool)
     axes = len(grid.size)
-    for axis, (size, count, block) in enumerate(zip(grid.size, grid.count, grid.block, strict=True)):
+    for axis, (size, count, block) in enumerate(zip(grid.size, grid.counts, grid.block, strict=True)):
         starts = torch.arange(count, device=device)[:, None] * block
         index = starts + torch.arange(-before[axis], block + after[axis], device=device)  # (n m) of this axis
         shape = [1] * (2 * axes)
         shape[axis], shape[axes + axis] = index.shape
         place = place * size + index.view(shape)
         there = there & ((index >= 0) & (index < size)).view(shape)
-    whole = torch.broadcast_shapes(place.shape, there.shape)
-    return place.expand(whole).flatten(0, axes - 1).flatten(1), there.expand(whole).flatten(0, axes - 1).flatten(1)
+    return place.flatten(0, axes - 1).flatten(1), there.flatten(0, axes - 1).flatten(1)
 
 
 def _restore(mixed: Tensor, grid: Grid, b: int, h: int) -> Tensor:
     """(b·n h l e) -> (b h s e): blocks back in their places, padding cut off."""
     axes = len(grid.size)
-    mixed = mixed.view(b, *grid.count, h, *grid.block, mixed.shape[-1])
+    mixed = mixed.view(b, *grid.counts, h, *grid.block, mixed.shape[-1])
     order = [0, 1 + axes]
     for axis in range(axes):
         order += [1 + axis, 2 + axes + axis]

@@ -1,7 +1,7 @@
 """Masks are descriptions, not tensors: who may look at whom. True = may look.
 
-A mask says what it means (causal, a window, blocks, which keys are there) and becomes a tensor only at the kernel's edge.
-Queries are the last `t` of `s` positions (bottom-right alignment), so a mask is right with a cache of any length.
+A mask says what it means (causal, a window, blocks, which keys are there) and becomes a tensor only at the kernel's
+edge. Queries are the last `t` of `s` positions (bottom-right alignment), so a mask is right with a cache of any length.
 Masks combine with `&`; printing one draws it.
 """
 
@@ -12,35 +12,32 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.attention.regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
 
-
-class Window(NamedTuple):
-    """How far a query may look back and ahead; None = without limit."""
-
-    back: int | None
-    ahead: int | None
-
-
-class Blocks(NamedTuple):
-    """Query blocks of `query` positions, each with `memory` positions before it (Parmar et al. 2018, section 3.3, 1-D)."""
-
-    query: int
-    memory: int
-
-
-class Raster(NamedTuple):
-    """Rectangular query blocks of an image in raster order, with `memory` (rows above, columns left and right) around
-    them (Parmar et al. 2018, section 3.3, 2-D)."""
-
-    height: int
-    width: int
-    query: tuple[int, int]
-    memory: tuple[int, int]
+WIDEST = 64  # places that a printed mask shows of each axis
 
 
 class Mask(NamedTuple):
-    """Who may look at whom; `Mask()` forbids nothing."""
+    """Who may look at whom; `Mask()` forbids nothing.
+
+    >>> print(Mask.causal().draw(4))
+    ■ · · ·
+    ■ ■ · ·
+    ■ ■ ■ ·
+    ■ ■ ■ ■
+    >>> print((Mask.causal() & Mask.local(back=1)).draw(2, 5))       # two queries, three keys in the cache
+    · · ■ ■ ·
+    · · · ■ ■
+    >>> print(Mask.lengths(torch.tensor([2, 3])))
+    ■ ■ ·
+    ■ ■ ·
+    ■ ■ ·
+    <BLANKLINE>
+    ■ ■ ■
+    ■ ■ ■
+    ■ ■ ■
+    """
 
     ordered: bool = False  # causal: no looking ahead
     window: Window | None = None
@@ -59,14 +56,16 @@ class Mask(NamedTuple):
         """No looking further than `back` positions back and `ahead` positions ahead."""
         for name, reach in (("back", back), ("ahead", ahead)):
             if reach is not None and reach < 0:
-                raise ShapeError(f"Mask.local: {name}={reach} is negative; give the number of positions, or None for no limit")
+                raise ShapeError(
+                    f"Mask.local: {name}={reach} is negative; give a number of positions, or None: no limit"
+                )
         return Mask(window=Window(back, ahead))
 
     @staticmethod
     def block(query: int, memory: int) -> Mask:
         """1-D blocks: every query of a block sees the block and `memory` positions before it."""
         if query < 1 or memory < 0:
-            raise ShapeError(f"Mask.block: query={query}, memory={memory}; a block has at least one query and no negative memory")
+            raise ShapeError(f"Mask.block: query={query}, memory={memory}; a block has a query, memory is not negative")
         return Mask(blocks=Blocks(query, memory))
 
     @staticmethod
@@ -81,7 +80,10 @@ class Mask(NamedTuple):
     @staticmethod
     def lengths(lengths: Tensor, size: int | None = None) -> Mask:
         """Keys beyond each row's length are padding; `size` is the padded length (default: the longest)."""
-        size = int(lengths.max()) if size is None else size
+        if lengths.dim() != 1 or lengths.is_floating_point() or lengths.dtype == torch.bool:
+            raise ShapeError(f"Mask.lengths: needs whole numbers (b), one per row; got {_kind(lengths)}")
+        if size is None:
+            size = int(lengths.max()) if lengths.numel() else 0
         return Mask(keys=torch.arange(size, device=lengths.device) < lengths[:, None])
 
     @staticmethod
@@ -95,23 +97,24 @@ class Mask(NamedTuple):
     def explicit(pairs: Tensor) -> Mask:
         """A bool tensor (t s), (b t s) or (b h t s), True = may look."""
         if pairs.dtype != torch.bool or not 2 <= pairs.dim() <= 4:
-            raise ShapeError(f"Mask.explicit: needs a bool tensor (t s), (b t s) or (b h t s), True = may look; got {_kind(pairs)}")
+            raise ShapeError(
+                f"Mask.explicit: needs a bool tensor (t s), (b t s) or (b h t s), True = may look; got {_kind(pairs)}"
+            )
         if pairs.dim() == 3:
             pairs = pairs[:, None]
         return Mask(pairs=pairs.reshape((1,) * (4 - pairs.dim()) + tuple(pairs.shape)))
 
     def __and__(self, other: Mask) -> Mask:
-        if self.blocks and other.blocks and self.blocks != other.blocks:
-            raise ShapeError(f"cannot combine two block masks, {self.blocks} and {other.blocks}; use Mask.explicit for one of them")
-        if self.raster and other.raster and self.raster != other.raster:
-            raise ShapeError(f"cannot combine two image masks, {self.raster} and {other.raster}; use Mask.explicit for one of them")
+        for one, two in ((self.blocks, other.blocks), (self.raster, other.raster)):
+            if one and two and one != two:
+                raise ShapeError(f"cannot combine {one} with {two}; give one of them as Mask.explicit")
         return Mask(
             ordered=self.ordered or other.ordered,
-            window=_narrower(self.window, other.window),
+            window=narrower(self.window, other.window),
             blocks=self.blocks or other.blocks,
             raster=self.raster or other.raster,
-            keys=_both(self.keys, other.keys),
-            pairs=_both(self.pairs, other.pairs),
+            keys=_both("keys", self.keys, other.keys),
+            pairs=_both("pairs", self.pairs, other.pairs),
         )
 
     @property
@@ -122,10 +125,11 @@ class Mask(NamedTuple):
     @property
     def only_causal(self) -> bool:
         """Causal and nothing else: the kernel has a flag for it."""
-        return self == Mask(ordered=True) if self.keys is None and self.pairs is None else False
+        others = (self.window, self.blocks, self.raster, self.keys, self.pairs)
+        return self.ordered and all(other is None for other in others)
 
     def part(self, low: int, high: int, *, keys: int) -> Mask:
-        """The mask of queries low..high and the first `keys` keys; what depends on places is said by `dense(first=)`."""
+        """The mask of queries low..high and the first `keys` keys; their places are told to `dense` by `first`."""
         pairs = self.pairs
         if pairs is not None:
             pairs = pairs[..., low:high, :] if pairs.shape[-2] > 1 else pairs
@@ -138,12 +142,9 @@ class Mask(NamedTuple):
         first = s - t if first is None else first
         self._fits(t, s)
         parts = []
-        if self.placed:
+        if self._forbids(first, t, s):
             queries = torch.arange(first, first + t, device=device)[:, None]
-            keys = torch.arange(s, device=device)
-            places = self.allows(queries, keys)
-            if not places.all():
-                parts.append(places[None, None])
+            parts.append(self.allows(queries, torch.arange(s, device=device))[None, None])
         if self.keys is not None:
             parts.append(self.keys[:, None, None, :])
         if self.pairs is not None:
@@ -157,80 +158,78 @@ class Mask(NamedTuple):
 
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Places of queries (… t 1) and keys (… s) -> (… t s): what the description of places allows."""
-        shape = torch.broadcast_shapes(queries.shape, keys.shape)
-        allowed = torch.ones(shape, dtype=torch.bool, device=keys.device)
+        allowed = torch.ones((), dtype=torch.bool, device=keys.device)
         if self.ordered:
-            allowed &= keys <= queries
-        if self.window is not None:
-            if self.window.back is not None:
-                allowed &= keys >= queries - self.window.back
-            if self.window.ahead is not None:
-                allowed &= keys <= queries + self.window.ahead
-        if self.blocks is not None:
-            start = queries // self.blocks.query * self.blocks.query
-            allowed &= (keys >= start - self.blocks.memory) & (keys < start + self.blocks.query)
-        if self.raster is not None:
-            allowed &= _inside(self.raster, queries, keys)
+            allowed = keys <= queries
+        for region in (self.window, self.blocks, self.raster):
+            if region is not None:
+                allowed = allowed & region.allows(queries, keys)
         return allowed
+
+    def _forbids(self, first: int, t: int, s: int) -> bool:
+        """Could a place be forbidden? Without making the tensor, and always yes for blocks."""
+        if t == 0 or s == 0:
+            return False
+        back, ahead = self.window or (None, None)
+        ahead = 0 if self.ordered else ahead
+        too_far = (back is not None and first + t - 1 > back) or (ahead is not None and s - 1 > first + ahead)
+        return too_far or self.blocks is not None or self.raster is not None
 
     def _fits(self, t: int, s: int) -> None:
         if self.keys is not None and self.keys.shape[1] != s:
-            raise ShapeError(f"mask: its keys have length {self.keys.shape[1]} but there are {s} keys; build it for {s}")
+            raise ShapeError(
+                f"mask: its keys have length {self.keys.shape[1]} but there are {s}; build it for {s} keys"
+            )
         if self.pairs is not None:
             rows, columns = self.pairs.shape[-2:]
             if rows not in (1, t) or columns not in (1, s):
-                raise ShapeError(f"mask: it is {rows} x {columns} but there are {t} queries and {s} keys; build it for (t s) = ({t} {s})")
+                raise ShapeError(
+                    f"mask: it is {rows} x {columns}, with {t} queries and {s} keys; build it for ({t} {s})"
+                )
         if self.raster is not None and s > self.raster.height * self.raster.width:
-            raise ShapeError(f"mask: an image of {self.raster.height} x {self.raster.width} has no place for {s} keys; build it larger")
+            size = f"{self.raster.height} x {self.raster.width}"
+            raise ShapeError(f"mask: an image of {size} has no place for {s} keys; build it for a larger one")
+
+    def fits_rows(self, b: int, h: int) -> None:
+        """An error where its tensors are for another batch or number of heads."""
+        keys = 1 if self.keys is None else self.keys.shape[0]
+        rows, heads = (1, 1) if self.pairs is None else self.pairs.shape[:2]
+        if keys not in (1, b) or rows not in (1, b):
+            raise ShapeError(
+                f"mask: it has {max(keys, rows)} rows but the batch {b}; build it for {b} rows, or for one"
+            )
+        if heads not in (1, h):
+            raise ShapeError(f"mask: it has {heads} heads but the attention {h}; build it for {h} heads, or for one")
 
     def draw(self, t: int = 8, s: int | None = None) -> str:
-        """Rows are queries, columns keys; ■ may look, · may not. One picture per batch row where they differ."""
+        """Rows are queries, columns keys; ■ may look, · may not. One picture per row of the batch (and head)."""
         s = t if s is None else s
         allowed = self.dense(t, s)
         if allowed is None:
             allowed = torch.ones(1, 1, t, s, dtype=torch.bool)
         pictures = []
         for one in allowed.expand(*allowed.shape[:2], t, s).flatten(0, 1):
-            pictures.append("\n".join(" ".join("■" if may else "·" for may in row) for row in one.tolist()))
+            lines = [" ".join("■" if may else "·" for may in row) for row in one[:WIDEST, :WIDEST].tolist()]
+            pictures.append("\n".join(lines))
         return "\n\n".join(pictures)
 
     def __str__(self) -> str:
         t, s = 8, 8
         if self.raster is not None:
             t = s = self.raster.height * self.raster.width
-        if self.pairs is not None:
-            t, s = self.pairs.shape[-2:]
         if self.keys is not None:
-            s = self.keys.shape[1]
-            t = s if self.pairs is None else t
+            t = s = self.keys.shape[1]
+        if self.pairs is not None:
+            t, s = (own if own > 1 else size for own, size in zip(self.pairs.shape[-2:], (t, s), strict=True))
         return self.draw(t, s)
 
 
-def _inside(raster: Raster, queries: Tensor, keys: Tensor) -> Tensor:
-    """Is the key's pixel in the memory block of the query's block?"""
-    (q_height, q_width), (above, beside) = raster.query, raster.memory
-    top = queries // raster.width // q_height * q_height
-    left = queries % raster.width // q_width * q_width
-    row, column = keys // raster.width, keys % raster.width
-    tall = (row >= top - above) & (row < top + q_height)
-    wide = (column >= left - beside) & (column < left + q_width + beside)
-    return tall & wide
-
-
-def _narrower(a: Window | None, b: Window | None) -> Window | None:
-    if a is None or b is None:
-        return a or b
-    return Window(_least(a.back, b.back), _least(a.ahead, b.ahead))
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    known = [x for x in (a, b) if x is not None]
-    return min(known) if known else None
-
-
-def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+def _both(name: str, a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return b if a is None else a
+    for one, two in zip(a.shape, b.shape, strict=True):
+        if one != two and 1 not in (one, two):
+            raise ShapeError(f"cannot combine masks whose {name} are {tuple(a.shape)} and {tuple(b.shape)}")
     return a & b
 
 

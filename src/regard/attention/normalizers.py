@@ -21,8 +21,8 @@ class Softmax(nn.Module):
 class Hard(nn.Module):
     """Hard attention: one key per query, sampled in training, the best one in evaluation (Xu et al. 2015, section 4.1).
 
-    A choice has no gradient. The Monte Carlo gradient needs the log probability of what was chosen:
-    `log_probability(scores, allowed, chosen)`, differentiable in the scores.
+    A choice has no gradient. The Monte Carlo gradient needs the log probability of what was chosen; `choose` in
+    choose.py gives both.
     """
 
     def __init__(self) -> None:
@@ -32,19 +32,23 @@ class Hard(nn.Module):
     def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
         """(b h t s) scores -> one-hot weights (b h t s)."""
         weights: Tensor = self.soft(scores.detach(), allowed)
-        if weights.shape[-1] == 0:
+        if weights.numel() == 0:
             return weights
         there = weights.sum(dim=-1, keepdim=True) > 0
         if self.training:
-            odds = torch.where(there, weights, torch.ones_like(weights))
+            odds = torch.where(there, weights, 1.0)
             chosen = torch.multinomial(odds.flatten(0, -2), 1).view(*weights.shape[:-1], 1)
         else:
             chosen = weights.argmax(dim=-1, keepdim=True)
         return torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * there
 
-    def log_probability(self, scores: Tensor, allowed: Tensor | None, chosen: Tensor) -> Tensor:
-        """Scores (b h t s) and one-hot choices (b h t s) -> log p(chosen) (b h t); 0 where nothing could be chosen."""
-        weights: Tensor = self.soft(scores, allowed)
-        picked = (weights * chosen).sum(dim=-1)
-        there = chosen.sum(dim=-1) > 0
-        return torch.where(there, picked, torch.ones_like(picked)).log()
+
+def log_probability(scores: Tensor, allowed: Tensor | None, place: Tensor) -> Tensor:
+    """Scores (b h t s) and the keys chosen (b h t) -> log p(chosen) (b h t); 0 where `place` is -1, nothing chosen."""
+    if scores.shape[-1] == 0:
+        return scores.sum(dim=-1)
+    if allowed is not None:
+        empty = ~allowed.any(dim=-1, keepdim=True)
+        scores = scores.masked_fill(~(allowed | empty), float("-inf"))
+    picked = scores.log_softmax(dim=-1).gather(-1, place.clamp_min(0)[..., None]).squeeze(-1)
+    return torch.where(place < 0, 0.0, picked)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.attention.score import ScoreFunction
+from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ShapeError
 
 
@@ -30,6 +30,17 @@ class PerHead(ScoreFunction):
         self._fits(q)
         rows = [score(q[:, i : i + 1], k[:, i : i + 1]) for i, score in enumerate(self._each())]
         return torch.cat(rows, dim=1)  # (b h t s)
+
+    def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
+        """One kernel for all heads where every score is an inner product; scales are moved into the queries."""
+        self._fits(q)
+        parts = []
+        for i, score in enumerate(self._each()):
+            dot = score.as_dot(q[:, i : i + 1], k[:, i : i + 1])
+            if dot is None:
+                return None
+            parts.append((dot.q * dot.scale, dot.k))
+        return Dot(torch.cat([q for q, _ in parts], dim=1), torch.cat([k for _, k in parts], dim=1), 1.0)
 
     def _each(self) -> list[ScoreFunction]:
         return [score for score in self.scores if isinstance(score, ScoreFunction)]

@@ -1,7 +1,8 @@
 """Looking at attention from outside: `with record(model) as maps:`. No model or decoder mentions it.
 
-The fast path runs as always and its output is untouched; for each use of attention the weights are computed once more by
-`Weigh`, the definition, only for the modules, heads and rows asked for, in chunks of bounded memory.
+The fast path runs as always and its output is untouched; for each use of attention the weights are computed once more
+by `Weigh`, the definition, only for the modules and rows asked for, in chunks of bounded memory. A random normaliser
+cannot be asked twice: what it gave is taken where it is made.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.utils.hooks import RemovableHandle
 
-from regard.attention.attend import CHUNK, Attend, fold
+from regard.attention.attend import Attend, fold, unfold
+from regard.attention.chunks import chunk_rows
 from regard.attention.masks import Mask
+from regard.attention.normalizers import Softmax
 from regard.core.errors import RegardError
 
 
@@ -27,21 +32,41 @@ class AttentionMap(NamedTuple):
     keys: str  # what the columns are
 
 
+class Wanted(NamedTuple):
+    """What is kept of each call."""
+
+    heads: Sequence[int] | None
+    rows: slice | None
+
+    def take(self, weights: Tensor) -> Tensor:
+        """(b h t s) -> the heads and rows that are wanted."""
+        if self.heads is not None and not set(self.heads) <= set(range(weights.shape[1])):
+            raise RegardError(f"record: heads={list(self.heads)} but there are {weights.shape[1]}; count from 0")
+        weights = weights if self.heads is None else weights[:, list(self.heads)]
+        return weights if self.rows is None else weights[:, :, self.rows]
+
+
+EVERYTHING = Wanted(None, None)
+
+
 @contextmanager
 def record(
     model: nn.Module, *, only: str = "*", heads: Sequence[int] | None = None, rows: slice | None = None
 ) -> Iterator[dict[str, AttentionMap]]:
     """Maps by module path, of the modules whose path matches `only`; filled while the block runs.
 
-    `heads` and `rows` (a slice of the queries of each call) limit what is computed. Recording nothing is an error.
+    `heads` and `rows` (a slice of the queries of each call) limit what is kept. Recording nothing is an error.
     """
+    if rows is not None and (rows.step or 1) < 1:
+        raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
     maps: dict[str, AttentionMap] = {}
-    taken = {name.removesuffix(".attend"): x for name, x in model.named_modules() if isinstance(x, Attend)}
-    chosen = {name: module for name, module in taken.items() if fnmatch.fnmatch(name, only) or fnmatch.fnmatch(f".{name}", only)}
+    found = {name: module for name, module in model.named_modules() if isinstance(module, Attend)}
+    chosen = {name: module for name, module in found.items() if _matches(name, only)}
     if not chosen:
-        known = ", ".join(taken) or "none: this model has no attention"
+        known = ", ".join(found) or "none: this model has no attention"
         raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {known}")
-    hooks = [_watch(name, module, maps, heads, rows) for name, module in chosen.items()]
+    wanted = Wanted(heads, rows)
+    hooks = [hook for name, module in chosen.items() for hook in _watch(name, module, maps, wanted)]
     try:
         yield maps
     finally:
@@ -49,47 +74,75 @@ def record(
             hook.remove()
     if not maps:
         raise RegardError(
-            "record: nothing was recorded; call the model itself inside the block (a compiled or replaced model runs unseen)"
+            "record: nothing was recorded; call the model itself inside the block (a compiled copy runs unseen)"
         )
 
 
-def _watch(
-    name: str, module: Attend, maps: dict[str, AttentionMap], heads: Sequence[int] | None, rows: slice | None
-) -> torch.utils.hooks.RemovableHandle:
-    def note(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        q, k = inputs[0], inputs[1]
-        mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())
-        weights = weights_of(module, q, k, mask, heads=heads, rows=rows)
-        before = maps.get(name)
-        if before is not None:
-            weights = _join(before.weights, weights)
-        maps[name] = AttentionMap(weights, module.queries, module.keys)
+def _matches(name: str, only: str) -> bool:
+    return fnmatch.fnmatchcase(name, only) or fnmatch.fnmatchcase(f".{name}", only)
 
-    return module.register_forward_hook(note, with_kwargs=True)
+
+def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wanted) -> list[RemovableHandle]:
+    made: list[Tensor] = []  # weights of the call under way, by chunk, where they cannot be made again
+
+    def begin(*_: Any) -> None:
+        made.clear()
+
+    def keep(_: nn.Module, __: Any, weights: Tensor) -> None:
+        made.append(weights.detach())
+
+    def note(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        q, k, mask = _call(*inputs, **kwargs)
+        weights = _joined(made, q, k, wanted) if made else weights_of(module, q, k, mask, wanted=wanted)
+        before = maps.get(name)
+        maps[name] = AttentionMap(
+            weights if before is None else _join(name, before.weights, weights), module.queries, module.keys
+        )
+        made.clear()
+
+    hooks = [module.register_forward_hook(note, with_kwargs=True)]
+    if not isinstance(module.weigh.normalizer, Softmax):
+        hooks += [module.register_forward_pre_hook(begin), module.weigh.register_forward_hook(keep)]
+    return hooks
+
+
+def _call(q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> tuple[Tensor, Tensor, Mask]:
+    """What is needed of the arguments of Attend, however they were given."""
+    return q, k, mask
 
 
 @torch.no_grad()
-def weights_of(
-    module: Attend, q: Tensor, k: Tensor, mask: Mask, *, heads: Sequence[int] | None = None, rows: slice | None = None
-) -> Tensor:
-    """(b h t s) weights of one call, the heads and rows asked for, computed in chunks of rows."""
-    if q.shape[0] != k.shape[0]:
-        q = fold(q, k, mask)
-    (b, h, t, _), s = q.shape, k.shape[-2]
-    low, high, step = (rows or slice(None)).indices(t)
-    size = max(1, CHUNK // max(1, b * h * s * module.weigh.score.inner))
-    kept = []
+def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Wanted = EVERYTHING) -> Tensor:
+    """(b h t s) weights of one call, of the heads and rows wanted, computed in chunks of rows."""
+    b, s = q.shape[0], k.shape[-2]
+    if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
+        q = q if wanted.rows is None else q[:, :, wanted.rows]
+        folded = weights_of(module, fold(q, k, mask), k, mask, wanted=wanted._replace(rows=None))
+        return unfold(folded, b)
+    t = q.shape[-2]
+    low, high, step = slice(None).indices(t) if wanted.rows is None else wanted.rows.indices(t)
+    size = chunk_rows(q, s, module.weigh.score.inner)
+    kept = [wanted.take(q.new_zeros(*q.shape[:2], 0, s))]
     for start in range(low, high, size):
         stop = min(start + size, high)
         part = module.weigh(q[:, :, start:stop], k, mask.part(start, stop, keys=s), s - t + start)
-        kept.append(part if heads is None else part[:, list(heads)])
-    joined = torch.cat(kept, dim=2) if kept else q.new_zeros(b, h if heads is None else len(heads), 0, s)
-    return joined[:, :, ::step]
+        skip = -(start - low) % step
+        kept.append(wanted._replace(rows=slice(skip, None, step)).take(part))
+    return torch.cat(kept, dim=2)
 
 
-def _join(before: Tensor, after: Tensor) -> Tensor:
+def _joined(made: list[Tensor], q: Tensor, k: Tensor, wanted: Wanted) -> Tensor:
+    """The chunks of one call as (b h t s); a causal chunk left out the keys ahead of it."""
+    weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in made], dim=2)
+    return wanted.take(weights if q.shape[0] == k.shape[0] else unfold(weights, q.shape[0]))
+
+
+def _join(name: str, before: Tensor, after: Tensor) -> Tensor:
     """Two calls of one module, one after the other: rows are joined, keys that were not there yet get zero."""
-    missing = after.shape[-1] - before.shape[-1]
-    before = nn.functional.pad(before, (0, max(0, missing)))
-    after = nn.functional.pad(after, (0, max(0, -missing)))
-    return torch.cat([before, after], dim=2)
+    if before.shape[:2] != after.shape[:2]:
+        raise RegardError(
+            f"record: {name} was called with batches of {before.shape[0]} and {after.shape[0]}; "
+            "record one batch at a time"
+        )
+    longest = max(before.shape[-1], after.shape[-1])
+    return torch.cat([pad(x, (0, longest - x.shape[-1])) for x in (before, after)], dim=2)

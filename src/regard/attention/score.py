@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Dot(NamedTuple):
-    """A score written as a scaled inner product, scale · q·k, up to a constant per query: what the fused kernel computes."""
+    """A score as a scaled inner product, scale · q·k, up to a constant per query: what the fused kernel computes."""
 
     q: Tensor
     k: Tensor
@@ -16,7 +16,13 @@ class Dot(NamedTuple):
 
 
 class ScoreFunction(nn.Module):
-    """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `prepare` where they help."""
+    """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `prepare` where they help.
+
+    Widths of queries and keys that it was made for; None where any will do. They are checked before it is used.
+    """
+
+    dim: int | None = None
+    key_dim: int | None = None
 
     def prepare(self, k: Tensor) -> Tensor:
         """What depends on the keys alone, computed once per memory; `forward` and `as_dot` get its result."""

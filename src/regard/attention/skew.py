@@ -6,19 +6,32 @@ import torch
 from torch import Tensor
 
 
-def distances(t: int, s: int, *, first: int, device: torch.device | None = None) -> Tensor:
-    """(t + s - 1): every query-to-key distance that occurs, from the farthest back to the farthest ahead."""
-    return torch.arange(first + t - 1, first - s, -1, device=device)
+def by_distance(table: Tensor, t: int, s: int, *, first: int) -> Tensor:
+    """A table (h 2r+1 d) of distances r … -r -> (h t+s-1 d): its rows for every distance that occurs between the
+    queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond ±r the last row is
+    repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
+    reach = table.shape[1] // 2
+    back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
+    before = _between(back - reach, 0, t + s - 1)
+    behind = _between(ahead - reach, 0, t + s - 1)
+    inside = table[:, reach - min(back, reach) : reach + min(ahead, reach) + 1] if before + behind < t + s - 1 else None
+    parts = [table[:, :1].expand(-1, before, -1), inside, table[:, -1:].expand(-1, behind, -1)]
+    there = [part for part in parts if part is not None and part.shape[1]]
+    return torch.cat(there, dim=1) if there else table[:, :0]
 
 
-def skew(by_distance: Tensor, s: int) -> Tensor:
+def skew(scores: Tensor, s: int) -> Tensor:
     """(… t t+s-1) scores of queries by distance -> (… t s) scores by key.
 
-    Query i meets key j at column t-1-i+j. Read in rows shorter by one, each row starts one column earlier than the last, which is
-    just that shift: a view, no copy.
+    Query i meets key j at column t-1-i+j. Read in rows shorter by one, each row starts one column earlier than the
+    last, which is just that shift: a view, no copy.
     """
-    t, n = by_distance.shape[-2:]
-    if t == 1:
-        return by_distance
-    flat = by_distance.flatten(-2)[..., t - 1 : t - 1 + t * (n - 1)]
-    return flat.unflatten(-1, (t, n - 1))[..., :s]
+    t, n = scores.shape[-2:]
+    if t <= 1:
+        return scores if t else scores.new_zeros(*scores.shape[:-1], s)
+    flat = scores.flatten(-2)[..., t - 1 : t - 1 + t * (n - 1)]
+    return flat.reshape(*flat.shape[:-1], t, n - 1)[..., :s]
+
+
+def _between(number: int, low: int, high: int) -> int:
+    return min(max(number, low), high)

@@ -35,7 +35,9 @@ class Anywhere:
 class Weigh(nn.Module):
     """Normalise[f(Q, K) + M]: queries (b h t d), prepared keys (b h s d) -> weights (b h t s)."""
 
-    def __init__(self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None) -> None:
+    def __init__(
+        self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None
+    ) -> None:
         super().__init__()
         self.score = score
         self.normalizer = Softmax() if normalizer is None else normalizer
@@ -56,3 +58,8 @@ class Weigh(nn.Module):
         if not isinstance(self.normalizer, Softmax):
             return None
         return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2])
+
+    @property
+    def placed(self) -> bool:
+        """Does the score depend on where queries and keys stand?"""
+        return not isinstance(self.place, Anywhere)

@@ -1,7 +1,7 @@
 """Configuration: one frozen dataclass per file, read strictly from TOML and `key=value`, written whole as JSON.
 
-Plain dataclasses rather than a validation library: the types used are few (int, float, bool, str, None, Literal, tuple, Path
-and nested dataclasses), errors can name the exact key and the nearest known one, and `regard --help` stays fast.
+Plain dataclasses rather than a validation library: the types used are few (int, float, bool, str, None, Literal, tuple,
+Path and nested dataclasses), errors can name the exact key and the nearest known one, and `regard --help` stays fast.
 """
 
 from __future__ import annotations

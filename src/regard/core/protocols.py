@@ -69,7 +69,7 @@ class Loss(NamedTuple):
     """A sum and a count, so that accumulation and many processes are exact."""
 
     total: Tensor  # () sum over tokens, differentiable
-    count: int  # tokens counted
+    count: int  # type: ignore[assignment]  # a tuple's own count() is not wanted here; tokens counted
 
 
 class Task(Protocol):

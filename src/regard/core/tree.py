@@ -24,23 +24,27 @@ class Shared(NamedTuple, Generic[T]):
 
 def map_tensors(tree: T, change: Callable[[Tensor], Tensor]) -> T:
     """The same tree with every tensor changed, those inside `Shared` too."""
-    return _walk(tree, change, change)
+    changed: T = _walk(tree, change, change)
+    return changed
 
 
 def select(state: T, rows: Tensor) -> T:
     """The state of the hypotheses in `rows` (indices or a bool mask): beam reordering, for any model."""
-    return _walk(state, lambda x: x[rows], lambda x: x)
+    selected: T = _walk(state, lambda x: x[rows], lambda x: x)
+    return selected
 
 
 def select_sources(state: T, sources: Tensor, *, width: int = 1) -> T:
     """The state of some sources (indices), with all `width` hypotheses of each."""
     rows = (sources[:, None] * width + torch.arange(width, device=sources.device)).flatten()
-    return _walk(state, lambda x: x[rows], lambda x: x[sources])
+    selected: T = _walk(state, lambda x: x[rows], lambda x: x[sources])
+    return selected
 
 
 def spread(state: T, width: int) -> T:
     """Each hypothesis `width` times, its copies side by side; what is shared stays as it is."""
-    return _walk(state, lambda x: x.repeat_interleave(width, dim=0), lambda x: x)
+    copied: T = _walk(state, lambda x: x.repeat_interleave(width, dim=0), lambda x: x)
+    return copied
 
 
 def rows(state: Any) -> int:

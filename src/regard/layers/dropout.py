@@ -1,5 +1,6 @@
 """Dropout from cheap random bits: a byte per number compared with a threshold, several times faster on a CPU than a
-generator of uniform floats. Srivastava et al. 2014. Every mask is drawn afresh; the probability is a multiple of 1/256."""
+generator of uniform floats. Srivastava et al. 2014. Every mask is drawn afresh; the probability is a multiple of 1/256.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from regard.core.errors import ConfigError
+
 LOWEST = -(2**63)
 
 
@@ -18,6 +21,8 @@ class Dropout(nn.Module):
 
     def __init__(self, probability: float) -> None:
         super().__init__()
+        if not 0 <= probability <= 1:
+            raise ConfigError(f"dropout={probability} is not a probability; choose one from 0 to 1")
         self.probability = probability
         self.threshold = round(probability * 256)
 
@@ -26,7 +31,8 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu" or self.threshold >= 256:
             return functional.dropout(x, self.probability)
-        dropped: Tensor = _Drop.apply(x, self.threshold)
+        apply: Any = _Drop.apply
+        dropped: Tensor = apply(x, self.threshold)
         return dropped
 
     def extra_repr(self) -> str:
@@ -45,7 +51,7 @@ class _Drop(torch.autograd.Function):
         kept = (random_bytes(x.numel()) >= threshold).view(x.shape)
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
-        return x * kept * ctx.scale
+        return x * kept * (256 / (256 - threshold))
 
     @staticmethod
     @once_differentiable

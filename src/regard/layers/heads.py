@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, ShapeError
 from regard.layers.memory import KV
 
 
@@ -27,18 +27,23 @@ class Widths:
     head: int  # queries and keys inside a head
     head_value: int  # values inside a head
 
+    def __post_init__(self) -> None:
+        for name, width in vars(self).items():
+            if width < 1:
+                raise ConfigError(f"Widths: {name}={width}; every width and the number of heads is at least 1")
+
     @staticmethod
     def divided(dim: int, heads: int) -> Widths:
         """The width is divided among the heads, as in the Transformer."""
         if heads < 1 or dim % heads:
-            raise ConfigError(f"dim={dim} cannot be divided among heads={heads}; choose a multiple of {max(1, heads)}, or Widths.each")
+            raise ConfigError(
+                f"dim={dim} cannot be divided among heads={heads}; choose a multiple of {max(1, heads)}, or Widths.each"
+            )
         return Widths(dim, dim, dim, dim, heads, dim // heads, dim // heads)
 
     @staticmethod
     def each(dim: int, heads: int, head: int) -> Widths:
         """Every head has a width of its own choosing."""
-        if heads < 1 or head < 1:
-            raise ConfigError(f"heads={heads}, head={head}: both must be at least 1")
         return Widths(dim, dim, dim, dim, heads, head, head)
 
 
@@ -47,6 +52,11 @@ class Heads(nn.Module):
 
     def __init__(self, attend: Attend, widths: Widths) -> None:
         super().__init__()
+        score = attend.weigh.score
+        if {score.dim, score.key_dim} - {None, widths.head}:
+            raise ConfigError(
+                f"Heads: the score is for width {score.dim} but a head has {widths.head}; make it for that"
+            )
         self.attend = attend
         self.heads = widths.heads
         self.q = nn.Linear(widths.query, widths.heads * widths.head)  # W_Q
@@ -59,12 +69,13 @@ class Heads(nn.Module):
 
     def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
         """(b s d) -> keys and values of every head; values come from `keys` unless given."""
-        k = self.attend.weigh.score.prepare(self._split(self.k(keys)))
-        return KV(k, self._split(self.v(keys if values is None else values)))
+        values = keys if values is None else values
+        k = self.attend.weigh.score.prepare(self._split("keys", keys, self.k))
+        return KV(k, self._split("values", values, self.v))
 
     def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:
         """Queries (b t d) over a memory -> (b t d)."""
-        mixed = self.attend(self._split(self.q(x)), memory.k, memory.v, mask)  # (b h t e)
+        mixed = self.attend(self._split("queries", x, self.q), memory.k, memory.v, mask)  # (b h t e)
         joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
         return joined
 
@@ -73,5 +84,9 @@ class Heads(nn.Module):
         none = like.new_zeros(like.shape[0], 0, self.k.in_features)
         return self.memorize(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (b t h·d) -> (b h t d)
+    def _split(self, name: str, x: Tensor, layer: nn.Linear) -> Tensor:
+        """(b t d) -> (b h t e)."""
+        if x.dim() != 3 or x.shape[-1] != layer.in_features:
+            raise ShapeError(f"Heads: {name} have shape {tuple(x.shape)}; give (batch, length, {layer.in_features})")
+        made: Tensor = layer(x)
+        return made.view(*x.shape[:2], self.heads, layer.out_features // self.heads).transpose(1, 2)

@@ -1,6 +1,7 @@
 """The last linear layer and the cross entropy in one, in chunks: the logits of a batch never exist whole.
 
-The gradient is made in the forward pass, while a chunk's logits are at hand. Label smoothing as in Szegedy et al. 2016, section 7.
+The gradient is made in the forward pass, while a chunk's logits are at hand. Label smoothing as in Szegedy et al. 2016,
+section 7.
 """
 
 from __future__ import annotations
@@ -12,21 +13,24 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ROWS = 512  # logits of 512 x 8000 are 16 MB: they stay in the cache
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
 
 
-def linear_cross_entropy(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
+def linear_cross_entropy(
+    features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
+) -> Tensor:
     """Features (n d), weight (v d), bias (v), labels (n) -> the sum of -log p(label), smoothed."""
-    loss: Tensor = _LinearCrossEntropy.apply(features, weight, bias, labels, smoothing)
+    apply: Any = _LinearCrossEntropy.apply
+    loss: Tensor = apply(features, weight, bias, labels, smoothing)
     return loss
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
-    ) -> Tensor:
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        features, weight, bias, labels, smoothing = given
         needed = ctx.needs_input_grad
-        total = features.new_zeros(())
+        total: Tensor = features.new_zeros(())
         d_features = torch.empty_like(features) if needed[0] else None
         d_weight = torch.zeros_like(weight) if needed[1] else None
         d_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
@@ -46,7 +50,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> Gradients:
         d_features, d_weight, d_bias = (None if made is None else made * grad for made in ctx.saved_tensors)
         return d_features, d_weight, d_bias, None, None
 

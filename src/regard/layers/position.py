@@ -9,7 +9,7 @@ from regard.attention.weigh import Place
 
 
 class PositionScheme(nn.Module):
-    """The base of every `Position`. A scheme overrides `encode` (added to the features) or `place` (inside the score)."""
+    """The base of every `Position`; a scheme overrides `encode` (added to the features) or `place` (in the score)."""
 
     def __init__(self, dim: int, *, longest: int) -> None:
         super().__init__()
@@ -25,8 +25,9 @@ class PositionScheme(nn.Module):
         return None
 
     def forward(self, x: Tensor, start: Tensor | int = 0) -> Tensor:
-        """(b t d) features -> the same with their places, counted from `start` (one number, or one per row)."""
+        """(b t d) features -> the same with their places, counted from `start` (one number, or one per row). What
+        stands before place 0 is padding on the left, and is given place 0."""
         t = x.shape[1]
         places = torch.arange(t, device=x.device) + (start[:, None] if isinstance(start, Tensor) else start)
-        added = self.encode(places, start + t)
+        added = self.encode(places.clamp_min(0), start + t)
         return x if added is None else x + added.to(x.dtype)

@@ -1,4 +1,4 @@
-"""One score a file, found by the file's name. Each has `class Score(ScoreFunction)`, made with (query width, key width)."""
+"""One score a file, found by the file's name. Each has `class Score(ScoreFunction)`, made with (query, key width)."""
 
 from __future__ import annotations
 

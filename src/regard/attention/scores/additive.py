@@ -13,20 +13,19 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
-        joined = nn.Linear(dim + (dim if key_dim is None else key_dim), dim, bias=False)
-        self.joined = joined.weight  # W: (d, dq + dk)
+        self.dim, self.key_dim = dim, key_dim or dim
+        self.joined = nn.Linear(dim + (key_dim or dim), dim, bias=False)  # W
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
     @property
     def inner(self) -> int:
-        return self.dim
+        return self.weight.in_features
 
     def prepare(self, k: Tensor) -> Tensor:
-        return k @ self.joined[:, self.dim :].mT
+        return k @ self.joined.weight[:, -k.shape[-1] :].mT
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        q = q @ self.joined[:, : self.dim].mT
+        q = q @ self.joined.weight[:, : q.shape[-1]].mT
         mixed = torch.tanh(q[..., :, None, :] + k[..., None, :, :])  # (b h t s d): Attend bounds t
         score: Tensor = self.weight(mixed)
         return score.squeeze(-1)  # (b h t s)

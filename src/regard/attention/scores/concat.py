@@ -13,14 +13,14 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim, self.key_dim = dim, key_dim or dim
         self.query = nn.Linear(dim, dim, bias=False)  # W
-        self.key = nn.Linear(dim if key_dim is None else key_dim, dim, bias=False)  # U
+        self.key = nn.Linear(key_dim or dim, dim, bias=False)  # U
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
     @property
     def inner(self) -> int:
-        return self.dim
+        return self.weight.in_features
 
     def prepare(self, k: Tensor) -> Tensor:
         prepared: Tensor = self.key(k)

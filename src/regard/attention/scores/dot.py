@@ -13,7 +13,7 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.dim = same("dot", dim, key_dim)
+        self.dim = self.key_dim = same("dot", dim, key_dim)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return q @ k.mT  # (b h t s)

@@ -12,7 +12,8 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.weight = nn.Linear(dim if key_dim is None else key_dim, dim, bias=False)
+        self.dim, self.key_dim = dim, key_dim or dim
+        self.weight = nn.Linear(key_dim or dim, dim, bias=False)
 
     def prepare(self, k: Tensor) -> Tensor:
         prepared: Tensor = self.weight(k)

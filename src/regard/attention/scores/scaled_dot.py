@@ -15,7 +15,8 @@ class Score(ScoreFunction):
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
-        self.scale = 1.0 / math.sqrt(same("scaled_dot", dim, key_dim))
+        self.dim = self.key_dim = same("scaled_dot", dim, key_dim)
+        self.scale = 1.0 / math.sqrt(dim)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return (q * self.scale) @ k.mT  # (b h t s)

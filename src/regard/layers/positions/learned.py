@@ -17,9 +17,10 @@ class Position(PositionScheme):
         nn.init.normal_(self.table.weight, std=dim**-0.5)
 
     def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
-        if places.numel() and int(places.max()) >= self.longest:
+        end = length if isinstance(length, int) else int(length.max()) if length.numel() else 0
+        if end > self.longest:
             raise ShapeError(
-                f"learned positions end at {self.longest} but place {int(places.max())} was asked for; "
+                f"learned positions end at length {self.longest} but the sequence has {end}; "
                 "train with longer sequences or use sinusoidal, relative or rotary positions"
             )
         row: Tensor = self.table(places)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import distances, skew
+from regard.attention.skew import by_distance, skew
+from regard.core.errors import ShapeError
 from regard.layers.position import PositionScheme
 
 
@@ -23,14 +24,15 @@ class Relative(nn.Module):
 
     def __init__(self, heads: int, dim: int, *, reach: int) -> None:
         super().__init__()
-        self.reach = reach
-        self.table = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # rows: distance -reach … reach
+        if reach < 0:
+            raise ShapeError(f"relative positions: reach={reach} is negative; give the farthest distance told apart")
+        self.table = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # distance reach (back) … -reach
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
-        t, s = q.shape[-2], k.shape[-2]
-        steps = distances(t, s, first=first, device=q.device).clamp(-self.reach, self.reach)
-        by_distance = (q * q.shape[-1] ** -0.5) @ self.table[:, steps + self.reach].mT  # (b h t t+s-1)
-        found: Tensor = score(q, k) + skew(by_distance, s)
+        s = k.shape[-2]
+        table = by_distance(self.table, q.shape[-2], s, first=first)  # (h t+s-1 d)
+        met = (q * q.shape[-1] ** -0.5) @ table.mT  # (b h t t+s-1)
+        found: Tensor = score(q, k) + skew(met, s)
         return found
 
     def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:

@@ -1,4 +1,4 @@
-"""Rotary positions: Su et al. 2021, section 3.2. Queries and keys are turned by their place; the score sees distances."""
+"""Rotary positions: Su et al. 2021, section 3.2. Queries and keys are turned by their place: scores see distances."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Rotary:
 
     def __init__(self, dim: int) -> None:
         if dim % 2:
-            raise ShapeError(f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head")
+            raise ShapeError(
+                f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head"
+            )
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
         found: Tensor = score(turn(q, first), turn(k, 0))
