@@ -1,0 +1,87 @@
+"""Relative pitch and time beside relative place: Huang et al. 2019, section 4.1, the chorales' best row.
+
+A query meets a learned vector for the interval between its own note and a key's note, and one for the time between
+them, in steps. Both are kept as inner products: the interval scores of a query are laid out by pitch (there are few)
+and met by one-hot pitches of the keys; the time scores are skewed per step, not per token. No (t s d) tensor exists.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot, pad
+
+from regard.attention.masks import Mask
+from regard.attention.score import Dot, ScoreFunction
+from regard.attention.skew import by_distance, skew
+from regard.attention.weigh import Place
+from regard.layers.heads import Heads
+from regard.layers.memory import KV
+
+
+class Intervals(nn.Module):
+    """A place's score + q·p[interval] / √d + q·u[time] / √d.
+
+    Queries and keys carry their note as a last feature: 0 where there is none, else 1 … pitches. There are `voices`
+    notes a time step; place i stands before note i, so the key at place j holds note j - 1.
+    """
+
+    def __init__(self, place: Place, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
+        super().__init__()
+        self.place = place
+        self.pitches, self.voices = pitches, voices
+        self.pitch = nn.Parameter(torch.randn(heads, 2 * pitches, dim) * dim**-0.5)  # the last row: no interval
+        self.time = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # as in Relative
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+        """(b h t d+1), (b h s d+1) -> (b h t s)."""
+        own, theirs = q[:, 0, :, -1].long(), k[:, 0, :, -1].long()  # (b t), (b s): the same for every head
+        q, k = q[..., :-1], k[..., :-1]
+        scaled = q * q.shape[-1] ** -0.5
+        found = self.place.score(score, q, k, first)
+        return found + self._by_pitch(scaled, own, theirs) + self._by_time(scaled, k.shape[-2], first=first)
+
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+        return None
+
+    def _by_pitch(self, q: Tensor, own: Tensor, theirs: Tensor) -> Tensor:
+        notes = torch.arange(self.pitches + 1, device=q.device)
+        rows = own[..., None] - notes + self.pitches - 1  # (b t n): the row of each interval
+        rows = rows.masked_fill((own[..., None] == 0) | (notes == 0), 2 * self.pitches - 1)
+        by_interval = q @ self.pitch.mT  # (b h t 2n)
+        by_note = by_interval.gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))
+        return by_note @ one_hot(theirs, self.pitches + 1).to(q.dtype)[:, None].mT
+
+    def _by_time(self, q: Tensor, s: int, *, first: int) -> Tensor:
+        """Whole steps are skewed, then every key gets its step's score. Key 0, the start, is a step of its own."""
+        t, voices = q.shape[-2], self.voices
+        lead = first % voices
+        whole = pad(q, (0, 0, lead, -(lead + t) % voices)).unflatten(2, (-1, voices)).transpose(2, 3)  # (b h v g d)
+        groups, steps = whole.shape[3], -(-(s - 1) // voices) + 1
+        table = by_distance(self.time, groups, steps, first=first // voices + 1)  # (h g+steps-1 d)
+        by_step = skew(whole @ table[:, None].mT, steps)  # (b h v g steps)
+        by_step = by_step.transpose(2, 3).flatten(2, 3)[:, :, lead : lead + t]  # (b h t steps)
+        by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
+        return by_key[..., voices - 1 : voices - 1 + s]
+
+
+class NoteHeads(Heads):
+    """Multi-head attention whose inputs (b t d+1) have the note as a last column; it reaches the score unprojected."""
+
+    def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
+        memory = super().memorize(keys[..., :-1], values)
+        return KV(_with_note(memory.k, keys), memory.v)
+
+    def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:
+        q = _with_note(self._split("queries", x[..., :-1], self.q), x)
+        joined: Tensor = self.o(self.attend(q, memory.k, memory.v, mask).transpose(1, 2).flatten(2))
+        return joined
+
+    def empty(self, like: Tensor) -> KV:
+        return self.memorize(like.new_zeros(like.shape[0], 0, self.k.in_features + 1))
+
+
+def _with_note(x: Tensor, inputs: Tensor) -> Tensor:
+    """(b h t d) and inputs (b t …) whose last column is the note -> (b h t d+1)."""
+    note = inputs[:, None, :, -1:].to(x.dtype)
+    return torch.cat([x, note.expand(*x.shape[:-1], 1)], dim=-1)

@@ -1,0 +1,207 @@
+"""The Music Transformer: Huang et al. 2019. Reads with layers/intervals.py and layers/positions/relative.py.
+
+    y -> [causal self-attention with relative places, feed-forward] × layers -> logits
+
+There is no encoder. The source of a piece is its conditions (composer, key, mode …): class numbers whose embeddings
+are added to every input. On the grid encoding a place also says which voice and which step of the bar comes next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.weigh import Anywhere, Place
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded, Sizes
+from regard.core.tree import Shared
+from regard.layers import positions
+from regard.layers.embedding import Embedding, table
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.intervals import Intervals, NoteHeads
+from regard.layers.memory import KV
+from regard.layers.position import PositionScheme
+from regard.layers.recurrent import widen
+from regard.layers.residual import PostNorm, PreNorm
+
+REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
+
+
+@dataclass(frozen=True)
+class Config:
+    """Sections 3.4 and 4.1; the defaults suit the chorales and a small machine."""
+
+    layers: int = 3
+    dim: int = 128
+    hidden: int = 512
+    heads: int = 4
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    norm: Literal["pre", "post"] = "pre"
+    position: str = "relative"
+    reach: int = 512  # distances that relative positions tell apart; those beyond share a vector
+    voices: int = 4  # tokens a time step of the grid; 0: another encoding, without voice and beat
+    bar: int = 16  # time steps of a bar that are told apart
+    intervals: bool = False  # relative pitch and time as well, on the grid
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.dim, self.hidden, self.heads, self.reach, self.bar) < 1:
+            raise ConfigError("layers, dim, hidden, heads, reach and bar must be at least 1")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if self.voices < 0:
+            raise ConfigError(f"voices={self.voices} must be the voices of the grid, or 0 for another encoding")
+        if self.intervals and not self.voices:
+            raise ConfigError(
+                "intervals=true needs the grid: without voices=… a place has no pitch and time of its own"
+            )
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+
+
+TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=3, bar=2, intervals=True)  # for tests
+
+
+class Beat(nn.Module):
+    """(b t d) -> the same with the voice and the step of the bar that come next, known from the place alone."""
+
+    def __init__(self, dim: int, *, voices: int, bar: int) -> None:
+        super().__init__()
+        self.voice = nn.Embedding(voices, dim)
+        self.step = nn.Embedding(bar, dim)
+
+    def forward(self, x: Tensor, start: int) -> Tensor:
+        places = torch.arange(start, start + x.shape[1], device=x.device)
+        voices, bar = self.voice.num_embeddings, self.step.num_embeddings
+        named: Tensor = self.voice(places % voices) + self.step(places // voices % bar)
+        return x + named
+
+
+class NoBeat(nn.Module):
+    """(b t d) -> the same: the encoding has no grid."""
+
+    def forward(self, x: Tensor, start: int) -> Tensor:
+        return x
+
+
+class Layer(nn.Module):
+    """Self-attention over the past, then a feed-forward network."""
+
+    def __init__(self, config: Config, attention: Heads) -> None:
+        super().__init__()
+        around = PreNorm if config.norm == "pre" else PostNorm
+        self.self_attn = attention
+        self.feedforward = FeedForward(config.dim, config.hidden)
+        self.around_self = around(config.dim, config.dropout)
+        self.around_feedforward = around(config.dim, config.dropout)
+        self.columns = 1 if config.intervals else 0  # of notes beside the features
+
+    def forward(self, x: Tensor, notes: Tensor, past: KV) -> tuple[Tensor, KV]:
+        grown = past
+
+        def look_back(y: Tensor) -> Tensor:
+            nonlocal grown
+            y = torch.cat([y, notes[..., : self.columns]], dim=-1)
+            grown = past.append(self.self_attn.memorize(y))
+            mixed: Tensor = self.self_attn(y, grown, Mask.causal())
+            return mixed
+
+        x = self.around_self(x, look_back)
+        x = self.around_feedforward(x, self.feedforward)
+        return x, grown
+
+
+class MusicState(NamedTuple):
+    """The past of each layer, one row a hypothesis; the sum of the conditions' embeddings, one row a piece."""
+
+    past: tuple[KV, ...]
+    condition: Shared[Tensor]  # (b d)
+
+
+class MusicTransformer(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        conditions: nn.Embedding,
+        *,
+        beat: nn.Module,
+        layers: list[Layer],
+        last: nn.Module,
+        readout: nn.Linear,
+        first_pitch: int,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.conditions, self.beat = embedding, conditions, beat
+        self.layers = nn.ModuleList(layers)
+        self.last, self.readout = last, readout
+        self.first_pitch = first_pitch
+
+    def start(self, source: Padded) -> MusicState:
+        """Conditions (b s), any number of class tokens a piece -> the state before its first token."""
+        condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
+        past = tuple(layer.self_attn.empty(condition) for layer in self._each())
+        return MusicState(past, Shared(condition))
+
+    def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
+        start = state.past[0].length
+        notes = (tokens - self.first_pitch + 1).clamp(min=0)[..., None]  # (b t 1): 0 for marks and rests
+        x = self.beat(self.embedding(tokens, start), start)
+        x = x + widen(state.condition.value, tokens.shape[0])[:, None]
+        past = []
+        for layer, old in zip(self._each(), state.past, strict=True):
+            x, grown = layer(x, notes.to(x.dtype), old)
+            past.append(grown)
+        return self.last(x), state._replace(past=tuple(past))
+
+    def forward(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (b t v)
+
+    def _each(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+def build(config: Config, sizes: Sizes) -> MusicTransformer:
+    """The only function of this file that sees both the choices and what the data decided."""
+    pad = sizes.marks.pad
+    first_pitch = max(vars(sizes.marks).values()) + 1 + REST
+    longest = min(config.reach, sizes.longest) if config.position == "relative" else sizes.longest
+    position = positions.build(config.position, config.dim, longest=longest)
+    pitches = max(1, sizes.target - first_pitch)
+    readout = nn.Linear(config.dim, sizes.target)
+    nn.init.normal_(readout.weight, std=config.dim**-0.5)
+    nn.init.zeros_(readout.bias)
+    return MusicTransformer(
+        Embedding(table(sizes.target, config.dim, pad=pad), position, dropout=config.dropout),
+        table(sizes.source, config.dim, pad=pad),
+        beat=Beat(config.dim, voices=config.voices, bar=config.bar) if config.voices else NoBeat(),
+        layers=[Layer(config, _attention(config, position, pitches=pitches)) for _ in range(config.layers)],
+        last=(PreNorm if config.norm == "pre" else PostNorm).last(config.dim),
+        readout=readout,
+        first_pitch=first_pitch,
+    )
+
+
+def _attention(config: Config, position: PositionScheme, *, pitches: int) -> Heads:
+    widths = Widths.divided(config.dim, config.heads)
+    place: Place = position.place(heads=widths.heads, dim=widths.head) or Anywhere()
+    heads = Heads
+    if config.intervals:
+        steps = -(-config.reach // config.voices)
+        place = Intervals(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
+        heads = NoteHeads
+    score = scores.build("scaled_dot", widths.head)
+    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="target", keys="target")
+    return heads(attend, widths)

@@ -1,0 +1,73 @@
+"""The Music Transformer keeps the laws in every variant, and its conditions and settings mean what they say."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.names import names
+from regard.core.protocols import Padded, Sizes
+from regard.inspection import laws
+from regard.models.music_transformer import TINY, Config, build
+
+SIZES = Sizes(source=23, target=19, longest=40)
+PLAIN = {"intervals": False, "voices": 0}
+VARIANTS = [{}, PLAIN, {"intervals": False}, {"norm": "post"}, {"voices": 1}, {"reach": 1}]
+VARIANTS += [{"position": name, **more} for name in names("regard.layers.positions") for more in ({}, PLAIN)]
+
+
+def made(**changes):
+    torch.manual_seed(0)
+    return build(replace(TINY, **changes), SIZES)
+
+
+def conditions(*rows: list[int]) -> Padded:
+    return Padded(torch.tensor(rows), torch.tensor([len(row) for row in rows]))
+
+
+@pytest.mark.parametrize("change", VARIANTS, ids=str)
+def test_every_law_is_kept(change):
+    assert [verdict for verdict in laws.check(made(**change), SIZES) if not verdict.kept] == []
+
+
+def test_every_parameter_learns():
+    model = made().train()
+    given = laws.trial(SIZES)
+    logits, _ = model(given.target, model.start(given.source))
+    logits.square().mean().backward()
+    assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
+
+
+def test_a_condition_is_an_input_and_none_is_nothing():
+    model = made().eval()
+    tokens = torch.tensor([[2, 9, 11]])
+    plain, _ = model(tokens, model.start(conditions([0])))
+    both, _ = model(tokens, model.start(conditions([4, 7])))
+    turned, _ = model(tokens, model.start(conditions([7, 4])))
+    bare, _ = model(tokens, model.start(Padded(torch.zeros(1, 0, dtype=torch.long), torch.tensor([0]))))
+    assert not torch.allclose(plain, both)
+    torch.testing.assert_close(both, turned)
+    assert torch.equal(plain, bare)
+
+
+def test_it_goes_on_far_beyond_the_reach_of_its_positions():
+    model = made(reach=4).eval()
+    tokens = torch.randint(4, 19, (1, 200))
+    logits, _ = model(tokens, model.start(conditions([0])))
+    assert logits.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": 0}, r"^layers, dim, hidden, heads, reach and bar must be at least 1$"),
+        ({"heads": 3}, r"^dim=128 cannot be divided among heads=3; choose a multiple of 3$"),
+        ({"voices": -1}, r"^voices=-1 must be the voices of the grid, or 0 for another encoding$"),
+        ({"voices": 0, "intervals": True}, r"^intervals=true needs the grid: without voices=… a place has no pitch"),
+        ({"dropout": 1.0}, r"^dropout=1.0 is not a probability below 1$"),
+    ],
+)
+def test_settings_that_cannot_be(change, message):
+    with pytest.raises(ConfigError, match=message):
+        replace(Config(), **change)
