@@ -16,16 +16,20 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
+    from regard.door.run import Run, load, train
 
-__all__ = ["AttentionMap", "Mask", "RegardError", "__version__", "attend", "record", "score"]
+__all__ = ["AttentionMap", "Mask", "RegardError", "Run", "__version__", "attend", "load", "record", "score", "train"]
 
 _HOMES = {  # public name -> where it lives
     "AttentionMap": "regard.attention.record:AttentionMap",
     "Mask": "regard.attention.masks:Mask",
     "RegardError": "regard.core.errors:RegardError",
+    "Run": "regard.door.run:Run",
     "attend": "regard.attention.door:attend",
+    "load": "regard.door.run:load",
     "record": "regard.attention.record:record",
     "score": "regard.attention.scores:build",
+    "train": "regard.door.run:train",
 }
 
 

@@ -6,6 +6,7 @@ To add a verb: write `cli/<verb>.py` with a function `run`, and a thin command h
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,11 +39,79 @@ def options(
 
 
 @app.command()
-def demo() -> None:
-    """Show attention at work on built-in data: no download, no settings."""
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Keep the trained run in this folder.", show_default="a new one")] = None,
+) -> None:
+    """Train a small English -> Korean Transformer on built-in data and translate with it: no download, about 90 seconds."""
     from regard.cli.demo import run
 
-    run()
+    run(out)
+
+
+@app.command()
+def train(
+    task: Annotated[str | None, typer.Argument(help="What to learn: translation.", show_default=False)] = None,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RECIPE.toml] [KEY=VALUE]…", help="A recipe, and settings laid over it: model=luong."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run as if it had never stopped.")] = None,
+) -> None:
+    """Train a model into a run folder, or go on with one."""
+    from regard.cli.train import run
+
+    settings = [word for word in ([task] if resume and task else []) + (arguments or []) if not word.endswith(".toml")]
+    recipes = [Path(word) for word in arguments or [] if word.endswith(".toml")]
+    if len(recipes) > 1:
+        raise typer.BadParameter(f"two recipes, {recipes[0]} and {recipes[1]}; give one")
+    run(None if resume else task, recipes[0] if recipes else None, settings, out=out, resume=resume)
+
+
+@app.command()
+def translate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    sentences: Annotated[list[str] | None, typer.Argument(help="What to translate; without it, lines of stdin.")] = None,
+    nbest: Annotated[int, typer.Option(help="How many translations of each sentence, with scores.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="decoding.width=8, decoding=greedy …")] = None,
+) -> None:
+    """Translate sentences, or standard input line by line."""
+    from regard.cli.translate import run
+
+    run(folder, sentences or [], nbest=nbest, as_json=as_json, settings=settings or [])
+
+
+@app.command()
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    settings: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]…", help="decoding=beam …")] = None,
+    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Score a run on held-out data, free-running, and say how the scores were computed."""
+    from regard.cli.evaluate import run
+
+    run(folder, settings or [], split=split, as_json=as_json)
+
+
+@app.command()
+def info(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Show what a run is: model, size, data, scores."""
+    from regard.cli.info import run
+
+    run(folder, as_json=as_json)
+
+
+@app.command()
+def check(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]) -> None:
+    """Check the laws of decoding on a run: cached = uncached, batched = single, fast = plain, beam 1 = greedy."""
+    from regard.cli.check import run
+
+    run(folder)
 
 
 def main() -> None:

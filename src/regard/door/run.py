@@ -1,0 +1,94 @@
+"""A run in Python: load it or train it, then translate, evaluate, check and look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Sizes
+from regard.inspection import laws
+from regard.inspection.laws import Verdict
+from regard.training import recipe as recipes
+from regard.training import run as runs
+from regard.training.recipe import Recipe
+
+Candidate = tuple[str, float]  # an output and its log probability
+
+
+class Run:
+    """A trained model with its task: what a run folder holds."""
+
+    def __init__(self, trained: runs.Run) -> None:
+        self._trained = trained
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self._trained.folder
+
+    @property
+    def recipe(self) -> Recipe:
+        """Every choice it was made with."""
+        return self._trained.recipe
+
+    @property
+    def model(self) -> nn.Module:
+        """The network, in evaluation mode."""
+        return self._trained.model
+
+    @property
+    def task(self) -> Any:
+        """Data, vocabulary, loss and scores."""
+        return self._trained.task
+
+    @property
+    def sizes(self) -> Sizes:
+        """What the data decided."""
+        sizes: Sizes = self.task.sizes
+        return sizes
+
+    def evaluate(self, split: str = "test") -> dict[str, float]:
+        """Free-running scores on a split."""
+        return self._trained.evaluate(split)
+
+    def check(self) -> list[Verdict]:
+        """The laws of decoding, on this model."""
+        return laws.check(self.model, self.sizes)
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """The best translation of each text."""
+        return [candidates[0][0] for candidates in self.candidates(texts)]
+
+    def candidates(self, texts: Sequence[str], *, nbest: int = 1) -> list[list[Candidate]]:
+        """The `nbest` best translations of each text with their log probabilities, best first."""
+        if isinstance(texts, str):
+            raise ConfigError("translate takes a list of texts; write translate([text])")
+        if not hasattr(self.task, "translate"):
+            raise ConfigError(f"{self.folder} was trained for {self.recipe.task.name!r}, which does not translate")
+        recipe = self.recipe if nbest == 1 else self.recipe.changed(_nbest(self.recipe, nbest))
+        found: list[list[Candidate]] = self.task.translate(self.model, texts, decoding=recipe.decoder())
+        return found
+
+
+def load(folder: Path | str, settings: Sequence[str] = ()) -> Run:
+    """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own."""
+    return Run(runs.load(folder, list(settings)))
+
+
+def train(task: str, settings: Sequence[str] = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
+    """Train: `regard.train("translation", ["model=transformer", "training.minutes=5"], out="runs/first")`."""
+    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=list(settings))
+    return Run(runs.train(chosen, out))
+
+
+def _nbest(recipe: Recipe, nbest: int) -> list[str]:
+    """Settings that make the recipe's decoder return so many hypotheses: a beam at least as wide."""
+    if nbest < 1:
+        raise ConfigError(f"nbest={nbest}: ask for at least one")
+    if recipe.decoding is None or recipe.decoding.name != "beam":
+        return ["decoding=beam", f"decoding.width={max(5, nbest)}", f"decoding.nbest={nbest}"]
+    return [f"decoding.width={max(recipe.decoding.config.width, nbest)}", f"decoding.nbest={nbest}"]
