@@ -25,7 +25,7 @@ def regard(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_is_quick():
-    """Half a second of computing at the most: the processor's time, which tests that run beside this one do not change."""
+    """At most half a second of the processor's time, which tests running beside this one do not change."""
     times = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
