@@ -30,14 +30,16 @@ def map_tensors(tree: T, change: Callable[[Tensor], Tensor]) -> T:
 
 def select(state: T, rows: Tensor) -> T:
     """The state of the hypotheses in `rows` (indices or a bool mask): beam reordering, for any model."""
-    selected: T = _walk(state, lambda x: x[rows], lambda x: x)
+    if rows.dtype == torch.bool:
+        rows = rows.nonzero().flatten()
+    selected: T = _walk(state, lambda x: x.index_select(0, rows), lambda x: x)  # on a CPU 4 times as fast as x[rows]
     return selected
 
 
 def select_sources(state: T, sources: Tensor, *, width: int = 1) -> T:
     """The state of some sources (indices), with all `width` hypotheses of each."""
     rows = (sources[:, None] * width + torch.arange(width, device=sources.device)).flatten()
-    selected: T = _walk(state, lambda x: x[rows], lambda x: x[sources])
+    selected: T = _walk(state, lambda x: x.index_select(0, rows), lambda x: x.index_select(0, sources))
     return selected
 
 
