@@ -11,10 +11,13 @@ PUBLIC = [
     "AttentionMap",
     "Mask",
     "RegardError",
+    "Run",
     "__version__",
     "attend",
+    "load",
     "record",
     "score",
+    "train",
 ]
 
 
