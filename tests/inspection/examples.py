@@ -40,7 +40,9 @@ def cross(random: np.random.Generator, heads: int, sharp: float = 1.0) -> Array:
 def square(random: np.random.Generator, heads: int, size: int, causal: bool) -> Array:
     distance = np.arange(size)[None, :] - np.arange(size)[:, None]
     shift = random.integers(-2, 3, heads)[:, None, None]
-    scores = -np.abs(distance[None] - shift) * random.random(heads)[:, None, None] * 2 + random.normal(0, 0.6, (heads, size, size))
+    scores = -np.abs(distance[None] - shift) * random.random(heads)[:, None, None] * 2 + random.normal(
+        0, 0.6, (heads, size, size)
+    )
     if causal:
         scores = np.where(distance[None] > 0, -1e9, scores)
     return softmax(scores)
@@ -52,9 +54,29 @@ def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.
 
     found = []
     for layer in range(layers):
-        found.append(Map(f"encoder.{layer}", "encoder", layer, "source", "source", square(random, heads, len(SOURCE), False), honest()))
+        found.append(
+            Map(
+                f"encoder.{layer}",
+                "encoder",
+                layer,
+                "source",
+                "source",
+                square(random, heads, len(SOURCE), False),
+                honest(),
+            )
+        )
     for layer in range(layers):
-        found.append(Map(f"decoder.{layer}", "decoder", layer, "output", "read", square(random, heads, len(TARGET), True), honest()))
+        found.append(
+            Map(
+                f"decoder.{layer}",
+                "decoder",
+                layer,
+                "output",
+                "read",
+                square(random, heads, len(TARGET), True),
+                honest(),
+            )
+        )
         found.append(Map(f"cross.{layer}", "cross", layer, "output", "source", cross(random, heads, sharp), honest()))
     return tuple(found)
 
@@ -68,25 +90,69 @@ def step(random: np.random.Generator, one: Map, head: int) -> Step:
     return Step(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages, allowed, weights)
 
 
-def translation(layers: int = 6, heads: int = 8, title: str = "the old teacher gave the small child a book") -> Inspection:
+def translation(
+    layers: int = 6, heads: int = 8, title: str = "the old teacher gave the small child a book"
+) -> Inspection:
     """An English sentence into Korean, with everything the page can show."""
     random = np.random.default_rng(7)
     found = maps(random, layers, heads)
     axes = {"source": Axis(SOURCE), "output": Axis(TARGET), "read": Axis(("<s>", *TARGET[:-1]))}
-    rates = {one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": [round(float(x), 3) for x in random.random(heads)]} for one in found if one.group == "cross"}
+    rates = {
+        one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": [round(float(x), 3) for x in random.random(heads)]}
+        for one in found
+        if one.group == "cross"
+    }
     place = np.arange(40)[:, None] / 10000 ** (2 * (np.arange(32) // 2)[None] / 32)
     table = np.where(np.arange(32) % 2 == 0, np.sin(place), np.cos(place)).astype(np.float32)
     dots = np.array([np.mean((table[: 40 - n] * table[n:]).sum(-1)) for n in range(40)], np.float32)
-    words = ("teacher", "student", "child", "book", "letter", "gave", "reads", "선생님", "학생", "아이", "책", "편지", "old", "small")
+    words = (
+        "teacher",
+        "student",
+        "child",
+        "book",
+        "letter",
+        "gave",
+        "reads",
+        "선생님",
+        "학생",
+        "아이",
+        "책",
+        "편지",
+        "old",
+        "small",
+    )
     points = random.normal(0, 1, (len(words), 2)).astype(np.float32)
     near = tuple(tuple((int((i + n) % len(words)), 0.9 - 0.1 * n) for n in range(1, 6)) for i in range(len(words)))
-    probes = tuple(Probe(100 * n, axes, (Map("cross.0", "cross", 0, "output", "source", cross(np.random.default_rng(7), 2, n / 4)),), " ".join(TARGET[:n])) for n in range(8))
+    probes = tuple(
+        Probe(
+            100 * n,
+            axes,
+            (Map("cross.0", "cross", 0, "output", "source", cross(np.random.default_rng(7), 2, n / 4)),),
+            " ".join(TARGET[:n]),
+        )
+        for n in range(8)
+    )
     return Inspection(
-        title=title, model="transformer", task="translation", axes=axes, maps=found,
-        outputs=(Output("늙은 선생님은 작은 아이에게 책을 주셨어요 .", -0.412, -0.31), Output("늙은 선생님이 작은 아이에게 책을 주셨어요 .", -1.73, -0.52), Output("선생님은 작은 아이에게 책을 주었다 .", -3.2, -0.9)),
-        facts={"parameters": 1_284_608, "run": "runs/en-ko"}, alignment=Alignment(TRUTH, rates, f"cross.{layers - 1}"),
-        steps=tuple(step(random, one, head) for one in (found[0], found[layers], found[layers + 1]) for head in range(min(2, heads))),
-        positions=Positions("sinusoidal", table, dots), embeddings=(Embeddings("source", "PCA", words, points, near),), probes=probes,
+        title=title,
+        model="transformer",
+        task="translation",
+        axes=axes,
+        maps=found,
+        outputs=(
+            Output("늙은 선생님은 작은 아이에게 책을 주셨어요 .", -0.412, -0.31),
+            Output("늙은 선생님이 작은 아이에게 책을 주셨어요 .", -1.73, -0.52),
+            Output("선생님은 작은 아이에게 책을 주었다 .", -3.2, -0.9),
+        ),
+        facts={"parameters": 1_284_608, "run": "runs/en-ko"},
+        alignment=Alignment(TRUTH, rates, f"cross.{layers - 1}"),
+        steps=tuple(
+            step(random, one, head)
+            for one in (found[0], found[layers], found[layers + 1])
+            for head in range(min(2, heads))
+        ),
+        positions=Positions("sinusoidal", table, dots),
+        embeddings=(Embeddings("source", "PCA", words, points, near),),
+        probes=probes,
     )
 
 
@@ -97,4 +163,6 @@ def long(size: int = 2048, heads: int = 2) -> Inspection:
     scores = random.normal(0, 1.5, (heads, size, size)) - np.abs(distance)[None] / 200 + 6 * (distance[None] % 97 == 0)
     weights = softmax(np.where(distance[None] > 0, -1e9, scores))
     axes = {"read": Axis(tuple(f"w{n}" for n in range(size))), "output": Axis(tuple(f"w{n + 1}" for n in range(size)))}
-    return Inspection(f"{size} words", "gpt", "language", axes, (Map("layers.0", "decoder", 0, "output", "read", weights),))
+    return Inspection(
+        f"{size} words", "gpt", "language", axes, (Map("layers.0", "decoder", 0, "output", "read", weights),)
+    )

@@ -1,8 +1,9 @@
 """The page: data and hand-written modules to one self-contained HTML file that works from disk with the network off.
 
-There is no build step and nothing to install: the modules in `page/` are plain ES modules, and this file joins them. Each
-module becomes a function that returns what it exports, in the order of their imports, so that names never collide. Only two
-forms are understood, and only these are used: `import { a, b } from "./x.js";` and `export` before a const, class or function.
+There is no build step and nothing to install: the modules in `page/` are plain ES modules, and this file joins them.
+Each module becomes a function that returns what it exports, in the order of their imports, so that names never collide.
+Only two forms are understood, and only these are used: `import { a, b } from "./x.js";` and `export` before a const,
+class or function.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:const|class|function) (\w+))", re
 
 
 def bundle(data: dict[str, Any], *, views: Sequence[Path] = ()) -> str:
-    """Data (see format.py, or compare.py) -> the whole HTML page. `views` are further view files, e.g. of one's own task."""
+    """Data (see format.py, or compare.py) -> the whole HTML page. `views` are further view files, of one's own task."""
     style = (PAGE / "style.css").read_text(encoding="utf-8")
     shell = (PAGE / "index.html").read_text(encoding="utf-8")
     parts = {"/*{style}*/": style, "<!--{data}-->": escape(data), "/*{script}*/": script(views)}
@@ -37,12 +38,14 @@ def escape(data: dict[str, Any]) -> str:
 
 def script(views: Sequence[Path] = ()) -> str:
     """All modules joined into one script that starts the page with every view."""
-    own = [path for path in sorted((PAGE / "views").glob("*.js"))]
+    own = sorted((PAGE / "views").glob("*.js"))
     order: dict[Path, str] = {}
     for path in [PAGE / "main.js", *own, *views]:
         _visit(path.resolve(), order, ())
     numbers = {path: i for i, path in enumerate(order)}
-    bodies = [f"modules[{numbers[path]}] = (() => {{\n{_joined(path, text, numbers)}\n}})();" for path, text in order.items()]
+    bodies = [
+        f"modules[{numbers[path]}] = (() => {{\n{_joined(path, text, numbers)}\n}})();" for path, text in order.items()
+    ]
     shown = ", ".join(f"modules[{numbers[path.resolve()]}].view" for path in _arranged(own, views))
     start = f"modules[{numbers[(PAGE / 'main.js').resolve()]}].start([{shown}]);"
     return "\n".join(["const modules = [];", *bodies, start]).replace("</script", "<\\/script")
@@ -68,7 +71,7 @@ def _visit(path: Path, order: dict[Path, str], above: tuple[Path, ...]) -> None:
 
 
 def _target(path: Path, name: str) -> Path:
-    """Where an import leads; a view outside the package finds the page's own modules by their bare place ("../dom.js")."""
+    """Where an import leads; a view outside the package finds the page's own modules as if it lay in page/views."""
     beside = (path.parent / name).resolve()
     return beside if beside.exists() else (PAGE / "views" / name).resolve()
 
@@ -81,5 +84,7 @@ def _joined(path: Path, text: str, numbers: dict[Path, int]) -> str:
     given = ", ".join(EXPORT.findall(text))
     body = EXPORT.sub("", IMPORT.sub(taken, text))
     if left := re.search(r"^(?:import|export)\b.*", body, re.MULTILINE):
-        raise DataError(f'{path}: cannot join {left.group()!r}; write import {{ name }} from "./file.js"; or export const name')
+        raise DataError(
+            f'{path}: cannot join {left.group()!r}; write import {{ name }} from "./file.js"; or export const name'
+        )
     return f"{body}return {{ {given} }};"

@@ -1,7 +1,7 @@
 """The one data format: what an inspection holds, and how it becomes the JSON that every page, server and figure reads.
 
     title, model, task, facts    what went in, which model, and what is worth knowing of it (parameters, run, seconds)
-    axes      name -> labels and kind ("tokens", "regions", "sentences", "items" …); labels are as many as rows or columns
+    axes      name -> labels and kind ("tokens", "regions", "sentences", "items" …); one label per row or column
     maps      [h, t, s] weights with a group (encoder, decoder, cross, other), a layer, a query axis and a key axis
     outputs   what the model answered, best first, with scores
     alignment the true links of output and source, where known, and the error rate of every map against them
@@ -10,8 +10,8 @@
     probes    the maps of fixed examples through training
     shown     whatever the view of another task needs (an image, a piano roll), by name
 
-Row t of a decoder's map is the one that emitted output t: its label is that output, and the key axis of its self-attention
-("read") has the tokens the decoder had read, start mark first.
+Row t of a decoder's map is the one that emitted output t: its label is that output, and the key axis of its
+self-attention ("read") has the tokens the decoder had read, start mark first.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def check_axes(maps: tuple[Map, ...], axes: dict[str, Axis]) -> None:
         wanted = (len(axes[one.queries].labels), len(axes[one.keys].labels))
         if tuple(one.weights.shape[1:]) != wanted:
             raise ShapeError(
-                f"map {one.name}: {one.weights.shape[1]} × {one.weights.shape[2]} weights but {wanted[0]} labels on axis "
-                f"{one.queries!r} and {wanted[1]} on {one.keys!r}; give one label per row and column"
+                f"map {one.name}: {one.weights.shape[1]} × {one.weights.shape[2]} weights but {wanted[0]} labels on "
+                f"axis {one.queries!r} and {wanted[1]} on {one.keys!r}; give one label per row and column"
             )
 
 
@@ -194,7 +194,14 @@ def _map(one: Map, budget: Budget) -> dict[str, Any]:
 def _step(one: Step) -> dict[str, Any]:
     numbers = {name: pack_floats(getattr(one, name)) for name in ("queries", "keys", "values", "allowed", "weights")}
     stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in one.stages]
-    return {"map": one.map, "head": one.head, "formula": one.formula, "normalizer": one.normalizer, "stages": stages, **numbers}
+    return {
+        "map": one.map,
+        "head": one.head,
+        "formula": one.formula,
+        "normalizer": one.normalizer,
+        "stages": stages,
+        **numbers,
+    }
 
 
 def _positions(one: Positions) -> dict[str, Any]:
@@ -206,4 +213,9 @@ def _embeddings(one: Embeddings) -> dict[str, Any]:
 
 
 def _probe(one: Probe, budget: Budget) -> dict[str, Any]:
-    return {"step": one.step, "axes": _axes(one.axes), "maps": [_map(m, budget) for m in one.maps], "output": one.output}
+    return {
+        "step": one.step,
+        "axes": _axes(one.axes),
+        "maps": [_map(m, budget) for m in one.maps],
+        "output": one.output,
+    }

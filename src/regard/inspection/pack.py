@@ -1,8 +1,8 @@
 """Numbers to text: attention maps as tiles of a max-pooled pyramid, other arrays as float32, all in base64 for JSON.
 
-Weights are kept as 16-bit parts of one: every shown number is right to four decimals, and every row keeps its exact sum. A map
-larger than one tile is kept at several levels, each the largest of 2 × 2 cells of the one below, so that a page paints the
-coarse picture at once and unpacks fine tiles only where somebody looks.
+Weights are kept as 16-bit parts of one: every shown number is right to four decimals, and every row keeps its exact
+sum. A map larger than one tile is kept at several levels, each the largest of 2 × 2 cells of the one below, so that a
+page paints the coarse picture at once and unpacks fine tiles only where somebody looks.
 """
 
 from __future__ import annotations

@@ -1,0 +1,51 @@
+"""What a task's reader hands to `collect`: input and output as tokens, their labels, and a way to run them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from regard.core.protocols import Padded
+from regard.inspection.format import Axis, Output
+
+
+class Pair(NamedTuple):
+    """A source and what the model said, as one row each."""
+
+    source: Padded  # (1 s), end mark included
+    target: Tensor  # (1 t+1): start, the output, end
+
+
+class Vocabulary(NamedTuple):
+    """Tokens worth showing and their names, for the picture of an embedding table."""
+
+    name: str  # "source" or "target"
+    size: int
+    tokens: tuple[int, ...]
+    labels: tuple[str, ...]
+
+
+class Truth(NamedTuple):
+    """True links between words, and the word that each token belongs to (-1: none, as the end mark)."""
+
+    links: tuple[tuple[int, int], ...]  # (output word, source word)
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One input, read and answered. `rows` and `columns` say which axis of ours a recorded axis is."""
+
+    axes: dict[str, Axis]
+    rows: dict[str, str]
+    columns: dict[str, str]
+    outputs: tuple[Output, ...]
+    replay: Callable[[], Any]  # the model once over input and output, all at once
+    pair: Pair | None = None
+    truth: Truth | None = None
+    vocabularies: tuple[Vocabulary, ...] = ()
+    shown: dict[str, Any] = field(default_factory=dict)
