@@ -1,0 +1,64 @@
+"""What an encoding of music is: content (a grid of voices, a list of notes) to tokens and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.music.notes import Note
+
+Tokens = NDArray[np.int64]
+
+
+class Opened(NamedTuple):
+    """The content of a file in an encoding's own form, and what had to be mended, one line each."""
+
+    content: Any
+    remarks: tuple[str, ...] = ()
+
+
+class Grammar(Protocol):
+    """What may come next in a valid piece."""
+
+    def allowed(self, history: Tensor) -> Tensor:
+        """Tokens so far (r t) -> (r v) bool."""
+
+
+class Encoding(Protocol):
+    """Tokens below 4 are marks (pad, unknown, start, end); content and its tokens never hold them."""
+
+    name: str
+    size: int  # of the vocabulary
+    bar: int  # tokens after which a place means the same again: crops begin at multiples of it
+    voices: tuple[str, ...]  # names, for files
+
+    def open(self, path: Path, data: bytes | None = None) -> Opened:
+        """A MIDI file (or MusicXML, on the grid; or its bytes) -> content."""
+
+    def encode(self, content: Any) -> Tokens:
+        """Content -> tokens (n)."""
+
+    def decode(self, tokens: Tokens) -> Any:
+        """Any tokens that the grammar allows, whole or cut short -> content."""
+
+    def notes(self, content: Any) -> list[Note]:
+        """Content -> notes in seconds."""
+
+    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
+        """The piece transposed; the shift must lie in `room`."""
+
+    def room(self, tokens: Tokens) -> tuple[int, int]:
+        """How many semitones a piece can go down (negative or 0) and up without leaving the range."""
+
+    def grammar(self, before: Tokens, *, seconds: float) -> Grammar:
+        """What may follow `before`, in a continuation that ends when it has lasted `seconds`."""
+
+    def longest(self, seconds: float) -> int:
+        """The most tokens that so many seconds can take."""
+
+    def settings(self) -> dict[str, Any]:
+        """Plain values from which `load` makes the same encoding."""

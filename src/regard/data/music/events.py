@@ -1,0 +1,187 @@
+"""The events encoding: note on, its velocity, note off, time shift; the vocabulary and both directions by MidiTok.
+
+Notes are in seconds, as played: the score handed to MidiTok has the fixed tempo 120, so that a step is 10 ms whatever
+the tempo of the file was. The pedal is folded into note lengths before (midi.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.errors import ConfigError, DataError
+from regard.core.extras import require
+from regard.core.protocols import Marks
+from regard.data.music import midi
+from regard.data.music.encoding import Opened, Tokens
+from regard.data.music.notes import Note, untangle, within
+
+TEMPO = 120  # what MidiTok is told: a beat is half a second
+MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
+OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
+
+
+class Events:
+    """A piano between two pitches; time in steps of `1/rate` seconds, at most a second at once."""
+
+    name = "events"
+    bar = 1
+    voices = ("Piano",)
+
+    def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
+        if not 0 <= low < high <= 127:
+            raise ConfigError(f"low={low}, high={high}: pitches lie in 0 … 127, low below high")
+        if rate < 2 or rate % 2 or not 1 <= velocities <= 127:
+            raise ConfigError(f"rate={rate}, velocities={velocities}: an even rate and 1 … 127 velocities are needed")
+        self.low, self.high, self.rate, self.velocities = low, high, rate, velocities
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """MidiTok's own, with our marks first."""
+        miditok = require("miditok", extra="music")
+        settings = miditok.TokenizerConfig(
+            pitch_range=(self.low, self.high + 1),
+            beat_res={(0, 2): self.rate // 2},
+            num_velocities=self.velocities,
+            special_tokens=MARKS,
+            use_time_signatures=False,
+            use_tempos=False,
+            use_programs=False,
+            use_pitchdrum_tokens=False,
+            encode_ids_split="no",
+        )
+        return miditok.MIDILike(settings)
+
+    @property
+    def size(self) -> int:
+        return len(self.tokenizer)
+
+    @cached_property
+    def kinds(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What each token is: kind (v), pitch above `low` or 0 (v), steps of time or 0 (v)."""
+        kind, pitch, steps = (torch.zeros(self.size, dtype=torch.long) for _ in range(3))
+        for token, number in self.tokenizer.vocab.items():
+            name, _, value = token.partition("_")
+            if name in ("NoteOn", "NoteOff"):
+                kind[number], pitch[number] = ON if name == "NoteOn" else OFF, int(value) - self.low
+            elif name == "TimeShift":
+                beats, part, whole = map(int, re.split(r"\.", value))
+                kind[number], steps[number] = SHIFT, beats * whole + part
+            elif name == "Velocity":
+                kind[number] = VELOCITY
+        return kind, pitch, steps
+
+    def open(self, path: Path, data: bytes | None = None) -> Opened:
+        read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
+        inside = within(read.notes, self.low, self.high, where=str(path))
+        if not inside.notes:
+            raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this encoding holds; transpose it")
+        merged = untangle([note._replace(voice=0) for note in inside.notes], str(path))
+        return Opened(merged.notes, (*read.remarks, *inside.remarks, *merged.remarks))
+
+    def encode(self, content: Sequence[Note]) -> Tokens:
+        symusic = require("symusic", extra="music")
+        score = symusic.Score(self.rate // 2)
+        score.tempos.append(symusic.Tempo(0, TEMPO))
+        track = symusic.Track(program=0)
+        for note in self._stepped(content):
+            track.notes.append(symusic.Note(*note))
+        score.tracks.append(track)
+        found = self.tokenizer.encode(score)
+        found = found[0] if isinstance(found, list) else found
+        return np.asarray(found.ids, dtype=np.int64)
+
+    def _stepped(self, notes: Sequence[Note]) -> list[tuple[int, int, int, int]]:
+        """(start, length, pitch, velocity) in steps; a note struck again is off before."""
+        found: list[tuple[int, int, int, int]] = []
+        free: dict[int, int] = {}
+        for note in sorted(notes):
+            start = max(round(note.start * self.rate), free.get(note.pitch, 0))
+            length = max(1, round(note.end * self.rate) - start)
+            free[note.pitch] = start + length
+            found.append((start, length, note.pitch, max(1, min(127, note.velocity))))
+        return found
+
+    def decode(self, tokens: Tokens) -> list[Note]:
+        """Tokens -> notes in seconds; what still sounds at the end is ended there."""
+        kind, pitch = (table.numpy() for table in self.kinds[:2])
+        whole = [int(token) for token in tokens if kind[token] != OTHER]
+        if whole and kind[whole[-1]] == ON:
+            whole.pop()  # cut before its velocity
+        sounding: dict[int, int] = {}
+        for token in whole:
+            if kind[token] == ON:
+                sounding[int(pitch[token])] = token
+            elif kind[token] == OFF:
+                sounding.pop(int(pitch[token]), None)
+        if sounding:
+            whole.append(self._token("TimeShift_0.1." + str(self.rate // 2)))
+            whole += [self._token(f"NoteOff_{self.low + above}") for above in sorted(sounding)]
+        score = self.tokenizer.decode([whole]).to("second")
+        found = [note for track in score.tracks for note in track.notes]
+        return sorted(Note(note.time, note.end, note.pitch, note.velocity) for note in found)
+
+    def _token(self, name: str) -> int:
+        number: int = self.tokenizer.vocab[name]
+        return number
+
+    def notes(self, content: list[Note]) -> list[Note]:
+        return content
+
+    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
+        kind = self.kinds[0].numpy()[tokens]
+        return np.where((kind == ON) | (kind == OFF), tokens + semitones, tokens)
+
+    def room(self, tokens: Tokens) -> tuple[int, int]:
+        kind, pitch = self.kinds[0].numpy()[tokens], self.kinds[1].numpy()[tokens]
+        above = pitch[(kind == ON) | (kind == OFF)]
+        return (-int(above.min()), self.high - self.low - int(above.max())) if len(above) else (0, 0)
+
+    def grammar(self, before: Tokens, *, seconds: float) -> EventsGrammar:
+        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=round(seconds * self.rate))
+
+    def longest(self, seconds: float) -> int:
+        return max(64, round(seconds * 60))  # a dense performance: some twenty notes a second
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "low": self.low,
+            "high": self.high,
+            "rate": self.rate,
+            "velocities": self.velocities,
+        }
+
+
+class EventsGrammar:
+    """Note on, then its velocity; off only what is on, a step later; time goes forward; all ends off."""
+
+    def __init__(self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int) -> None:
+        self.kind, self.pitch, self.length = kinds
+        self.before, self.steps = before, steps
+        self.ending = torch.arange(len(self.kind)) == Marks.end
+
+    def allowed(self, history: Tensor) -> Tensor:
+        whole = torch.cat([self.before.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)
+        kind, pitch = self.kind[whole], self.pitch[whole]
+        pitches = int(self.pitch.max()) + 1
+        shifts = (kind == SHIFT).cumsum(dim=1)
+        fresh = (kind == ON) & (shifts == shifts[:, -1:])  # struck since the last shift of time
+        new = torch.zeros(len(whole), pitches).scatter_add(1, pitch, fresh.float()) > 0  # (r pitches)
+        change = (kind == ON).float() - (kind == OFF).float()
+        on = torch.zeros(len(whole), pitches).scatter_add(1, pitch, change) > 0
+        over = (self.length[history].sum(dim=1) >= self.steps)[:, None]
+        struck = kind[:, -1:] == ON  # (r 1): a velocity must come; with no token yet there is none
+        struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
+        may = (self.kind == ON) & ~on[:, self.pitch] & ~over
+        may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
+        may = may | ((self.kind == SHIFT) & ~(over & ~(on & new).any(dim=1, keepdim=True)))
+        may = may | (self.ending & over & ~on.any(dim=1, keepdim=True))
+        return torch.where(struck, self.kind == VELOCITY, may)

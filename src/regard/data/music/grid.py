@@ -1,0 +1,183 @@
+"""The grid encoding: a token for each voice at each time step, S1 A1 T1 B1 S2 …; a pitch, or a rest.
+
+Held and repeated notes are not told apart, as in the published chorale set: equal neighbours are one note when heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.errors import ConfigError, DataError
+from regard.core.protocols import Marks
+from regard.data.music import midi, musicxml
+from regard.data.music.encoding import Opened, Tokens
+from regard.data.music.notes import Note, Reading, within
+
+Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
+REST = Marks.end + 1  # the token of a rest; pitches follow
+SILENT = -1
+NAMES = ("Soprano", "Alto", "Tenor", "Bass")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Four voices between two pitches, `resolution` steps a quarter; `tempo` is for the ear only."""
+
+    low: int = 36
+    high: int = 81
+    resolution: int = 4
+    tempo: float = 90.0  # quarters a minute
+    measure: int = 16  # steps
+
+    name = "grid"
+    voices = NAMES
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 127:
+            raise ConfigError(f"low={self.low}, high={self.high}: pitches lie in 0 … 127, low below high")
+        if self.resolution < 1 or self.tempo <= 0 or self.measure < 1:
+            raise ConfigError("resolution and measure must be at least 1, tempo above 0")
+
+    @property
+    def size(self) -> int:
+        return REST + 1 + self.high - self.low + 1
+
+    @property
+    def bar(self) -> int:
+        return self.measure * len(NAMES)
+
+    @property
+    def step(self) -> float:
+        """Seconds of a time step."""
+        return 60 / self.tempo / self.resolution
+
+    def open(self, path: Path, data: bytes | None = None) -> Opened:
+        if data is None and path.suffix.lower() in musicxml.SUFFIXES:
+            read = musicxml.read(path)
+        else:
+            read = midi.read(path, "quarter") if data is None else midi.parse(data, "quarter", where=str(path))
+        inside = within(read.notes, self.low, self.high, where=str(path))
+        if not inside.notes:
+            raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this grid holds; transpose it")
+        made, remarks = self.lay_out(inside.notes, where=str(path))
+        return Opened(made, (*read.remarks, *inside.remarks, *remarks))
+
+    def lay_out(self, notes: Sequence[Note], where: str = "piece") -> tuple[Voices, tuple[str, ...]]:
+        """Notes in quarters -> steps of four voices: a voice for each part if there are four, else by pitch."""
+        placed = [(*_steps(note, self.resolution), note) for note in notes]
+        length = max(end for _, end, _ in placed)
+        if len({note.voice for note in notes}) == len(NAMES):
+            order = {voice: i for i, voice in enumerate(sorted({note.voice for note in notes}))}
+            grid = np.full((length, len(NAMES)), SILENT, dtype=np.int16)
+            for start, end, note in sorted(placed, key=lambda item: (item[0], item[2].pitch)):
+                grid[start:end, order[note.voice]] = note.pitch
+            return grid, ()
+        sounding: list[set[int]] = [set() for _ in range(length)]
+        for start, end, note in placed:
+            for step in range(start, end):
+                sounding[step].add(note.pitch)
+        crowded = sum(len(pitches) > len(NAMES) for pitches in sounding)
+        remark = f"{where}: {crowded} steps have more than four notes; the outer ones and two between are kept"
+        return _by_pitch(sounding), (remark,) if crowded else ()
+
+    def encode(self, content: Voices) -> Tokens:
+        flat = np.asarray(content, dtype=np.int64).reshape(-1)
+        outside = flat[(flat != SILENT) & ((flat < self.low) | (flat > self.high))]
+        if len(outside):
+            raise DataError(f"pitch {outside[0]} lies outside {self.low} … {self.high}, what this grid holds")
+        tokens: Tokens = np.where(flat == SILENT, REST, flat - self.low + REST + 1)
+        return tokens
+
+    def decode(self, tokens: Tokens) -> Voices:
+        tokens = np.asarray(tokens, dtype=np.int64)
+        whole = tokens[: len(tokens) // len(NAMES) * len(NAMES)]
+        pitches = np.where(whole <= REST, SILENT, whole - REST - 1 + self.low)
+        return pitches.reshape(-1, len(NAMES)).astype(np.int16)
+
+    def notes(self, content: Voices) -> list[Note]:
+        found = []
+        for voice, line in enumerate(np.asarray(content).T):
+            edges = np.flatnonzero(np.diff(line, prepend=SILENT - 1, append=SILENT - 1))
+            for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+                if line[start] != SILENT:
+                    found.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
+        return sorted(found)
+
+    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
+        return np.where(tokens > REST, tokens + semitones, tokens)
+
+    def room(self, tokens: Tokens) -> tuple[int, int]:
+        pitches = tokens[tokens > REST]
+        if not len(pitches):
+            return 0, 0
+        return REST + 1 - int(pitches.min()), self.size - 1 - int(pitches.max())
+
+    def grammar(self, before: Tokens, *, seconds: float) -> GridGrammar:
+        return GridGrammar(self.size, before=len(before), end=len(before) + self.longest(seconds))
+
+    def longest(self, seconds: float) -> int:
+        return max(1, round(seconds / self.step)) * len(NAMES)
+
+    def settings(self) -> dict[str, Any]:
+        return {"name": self.name, **asdict(self)}
+
+
+class GridGrammar:
+    """Whole time steps, then the end mark; where a voice is fixed, its tokens and no others."""
+
+    def __init__(self, size: int, *, before: int, end: int, fixed: Tensor | None = None) -> None:
+        self.before, self.end = before, end  # in tokens
+        self.fixed = fixed  # (steps) tokens of the first voice, or none
+        self.notes = torch.arange(size) >= REST
+        self.ending = torch.arange(size) == Marks.end
+
+    def allowed(self, history: Tensor) -> Tensor:
+        place = self.before + history.shape[1]
+        step, voice = divmod(place, len(NAMES))
+        may = self.ending if place >= self.end and voice == 0 else self.notes
+        if voice == 0 and self.fixed is not None and step < len(self.fixed):
+            may = torch.arange(len(may)) == self.fixed[step]
+        return may.to(history.device).expand(history.shape[0], -1)
+
+
+def _steps(note: Note, resolution: int) -> tuple[int, int]:
+    start = round(note.start * resolution)
+    return start, max(start + 1, round(note.end * resolution))
+
+
+def _by_pitch(sounding: Sequence[set[int]]) -> Voices:
+    """Sounding pitches at each step -> four voices: outer ones outside, others where they were nearest before."""
+    grid = np.full((len(sounding), len(NAMES)), SILENT, dtype=np.int16)
+    before = [72, 65, 57, 48]  # where the voices usually are
+    for step, pitches in enumerate(sounding):
+        for voice, pitch in _seats(sorted(pitches, reverse=True), before).items():
+            grid[step, voice] = before[voice] = pitch
+    return grid
+
+
+def _seats(pitches: list[int], before: Sequence[int]) -> dict[int, int]:
+    """At most four pitches from high to low, each with its voice."""
+    if len(pitches) >= 4:
+        middle = len(pitches) // 2
+        return dict(enumerate([pitches[0], pitches[middle - 1], pitches[middle], pitches[-1]]))
+    if len(pitches) == 3:
+        inner = min((1, 2), key=lambda voice: abs(before[voice] - pitches[1]))
+        return {0: pitches[0], inner: pitches[1], 3: pitches[2]}
+    if len(pitches) == 2:
+        return {0: pitches[0], 3: pitches[1]}
+    return {min(range(4), key=lambda voice: abs(before[voice] - pitches[0])): pitches[0]} if pitches else {}
+
+
+def read_voices(reading: Reading, resolution: int) -> Voices | None:
+    """Notes in quarters -> the grid if there are just four voices, else None: not a chorale."""
+    if len({note.voice for note in reading.notes}) != len(NAMES):
+        return None
+    return Grid(low=0, high=127, resolution=resolution).lay_out(reading.notes)[0]

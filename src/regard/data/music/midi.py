@@ -1,0 +1,81 @@
+"""MIDI files by symusic: bytes to notes in seconds or quarters, and notes to files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.core.errors import DataError
+from regard.core.extras import require
+from regard.data.music.notes import Note, Pedal, Reading, sustain, untangle
+
+Unit = Literal["second", "quarter"]
+TICKS = 480  # a quarter note, in what we write
+LONGEST = 24 * 3600.0  # seconds: a file that claims more is damaged
+
+
+def read(path: Path, unit: Unit) -> Reading:
+    """A MIDI file -> its notes, the pedal folded into their lengths; drums are left out."""
+    try:
+        data = path.read_bytes()
+    except OSError as wrong:
+        raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
+    return parse(data, unit, where=str(path))
+
+
+def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
+    """The bytes of a MIDI file -> its notes. Each track is a voice."""
+    symusic = require("symusic", extra="music")
+    if not data:
+        raise DataError(f"{where}: the file is empty; export it again as MIDI")
+    try:
+        score = symusic.Score.from_midi(data)
+        changes = len(score.tempos)
+        timed = score.to(unit)
+    except (RuntimeError, ValueError) as wrong:
+        raise DataError(f"{where}: not a MIDI file, or a broken one ({_first_line(wrong)}); export it again") from None
+    tracks = [track for track in timed.tracks if not track.is_drum and len(track.notes)]
+    if not tracks:
+        raise DataError(f"{where}: there are no notes in it (drums do not count); give a file with a melody")
+    notes, remarks = [], [f"{where}: {changes} tempo marks; {_TEMPO[unit]}"] if changes > 1 else []
+    for voice, track in enumerate(tracks):
+        read = untangle([_note(note, voice) for note in track.notes], where)
+        remarks += read.remarks
+        notes += sustain(read.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
+    if max(note.end for note in notes) > LONGEST:
+        raise DataError(f"{where}: a note lasts beyond a day, the file is damaged; export it again")
+    return Reading(sorted(notes), tuple(remarks))
+
+
+_TEMPO = {"second": "times are read in seconds, as played", "quarter": "times are read in beats, the tempo is left out"}
+
+
+def _note(note: Any, voice: int) -> Note:
+    return Note(note.time, note.time + max(note.duration, 0.0), note.pitch, max(1, note.velocity), voice)
+
+
+def _first_line(wrong: Exception) -> str:
+    return (str(wrong).splitlines() or [""])[0].removeprefix("MiniMidi: ").strip()
+
+
+def render(notes: Sequence[Note], *, tempo: float = 120.0, names: Sequence[str] = ("Piano",)) -> bytes:
+    """Notes in seconds -> the bytes of a MIDI file at that tempo, a track for each voice."""
+    symusic = require("symusic", extra="music")
+    if not notes:
+        raise DataError("there are no notes to write; let the piece be longer")
+    score = symusic.Score(TICKS)
+    score.tempos.append(symusic.Tempo(0, tempo))
+    score.time_signatures.append(symusic.TimeSignature(0, 4, 4))
+    rate = TICKS * tempo / 60
+    for voice in range(max(note.voice for note in notes) + 1):
+        name = names[voice] if voice < len(names) else f"Voice {voice + 1}"
+        track = symusic.Track(name=name, program=0)
+        for note in notes:
+            if note.voice == voice:
+                start = round(note.start * rate)
+                length = max(1, round(note.end * rate) - start)
+                track.notes.append(symusic.Note(start, length, note.pitch, note.velocity))
+        score.tracks.append(track)
+    data: bytes = score.dumps_midi()
+    return data

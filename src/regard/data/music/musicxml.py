@@ -1,0 +1,101 @@
+"""MusicXML (`.mxl`, `.xml`, `.musicxml`) to notes in quarters: as much of it as pitches and durations need."""
+
+from __future__ import annotations
+
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from regard.core.errors import DataError
+from regard.data.music.notes import Note, Reading
+
+STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+SUFFIXES = (".mxl", ".xml", ".musicxml")
+
+
+def read(path: Path) -> Reading:
+    """A score -> its notes; every voice of every part is a voice, in the order of the page."""
+    try:
+        data = path.read_bytes()
+        root = ElementTree.fromstring(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data)
+    except OSError as wrong:
+        raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
+    except (ElementTree.ParseError, zipfile.BadZipFile, KeyError, StopIteration) as wrong:
+        raise DataError(f"{path}: not MusicXML, or a broken file ({wrong}); export it again") from None
+    if root.tag != "score-partwise":
+        raise DataError(f"{path}: its root is <{root.tag}>; only <score-partwise> is read: export it part by part")
+    parts = [_part(part) for part in root.findall("part")]
+    keys = [(i, voice) for i, part in enumerate(parts) for voice in sorted({note.voice for note in part})]
+    notes = [note._replace(voice=keys.index((i, note.voice))) for i, part in enumerate(parts) for note in part]
+    if not notes:
+        raise DataError(f"{path}: there are no notes in it; give a score with notes")
+    return Reading(sorted(notes))
+
+
+def _inside(data: bytes) -> bytes:
+    """The score in a compressed file: the first document that is not the list of contents."""
+    with zipfile.ZipFile(BytesIO(data)) as packed:
+        names = (name for name in packed.namelist() if name.endswith((".xml", ".musicxml")))
+        return packed.read(next(name for name in names if not name.startswith("META-INF")))
+
+
+class _Clock(NamedTuple):
+    """Where a part is being read: times in quarters."""
+
+    bar: float = 0.0  # where the bar begins
+    now: float = 0.0
+    far: float = 0.0  # the farthest place of the bar
+    divisions: float = 1.0  # of a quarter
+
+
+def _part(part: Element) -> list[Note]:
+    notes: list[Note] = []
+    clock = _Clock()
+    for measure in part.findall("measure"):
+        clock = clock._replace(bar=clock.far, now=clock.far)
+        for element in measure:
+            clock = _advance(element, clock, notes)
+    return _tied(notes)
+
+
+def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
+    if element.tag == "attributes":
+        found = element.findtext("divisions")
+        return clock if found is None else clock._replace(divisions=float(found))
+    if element.tag not in ("note", "backup", "forward") or element.find("cue") is not None:
+        return clock
+    length = float(element.findtext("duration", "0")) / clock.divisions  # a grace note has none
+    if element.tag == "backup":
+        return clock._replace(now=max(clock.bar, clock.now - length))
+    start = clock.now
+    if element.tag == "note":
+        if element.find("chord") is not None and notes:
+            start, length = notes[-1].start, max(length, 0.0)
+        if length > 0 and element.find("pitch") is not None:
+            voice = int(element.findtext("voice", "1"))
+            tied = any(tie.get("type") == "stop" for tie in element.findall("tie"))
+            notes.append(Note(start, start + length, _pitch(element), velocity=0 if tied else 80, voice=voice))
+    now = max(clock.now, start + length)
+    return clock._replace(now=now, far=max(clock.far, now))
+
+
+def _pitch(note: Element) -> int:
+    step, octave = note.findtext("pitch/step", "C"), int(note.findtext("pitch/octave", "4"))
+    return 12 * (octave + 1) + STEPS[step] + round(float(note.findtext("pitch/alter", "0")))
+
+
+def _tied(notes: list[Note]) -> list[Note]:
+    """Notes tied to the one before (velocity 0 until here) lengthen it."""
+    kept: list[Note] = []
+    last: dict[tuple[int, int], int] = {}
+    for note in notes:
+        before = last.get((note.voice, note.pitch))
+        if note.velocity == 0 and before is not None and abs(kept[before].end - note.start) < 1e-6:
+            kept[before] = kept[before]._replace(end=note.end)
+            continue
+        last[note.voice, note.pitch] = len(kept)
+        kept.append(note._replace(velocity=80))
+    return kept

@@ -1,0 +1,204 @@
+"""Where pieces come from: the chorales in music21, JSON of the published chorale set, folders and archives of files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import importlib.util
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from regard.core.errors import DataError, MissingExtra, RegardError
+from regard.data import files
+from regard.data.music import grid, musicxml
+from regard.data.music.encoding import Encoding
+from regard.data.music.grid import Voices
+
+SPLITS = ("train", "valid", "test")
+KINDS = (".mid", ".midi", *musicxml.SUFFIXES)
+HELD_OUT = 10  # one piece in so many goes to valid, and one to test
+
+
+class Piece(NamedTuple):
+    """A piece in an encoding's own form, with what is known of it."""
+
+    name: str
+    content: Any
+    composer: str = ""
+
+
+class Collection(NamedTuple):
+    """The pieces of each split, and what had to be mended or left out, one line each."""
+
+    splits: dict[str, list[Piece]]
+    remarks: tuple[str, ...] = ()
+
+
+def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int = 1) -> Collection:
+    """A path, or none for the built-in chorales -> pieces; `limit` is the most to read."""
+    if path is None:
+        return Collection(split_pieces([Piece(*item, "Bach") for item in _fitting(chorales(), encoding)[:limit]], seed))
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder; give JSON, a folder of .mid files, or leave data.path out")
+    if path.is_file() and path.name.endswith((".json", ".json.gz")):
+        return Collection(_limited(read_json(path, encoding), limit))
+    if path.is_dir():
+        return _read_folder(path, encoding, limit=limit, seed=seed)
+    raise DataError(f"{path}: neither JSON nor a folder; give Jsb16thSeparated.json.gz or a folder of .mid files")
+
+
+def _limited(splits: dict[str, list[Piece]], limit: int | None) -> dict[str, list[Piece]]:
+    return {name: pieces[:limit] for name, pieces in splits.items()}
+
+
+def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
+    """{"train": [[[S, A, T, B], …], …], "valid": …, "test": …}, -1 for silence -> pieces of each split."""
+    _needs_grid(path, encoding)
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        table = json.loads(raw)
+        found = {name: [np.array(piece, dtype=np.int16) for piece in table[name]] for name in SPLITS}
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as wrong:
+        raise DataError(f"{path}: not chorales as JSON ({wrong!r}); it needs train, valid and test") from None
+    for name, pieces in found.items():
+        for number, piece in enumerate(pieces):
+            if piece.ndim != 2 or piece.shape[1] != len(grid.NAMES) or not len(piece):
+                raise DataError(f"{path}: {name} piece {number} has shape {piece.shape}; every step needs four voices")
+    return {
+        name: [Piece(f"{name} {number}", piece, "Bach") for number, piece in enumerate(pieces)]
+        for name, pieces in found.items()
+    }
+
+
+def _needs_grid(where: object, encoding: Encoding) -> None:
+    if encoding.name != grid.Grid.name:
+        raise DataError(
+            f"{where}: steps of four voices are for encoding='grid'; for events give a folder of .mid files"
+        )
+
+
+def chorales() -> dict[str, Voices]:
+    """The four-part chorales inside music21, by name; read once, then from the cache."""
+    cached = cache_folder() / "music21-chorales.json"
+    if not cached.exists():
+        found = {path.stem: grid.read_voices(musicxml.read(path), resolution=4) for path in _corpus()}
+        table = {name: voices.tolist() for name, voices in found.items() if voices is not None}
+        files.write_text(cached, json.dumps(table, separators=(",", ":")))
+    try:
+        read = json.loads(cached.read_text(encoding="utf-8"))
+        return {name: np.array(voices, dtype=np.int16).reshape(-1, 4) for name, voices in read.items()}
+    except (OSError, ValueError, AttributeError):
+        raise DataError(f"{cached}: the cached chorales are damaged; delete the file, it is made again") from None
+
+
+def _corpus() -> list[Path]:
+    """The files themselves: music21 is a box of scores here, its own (slow) reader is not needed."""
+    found = importlib.util.find_spec("music21")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtra("the built-in chorales are inside music21, not installed; run: pip install 'regard[music]'")
+    return sorted(Path(found.submodule_search_locations[0]).glob("corpus/bach/*.mxl"))
+
+
+def cache_folder() -> Path:
+    """Where prepared data is kept: $REGARD_DATA, or ~/.cache/regard."""
+    named = os.environ.get("REGARD_DATA")
+    return Path(named) if named else Path.home() / ".cache" / "regard"
+
+
+def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, Voices]]:
+    _needs_grid("the built-in chorales", encoding)
+    return sorted(voices.items())
+
+
+def split_pieces(pieces: list[Piece], seed: int) -> dict[str, list[Piece]]:
+    """Pieces without a split -> one in ten to valid, one in ten to test, by melody: none is in two splits."""
+    found: dict[str, list[Piece]] = {name: [] for name in SPLITS}
+    for piece in pieces:
+        digest = hashlib.blake2b(_melody(piece), digest_size=8, salt=seed.to_bytes(8, "little")).digest()
+        place = int.from_bytes(digest, "little") % HELD_OUT
+        found["valid" if place == 0 else "test" if place == 1 else "train"].append(piece)
+    for name in ("train", "valid", "test"):  # a handful of pieces must still make three splits
+        fullest = max(found, key=lambda split: len(found[split]))
+        if not found[name] and len(found[fullest]) > 1:
+            found[name].append(found[fullest].pop())
+    return found
+
+
+def _melody(piece: Piece) -> bytes:
+    """What a piece has in common with its copies: its opening intervals, whatever the key."""
+    if isinstance(piece.content, np.ndarray):
+        line = piece.content[:64, 0].astype(np.int64)
+        intervals: bytes = np.diff(line[line != grid.SILENT]).tobytes()
+        return intervals
+    return piece.name.encode()
+
+
+def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int) -> Collection:
+    index = _read_index(path)
+    remarks: list[str] = []
+    found: dict[str, list[Piece]] = {name: [] for name in SPLITS}
+    loose: list[Piece] = []
+    for name, source, data in _files(path):
+        row = index.get(Path(name).name, {})
+        split = row.get("split") or _named_split(name)
+        into = loose if split is None else found.setdefault(split, [])
+        if limit is not None and len(into) >= limit:
+            continue
+        try:
+            opened = encoding.open(source, data)
+        except RegardError as wrong:
+            remarks.append(f"{wrong}; left out")
+            continue
+        remarks += opened.remarks
+        into.append(Piece(name, opened.content, row.get("composer", "")))
+    if not any(found.values()) and not loose:
+        raise DataError(
+            f"{path}: no {', '.join(KINDS)} file in it can be read; {remarks[0] if remarks else 'it has none'}"
+        )
+    if loose:
+        for name, pieces in split_pieces(loose, seed).items():
+            found[name] += pieces
+    return Collection(found, tuple(remarks))
+
+
+def _named_split(name: str) -> str | None:
+    first = Path(name).parts[0].split(".")[0]
+    return first if first in SPLITS else None
+
+
+def _read_index(path: Path) -> dict[str, dict[str, str]]:
+    """index.tsv with columns split, file, composer … -> its rows by file name."""
+    index = path / "index.tsv"
+    if not index.exists():
+        return {}
+    with index.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    if rows and "file" not in rows[0]:
+        raise DataError(f"{index}: it has no column 'file'; the first line names the columns: split, file, composer")
+    for number, row in enumerate(rows, start=2):
+        if row.get("split") and row["split"] not in SPLITS:
+            raise DataError(f"{index}:{number}: split {row['split']!r} is not one of {', '.join(SPLITS)}")
+    return {Path(row["file"]).name: row for row in rows}
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path, bytes | None]]:
+    """Name, place and (inside an archive) bytes of every piece below a folder, in the order of names."""
+    for file in sorted(path.rglob("*")):
+        name = str(file.relative_to(path))
+        if file.suffix.lower() in KINDS:
+            yield name, file, None
+        elif file.name.endswith((".tar", ".tar.xz", ".tar.gz")):
+            with tarfile.open(file) as archive:
+                for member in archive:
+                    taken = (
+                        archive.extractfile(member) if Path(member.name).suffix.lower() in (".mid", ".midi") else None
+                    )
+                    if taken is not None:
+                        yield f"{name}/{member.name}", file / member.name, taken.read()

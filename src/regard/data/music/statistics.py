@@ -1,0 +1,105 @@
+"""Numbers that describe music, for samples beside the data: pitches, intervals, voice leading, repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.music.grid import SILENT, Voices
+from regard.data.music.notes import Note
+
+Histogram = NDArray[np.float64]
+WIDEST = 12  # semitones: larger leaps are counted together
+MEASURE = 16  # steps
+
+
+def pitch_histogram(pieces: Sequence[Sequence[Note]]) -> Histogram:
+    """Pieces -> (128) the share of sounding time of each pitch."""
+    heard = np.zeros(128)
+    for piece in pieces:
+        for note in piece:
+            heard[note.pitch] += note.end - note.start
+    return _shares(heard)
+
+
+def interval_histogram(pieces: Sequence[Sequence[Note]]) -> Histogram:
+    """Pieces -> (2·12+1) the share of each melodic interval between successive notes of a voice, -12 … 12."""
+    counts = np.zeros(2 * WIDEST + 1)
+    for piece in pieces:
+        for voice in {note.voice for note in piece}:
+            line = [note.pitch for note in sorted(piece) if note.voice == voice]
+            leaps = np.clip(np.diff(line), -WIDEST, WIDEST) + WIDEST
+            counts += np.bincount(leaps, minlength=len(counts))
+    return _shares(counts)
+
+
+def distance(one: Histogram, other: Histogram) -> float:
+    """Two histograms -> total variation: 0 where they are equal, 1 where they have nothing in common."""
+    return float(np.abs(one - other).sum() / 2)
+
+
+def crossing(grid: Voices) -> float:
+    """The share of neighbouring voices, sounding together, of which the lower one is above."""
+    upper, lower = grid[:, :-1], grid[:, 1:]
+    both = (upper != SILENT) & (lower != SILENT)
+    return _ratio((both & (upper < lower)).sum(), both.sum())
+
+
+def parallels(grid: Voices, interval: int) -> float:
+    """Of all moves of two voices together, the share that goes from a fifth (7) or octave (0) to the same again."""
+    found = moves = 0
+    for high in range(grid.shape[1]):
+        for low in range(high + 1, grid.shape[1]):
+            pair = grid[:, [high, low]].astype(np.int64)
+            pair = pair[(pair != SILENT).all(axis=1)]
+            step = np.diff(pair, axis=0)
+            moved = (step != 0).all(axis=1)
+            apart = (pair[:, 0] - pair[:, 1]) % 12 == interval
+            moves += int(moved.sum())
+            found += int((moved & apart[:-1] & apart[1:]).sum())
+    return _ratio(found, moves)
+
+
+def repetition(grid: Voices) -> float:
+    """The share of bars that are exactly like an earlier one of the piece."""
+    bars = [grid[i : i + MEASURE].tobytes() for i in range(0, len(grid) - MEASURE + 1, MEASURE)]
+    return _ratio(len(bars) - len(set(bars)), len(bars))
+
+
+def held(grid: Voices) -> float:
+    """The share of tokens that are as the same voice's before."""
+    return _ratio((grid[1:] == grid[:-1]).sum(), grid[1:].size)
+
+
+def describe(grids: Sequence[Voices]) -> dict[str, float]:
+    """Chorales -> the mean of each number, every piece counted alike."""
+    measures: dict[str, Callable[[Voices], float]] = {
+        "voice_crossing": crossing,
+        "parallel_fifths": lambda grid: parallels(grid, 7),
+        "parallel_octaves": lambda grid: parallels(grid, 0),
+        "repeated_bars": repetition,
+        "held": held,
+        "rests": lambda grid: _ratio((grid == SILENT).sum(), grid.size),
+    }
+    return {name: float(np.mean([measure(grid) for grid in grids])) for name, measure in measures.items()}
+
+
+def texture(pieces: Sequence[Sequence[Note]]) -> dict[str, float]:
+    """Performances -> notes a second, mean length of a note, mean velocity."""
+    notes = [note for piece in pieces for note in piece]
+    seconds = sum(max((note.end for note in piece), default=0.0) for piece in pieces)
+    return {
+        "notes_per_second": _ratio(len(notes), seconds),
+        "note_seconds": float(np.mean([note.end - note.start for note in notes])) if notes else 0.0,
+        "velocity": float(np.mean([note.velocity for note in notes])) if notes else 0.0,
+    }
+
+
+def _shares(counts: Histogram) -> Histogram:
+    return counts / max(float(counts.sum()), 1e-12)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole else 0.0
