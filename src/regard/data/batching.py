@@ -43,9 +43,11 @@ def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], mark: int = Marks.p
 def select(source: Lengths, target: Lengths, *, longest: int, budget: int) -> Selection:
     """Lengths of both sides -> the examples within `longest` and `budget`, and those that are not."""
     width = np.maximum(source, target)
+    if not len(width):
+        raise DataError("there is no sentence pair with text on both sides")
     fits = width <= min(longest, budget)
     if not fits.any():
-        smallest = int(width.min(initial=0))
+        smallest = int(width.min())
         setting = f"tokens={budget}" if budget <= longest else f"longest={longest}"
         raise DataError(f"no sentence pair fits {setting}; the shortest of {len(width)} needs {smallest} tokens")
     return Selection(np.flatnonzero(fits), np.flatnonzero(~fits))

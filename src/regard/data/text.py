@@ -146,8 +146,10 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
     if not isinstance(table, dict):
         raise DataError(f"{where}: expected an object with a text for each language, got {record!r:.60}")
     for code in languages[:2]:
-        if not isinstance(table.get(code), str):
-            raise DataError(f"{where}: no text for language {code!r}; {nearest(code, map(str, table))}")
+        if code not in table:
+            raise DataError(f"{where}: no language {code!r}; {nearest(code, table)}")
+        if not isinstance(table[code], str):
+            raise DataError(f"{where}: {code!r} holds {table[code]!r:.60}, which is no text")
     return table[languages.source], table[languages.target]
 
 

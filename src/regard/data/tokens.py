@@ -114,7 +114,21 @@ def train(texts: Iterable[str], *, level: Level, size: int, lowercase: bool = Fa
     engine.train_from_iterator(texts, trainer)
     # Marks stay in the vocabulary but are not searched for in texts: "<end>" in a text is five characters.
     state = json.loads(engine.to_str()) | {"added_tokens": []}
+    if level == "unigram":
+        state["model"]["vocab"] = _settled(state["model"]["vocab"])
     return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(state)))
+
+
+def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Unigram pieces in an order that is the same every time.
+
+    The library scores the characters it adds at the end 0.0001 apart, in the order of a random hash; here they tie.
+    """
+    marks, others = pieces[: len(MARKS)], pieces[len(MARKS) :]
+    least = min((score for _, score in others), default=0.0)
+    near = least + 0.0001 * sum(len(piece) == 1 for piece, _ in others)
+    tied = [(p, least if len(p) == 1 and score <= near else score) for p, score in others]
+    return [*marks, *sorted(((p, round(score, 6)) for p, score in tied), key=lambda found: (-found[1], found[0]))]
 
 
 def _parts(level: Level, size: int, minimum: int) -> tuple[tokenizers.Tokenizer, str, Any]:

@@ -26,6 +26,7 @@ from regard.tasks import _bleu
 
 Decode = Callable[..., list[list[Hypothesis]]]  # decode(model, state, marks=…, limits=…)
 Candidate = tuple[str, float]  # a translation and its log probability
+DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
 CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
 
 

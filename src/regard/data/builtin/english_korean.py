@@ -20,7 +20,7 @@ from regard.data.builtin._clauses import Clause, Subject, Twin, Word, close, joi
 from regard.data.builtin._korean import Register, Verb, particle, request
 
 T = TypeVar("T")
-HELD_OUT_PERCENT = 2  # of all sentences, for valid and for test each
+HELD_OUT_PERCENT = 10  # of all sentences, for valid and for test each
 CUED, TWO_CLAUSES, REQUESTS, FRONTED, NEGATED = 0.4, 0.15, 0.08, 0.2, 0.25  # how often
 NOWHERE = words.Setting("", "", "")
 
