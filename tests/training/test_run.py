@@ -75,7 +75,7 @@ def test_a_longer_budget_lets_a_finished_run_go_on(toy, tmp_path, silent):
 
 def test_a_resumed_run_keeps_model_and_data(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
-    with pytest.raises(ConfigError, match=r"model\.dim=9: a run that is resumed keeps its model; only training"):
+    with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model; only training"):
         resume(tmp_path / "run", ["model.dim=9"])
 
 

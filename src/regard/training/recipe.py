@@ -42,7 +42,7 @@ class Recipe:
     task: Chosen
     model: Chosen
     training: Config
-    decoding: Chosen | None = None  # none for tasks whose output is not a sequence
+    decoding: Chosen
     seed: int = 1
 
     def to_dict(self) -> Table:
@@ -50,14 +50,11 @@ class Recipe:
         table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
         table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
         table["training"] = configs.to_dict(self.training)
-        if self.decoding is not None:
-            table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
+        table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
         return table
 
-    def decoder(self) -> Decode | None:
+    def decoder(self) -> Decode:
         """decode(model, state, marks=…, limits=…) with this recipe's settings."""
-        if self.decoding is None:
-            return None
         return partial(self.decoding.module("decoding").decode, config=self.decoding.config)
 
     def changed(self, settings: list[str]) -> Recipe:
@@ -76,7 +73,7 @@ def read(task: str, path: Path | None = None, *, settings: list[str] | None = No
 
 def _defaults(task: str) -> Table:
     defaults: Table = getattr(find("regard.tasks", task), "DEFAULTS", {})
-    return defaults
+    return {"decoding": {"name": "greedy"}} | defaults
 
 
 def _lay_over(base: Table, table: Table) -> Table:
@@ -116,7 +113,7 @@ def from_dict(table: Table) -> Recipe:
         task=_chosen("tasks", task, table.get("data", {}), where="data"),
         model=_named("models", table.get("model", {}), "model"),
         training=configs.from_dict(Config, table.get("training", {}), "training"),
-        decoding=_named("decoding", table["decoding"], "decoding") if table.get("decoding") else None,
+        decoding=_named("decoding", table.get("decoding", {}), "decoding"),
         seed=seed,
     )
 

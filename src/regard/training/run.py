@@ -87,7 +87,7 @@ def _changed(old: Recipe, settings: list[str]) -> Recipe:
         section = setting.partition("=")[0].partition(".")[0]
         if section not in _FREE_TO_CHANGE:
             raise ConfigError(
-                f"{setting}: a run that is resumed keeps its {section}; only training.… and decoding.… change"
+                f"{setting}: a trained run keeps its {section}; only training.… and decoding.… change"
             )
     return old.changed(settings)
 
@@ -148,10 +148,10 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
     return model
 
 
-def load(path: Path | str, *, device: str | torch.device = "cpu") -> Run:
-    """A run from its folder: the best weights, ready to use."""
+def load(path: Path | str, settings: list[str] | None = None, *, device: str | torch.device = "cpu") -> Run:
+    """A run from its folder: the best weights, ready to use; `settings` such as `decoding.width=8` are laid over it."""
     folder = Folder(Path(path))
-    recipe = read_recipe(folder)
+    recipe = _changed(read_recipe(folder), settings or [])
     check_files(folder)
     task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
     if not folder.model.exists():
