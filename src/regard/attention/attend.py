@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention.chunks import CHUNK, in_chunks
+from regard.attention.chunks import chunk_rows, in_chunks
 from regard.attention.local import attend_blocks, is_local
 from regard.attention.masks import Mask
 from regard.attention.score import Dot, ScoreFunction
@@ -56,8 +56,8 @@ class Attend(nn.Module):
         dot = self.weigh.as_dot(q, k)
         if dot is not None and is_local(mask, q.shape[-2], k.shape[-2]):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
-        pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-        if dot is None or (dropout and pairs > CHUNK):  # with dropout the kernel would hold every weight at once
+        whole = chunk_rows(q, k.shape[-2], 1) >= q.shape[-2]
+        if dot is None or (dropout and not whole):  # with dropout the kernel would hold every weight at once
             return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner)
         return fused(dot, v, mask, dropout)
 

@@ -12,12 +12,11 @@ def by_distance(table: Tensor, t: int, s: int, *, first: int) -> Tensor:
     repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
     reach = table.shape[1] // 2
     back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
-    before = _between(back - reach, 0, t + s - 1)
-    behind = _between(ahead - reach, 0, t + s - 1)
-    inside = table[:, reach - min(back, reach) : reach + min(ahead, reach) + 1] if before + behind < t + s - 1 else None
-    parts = [table[:, :1].expand(-1, before, -1), inside, table[:, -1:].expand(-1, behind, -1)]
-    there = [part for part in parts if part is not None and part.shape[1]]
-    return torch.cat(there, dim=1) if there else table[:, :0]
+    count = max(0, t + s - 1)
+    before, behind = (min(max(beyond - reach, 0), count) for beyond in (back, ahead))
+    inside = slice(reach - min(back, reach), reach + min(ahead, reach) + 1) if before + behind < count else slice(0)
+    parts = [table[:, :1].expand(-1, before, -1), table[:, inside], table[:, -1:].expand(-1, behind, -1)]
+    return torch.cat(parts, dim=1)
 
 
 def skew(scores: Tensor, s: int) -> Tensor:
@@ -31,7 +30,3 @@ def skew(scores: Tensor, s: int) -> Tensor:
         return scores if t else scores.new_zeros(*scores.shape[:-1], s)
     flat = scores.flatten(-2)[..., t - 1 : t - 1 + t * (n - 1)]
     return flat.reshape(*flat.shape[:-1], t, n - 1)[..., :s]
-
-
-def _between(number: int, low: int, high: int) -> int:
-    return min(max(number, low), high)

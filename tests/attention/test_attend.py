@@ -1,0 +1,196 @@
+"""Attend against a formula written out here, PyTorch's kernel and PyTorch's module; empty rows; sharing; errors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from regard.attention import chunks, scores
+from regard.attention.attend import Attend, fold, unfold
+from regard.attention.masks import Mask
+from regard.core.errors import ShapeError
+from regard.layers.heads import Heads, Widths
+from regard.layers.positions import build as position
+
+
+def scaled_dot(dim=4, **settings):
+    return Attend(scores.build("scaled_dot", dim), **settings)
+
+
+def qkv(b, h, t, s, *, dtype=torch.float64):
+    return (torch.randn(b, h, n, width, dtype=dtype) for n, width in ((t, 4), (s, 4), (s, 3)))
+
+
+def written_out(q, k, v, allowed):
+    """The formula, one query at a time, in float64."""
+    out = torch.zeros(*q.shape[:3], v.shape[-1], dtype=torch.float64)
+    for b in range(q.shape[0]):
+        for h in range(q.shape[1]):
+            for i in range(q.shape[2]):
+                seen = [j for j in range(k.shape[2]) if allowed[b, h, i, j]]
+                grown = [math.exp(float(q[b, h, i] @ k[b, h, j]) / math.sqrt(q.shape[-1])) for j in seen]
+                for j, weight in zip(seen, grown, strict=True):
+                    out[b, h, i] += weight / sum(grown) * v[b, h, j].double()
+    return out
+
+
+few, some = st.integers(1, 2), st.integers(0, 5)
+
+
+@given(st.tuples(few, few, some, some), st.booleans(), st.integers(0, 2**32))
+def test_the_formula_for_any_shape_and_mask(shape, causal, seed):
+    torch.manual_seed(seed)
+    b, h, t, s = shape
+    q, k, v = qkv(b, h, t, s)
+    pairs = torch.rand(b, 1, t, s) < 0.6
+    lengths = torch.randint(0, s + 1, (b,))
+    mask = Mask.explicit(pairs) & Mask.lengths(lengths, s) & (Mask.causal() if causal else Mask())
+    order = torch.arange(s) <= torch.arange(s - t, s)[:, None] if causal else torch.ones(t, s, dtype=torch.bool)
+    allowed = (pairs & order & (torch.arange(s) < lengths[:, None])[:, None, None]).expand(b, h, t, s)
+    torch.testing.assert_close(scaled_dot()(q, k, v, mask), written_out(q, k, v, allowed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_parity_with_the_kernel_of_pytorch(dtype):
+    q, k, v = qkv(2, 3, 6, 6, dtype=dtype)
+    assert scaled_dot()(q, k, v).equal(scaled_dot_product_attention(q, k, v))
+    causal = scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert scaled_dot()(q, k, v, Mask.causal()).equal(causal)
+    pairs = torch.rand(2, 3, 6, 6) < 0.7
+    pairs[..., 0] = True
+    assert scaled_dot()(q, k, v, Mask.explicit(pairs)).equal(scaled_dot_product_attention(q, k, v, attn_mask=pairs))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_parity_with_the_module_of_pytorch(causal):
+    theirs = nn.MultiheadAttention(12, 3, batch_first=True)
+    ours = Heads(scaled_dot(4, queries="a", keys="b"), Widths.divided(12, 3))
+    for part, layer in zip(theirs.in_proj_weight.chunk(3), (ours.q, ours.k, ours.v), strict=True):
+        layer.weight.data = part.detach().clone()
+    ours.o.weight.data = theirs.out_proj.weight.detach().clone()
+    x = torch.randn(2, 5, 12)
+    hidden = torch.arange(5) >= torch.tensor([[5], [3]])  # their masks say where not to look
+    forbidden = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
+    expected, _ = theirs(x, x, x, key_padding_mask=hidden, attn_mask=forbidden)
+    mask = Mask.lengths(torch.tensor([5, 3])) & (Mask.causal() if causal else Mask())
+    torch.testing.assert_close(ours(x, ours.memorize(x), mask), expected)
+
+
+@pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.explicit(torch.rand(3, 4) < 0.5), Mask.local(1, 1)])
+def test_gradcheck(mask):
+    inputs = tuple(x.requires_grad_() for x in qkv(1, 2, 3, 4))
+    assert torch.autograd.gradcheck(lambda q, k, v: scaled_dot()(q, k, v, mask), inputs)
+
+
+@pytest.mark.parametrize("size", [2**22, 24])  # whole, and in chunks of a row or two
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", ["scaled_dot", "cosine", "concat", "relative"])
+def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", size)
+    place = position("relative", 4, longest=3).place(heads=2, dim=4) if name == "relative" else None
+    score = scores.build("scaled_dot" if name == "relative" else name, 4)
+    attend = Attend(score, place=place, dropout=0.3).train(training)
+    q, k, v = (x.requires_grad_() for x in qkv(2, 2, 3, 3, dtype=torch.float32))
+    allowed = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
+    mask = Mask.explicit(allowed) & Mask.lengths(torch.tensor([0, 3]))
+    mixed = attend(q, score.prepare(k), v, mask)
+    assert not mixed[0].any() and not mixed[1, :, 0].any()
+    mixed.square().sum().backward()
+    for leaf in (q, k, v, *attend.parameters()):
+        assert leaf.grad.isfinite().all()
+    assert not q.grad[0].any() and not k.grad[0].any() and not v.grad[0].any()
+
+
+def test_dropout_keeps_the_mean_and_is_off_in_evaluation(monkeypatch):
+    attend = scaled_dot(4, dropout=0.5)
+    q, k, v = qkv(1, 1, 3, 4)
+    expected = attend.eval()(q, k, v)
+    assert attend.eval()(q, k, v).equal(expected)
+    many = [x.expand(4000, -1, -1, -1) for x in (q, k, v)]
+    for size in (2**22, 2**14):
+        monkeypatch.setattr(chunks, "CHUNK", size)
+        mean = attend.train()(*many).mean(dim=0, keepdim=True)
+        torch.testing.assert_close(mean, expected, atol=0.1, rtol=0)
+
+
+def test_dropout_of_a_long_sequence_does_not_hold_every_weight(monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 64)
+    attend, sizes = scaled_dot(4, dropout=0.1).train(), []
+    attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
+    q, k, v = qkv(1, 1, 32, 32)
+    attend(q, k, v)
+    assert max(sizes) <= 64 and sum(sizes) == 32 * 32
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
+def test_hypotheses_that_share_a_source(b, width, t):
+    q, k, v = qkv(b * width, 2, t, 5)
+    mask = Mask.lengths(torch.arange(b) % 5 + 1, 5)
+    shared = scaled_dot()(q, k[:b], v[:b], mask)
+    repeated = Mask(keys=mask.keys.repeat_interleave(width, 0))
+    k, v = (x[:b].repeat_interleave(width, 0) for x in (k, v))
+    torch.testing.assert_close(shared, scaled_dot()(q, k, v, repeated))
+
+
+def test_unfold_undoes_fold():
+    q, k, _ = qkv(6, 2, 3, 5)
+    folded = fold(q, k[:2], Mask())
+    assert folded.shape == (2, 2, 9, 4)
+    assert unfold(folded, 6).equal(q)
+
+
+def test_a_bias_that_is_the_same_for_all_keys_changes_nothing():
+    q, k, v = qkv(1, 1, 3, 4)
+    torch.testing.assert_close(scaled_dot()(q, k + q.new_ones(4), v), scaled_dot()(q, k, v), atol=1e-9, rtol=1e-9)
+
+
+def shapes(*sizes):
+    return [torch.zeros(size) for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "text"),
+    [
+        (shapes((2, 3, 4), (2, 3, 4), (2, 3, 4)), "needs (b h t d), (b h s d), (b h s e); got query (2, 3, 4)"),
+        (shapes((1, 1, 2, 4), (1, 1, 3, 4), (1, 1, 2, 4)), "keys and values come in pairs but differ"),
+        (shapes((1, 2, 2, 4), (1, 1, 3, 4), (1, 1, 3, 4)), "queries have 2 heads but keys 1; split both alike"),
+        (shapes((3, 1, 2, 4), (2, 1, 3, 4), (2, 1, 3, 4)), "3 rows of queries cannot share 2 rows of keys"),
+        (shapes((3, 1, 2, 4), (0, 1, 3, 4), (0, 1, 3, 4)), "3 rows of queries cannot share 0 rows of keys"),
+        (
+            shapes((1, 1, 2, 5), (1, 1, 3, 4), (1, 1, 3, 4)),
+            "queries have width 5 but keys 4; project them to one width",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit(tensors, text):
+    with pytest.raises(ShapeError) as error:
+        scaled_dot()(*tensors)
+    assert text in str(error.value)
+
+
+def test_masks_that_do_not_fit():
+    q, k, v = qkv(2, 2, 3, 3)
+    for mask, text in [
+        (Mask.lengths(torch.tensor([1, 2, 3])), "it has 3 rows but the batch 2"),
+        (Mask.explicit(torch.ones(2, 3, 3, 3) > 0), "it has 3 heads but the attention 2"),
+        (Mask.explicit(torch.ones(4, 3) > 0), "it is 4 x 3, with 3 queries and 3 keys"),
+    ]:
+        with pytest.raises(ShapeError, match=text):
+            scaled_dot()(q, k, v, mask)
+
+
+def test_what_cannot_be_shared_is_refused():
+    q, k, v = qkv(2, 2, 3, 3)
+    with pytest.raises(
+        ShapeError, match="the mask is not one of keys alone; hypotheses can share the keys of a source"
+    ):
+        scaled_dot()(q, k[:1], v[:1], Mask.causal())
+    rotary = scaled_dot(place=position("rotary", 4, longest=3).place(heads=2, dim=4))
+    with pytest.raises(ShapeError, match="positions inside the score need keys and values row by row"):
+        rotary(q, k[:1], v[:1])

@@ -1,0 +1,87 @@
+"""The functional door: any number of axes, the textbook's numbers (a doctest in the source), and clear errors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from regard.attention import scores
+from regard.attention.door import attend
+from regard.attention.masks import Mask
+from regard.attention.normalizers import Hard
+from regard.core.errors import ConfigError, RegardError, ShapeError
+
+
+@pytest.mark.parametrize("axes", [(), (2,), (2, 3)])
+def test_axes(axes):
+    q, k, v = (torch.randn(*axes, n, 4) for n in (5, 6, 6))
+    torch.testing.assert_close(attend(q, k, v), scaled_dot_product_attention(q, k, v))
+
+
+def test_a_mask_per_row_of_the_batch():
+    q, k, v = (torch.randn(2, n, 4) for n in (5, 6, 6))
+    mixed = attend(q, k, v, mask=Mask.lengths(torch.tensor([6, 2])))
+    torch.testing.assert_close(mixed[1], attend(q[1], k[1, :2], v[1, :2]))
+    pairs = torch.rand(2, 5, 6) < 0.5
+    torch.testing.assert_close(
+        attend(q, k, v, mask=Mask.explicit(pairs))[0], attend(q[0], k[0], v[0], mask=Mask.explicit(pairs[0]))
+    )
+
+
+def test_a_score_with_weights_is_handed_in():
+    q, k, v = torch.randn(5, 4), torch.randn(6, 3), torch.randn(6, 2)
+    score = scores.build("concat", 4, 3)
+    mixed = attend(q, k, v, score=score)
+    weights = (torch.tanh(score.query(q)[:, None] + score.key(k)) @ score.weight.weight[0]).softmax(dim=-1)
+    torch.testing.assert_close(mixed, weights @ v)
+
+
+def test_hard_takes_the_best():
+    q, k, v = (torch.randn(n, 4) for n in (5, 6, 6))
+    assert attend(q, k, v, normalizer=Hard(), score="dot").equal(v[(q @ k.mT).argmax(dim=-1)])
+
+
+def test_nothing_to_look_at():
+    q, k = torch.randn(5, 4), torch.randn(0, 4)
+    assert attend(q, k, k).equal(torch.zeros(5, 4))
+    assert attend(q, q, q, mask=Mask.lengths(torch.tensor([0]), 5)).equal(torch.zeros(5, 4))
+
+
+def make(query=(3, 4), key=(5, 4), value=(5, 2)):
+    return [torch.randn(shape) for shape in (query, key, value)]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "settings", "error", "text"),
+    [
+        (make(query=(4,)), {}, ShapeError, "query has shape (4,); give (t d), (b t d) or (b h t d)"),
+        (make(key=(2, 5, 4)), {}, ShapeError, "key has 3 axes but query 2; give both alike"),
+        (make(value=(4, 2)), {}, ShapeError, "keys and values come in pairs"),
+        (make(key=(5, 3)), {}, ShapeError, "queries have width 4 but keys 3; project them to one width (W_Q, W_K)"),
+        ([torch.ones(3, 4).long(), *make()[1:]], {}, ShapeError, "query is int64; give floats: query.float()"),
+        ([*make()[:2], torch.tensor([[float("nan")]] * 5)], {}, ShapeError, "value has NaN or infinity in it"),
+        (
+            make(),
+            {"mask": torch.ones(3, 5).bool()},
+            ShapeError,
+            "mask is a Tensor; say what it means: Mask.explicit(tensor)",
+        ),
+        (make(), {"mask": Mask.lengths(torch.tensor([4]))}, ShapeError, "its keys have length 4 but there are 5"),
+        (make(), {"score": "scaled_dott"}, ConfigError, "unknown score 'scaled_dott'; did you mean 'scaled_dot'?"),
+        (make(), {"score": "general"}, ShapeError, "score 'general' has weights to be learned; make it once"),
+        (make(key=(5, 3)), {"score": "concat"}, ShapeError, "regard.score('concat', 4, 3)"),
+        (
+            make(),
+            {"score": scores.build("concat", 6)},
+            ShapeError,
+            "made for widths 6 and 6, but query has 4 and key 4",
+        ),
+    ],
+)
+def test_errors(tensors, settings, error, text):
+    with pytest.raises(error) as raised:
+        attend(*tensors, **settings)
+    assert text in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert isinstance(raised.value, RegardError)

@@ -1,0 +1,82 @@
+"""Rows sum to one or are empty; hard attention samples with the right odds and knows its log probability."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.attention.normalizers import Hard, Softmax, log_probability
+
+
+@given(st.integers(0, 4), st.integers(0, 5), st.integers(0, 2**32))
+def test_softmax_rows_sum_to_one_or_are_empty(t, s, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(2, 2, t, s, generator=generator, dtype=torch.float64) * 5
+    allowed = torch.rand(2, 1, t, s, generator=generator) < 0.5
+    weights = Softmax()(scores, allowed)
+    there = allowed.any(dim=-1).expand(2, 2, t)
+    torch.testing.assert_close(weights.sum(dim=-1), there.double())
+    assert not weights.masked_select(~allowed.expand_as(weights)).any()
+
+
+def test_softmax_of_an_empty_row_has_a_zero_gradient():
+    scores = torch.randn(1, 1, 2, 3, requires_grad=True)
+    allowed = torch.tensor([[True, True, False], [False, False, False]])
+    (gradient,) = torch.autograd.grad(Softmax()(scores, allowed)[..., 0].sum(), scores)
+    assert gradient.isfinite().all()
+    assert not gradient[0, 0, 1].any()
+    assert gradient[0, 0, 0, :2].all()
+
+
+def test_softmax_bears_large_scores():
+    weights = Softmax()(torch.tensor([1e4, -1e4, 3e4]), torch.tensor([True, True, False]))
+    assert weights.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_hard_takes_the_best_in_evaluation():
+    scores = torch.randn(2, 3, 4, 5)
+    allowed = torch.rand(2, 1, 4, 5) < 0.6
+    allowed[0, 0, 0] = False
+    weights = Hard().eval()(scores, allowed)
+    best = scores.masked_fill(~allowed, float("-inf")).argmax(dim=-1)
+    there = allowed.any(dim=-1).expand(2, 3, 4)
+    assert weights.argmax(dim=-1)[there].equal(best[there])
+    assert weights.sum(dim=-1).equal(there.float())
+
+
+def test_hard_samples_with_the_odds_of_softmax():
+    scores = torch.tensor([0.0, 1.0, 2.0, -1.0]).expand(1, 1, 20000, 4)
+    allowed = torch.tensor([True, True, True, False])
+    weights = Hard().train()(scores, allowed)
+    assert weights.sum(dim=-1).eq(1).all()
+    odds = scores[0, 0, 0, :3].softmax(dim=0)
+    error = (odds * (1 - odds) / 20000).sqrt()
+    assert ((weights.mean(dim=(0, 1, 2))[:3] - odds).abs() < 4 * error).all()
+    assert weights[..., 3].sum() == 0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_hard_with_nothing_to_choose(training):
+    hard = Hard().train(training)
+    assert hard(torch.randn(1, 1, 2, 0)).shape == (1, 1, 2, 0)
+    assert hard(torch.randn(1, 1, 0, 2)).shape == (1, 1, 0, 2)
+    assert not hard(torch.randn(1, 1, 2, 3), torch.zeros(1, 1, 2, 3, dtype=torch.bool)).any()
+
+
+def test_log_probability_is_that_of_softmax():
+    scores = torch.randn(2, 1, 3, 4, dtype=torch.float64, requires_grad=True)
+    allowed = torch.rand(2, 1, 3, 4) < 0.6
+    allowed[0, 0, 1] = False
+    place = Hard().train()(scores, allowed).argmax(dim=-1)
+    place = torch.where(allowed.any(dim=-1), place, -1)
+    found = log_probability(scores, allowed, place)
+    weights = Softmax()(scores, allowed)
+    expected = torch.where(place < 0, 1.0, weights.gather(-1, place.clamp_min(0)[..., None])[..., 0]).log()
+    torch.testing.assert_close(found, expected)
+    assert torch.autograd.gradcheck(lambda x: log_probability(x, allowed, place), scores)
+
+
+def test_log_probability_without_keys_is_zero():
+    assert log_probability(torch.randn(1, 1, 2, 0), None, torch.full((1, 1, 2), -1)).tolist() == [[[0.0, 0.0]]]

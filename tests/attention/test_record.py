@@ -1,0 +1,176 @@
+"""Looking changes nothing; the maps are the weights that made the output; what is asked for is what is kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from regard.attention import chunks, scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.normalizers import Hard
+from regard.attention.record import record
+from regard.core.errors import RegardError
+from regard.layers.heads import Heads, Widths
+
+
+class Two(nn.Module):
+    """Two attention layers, with dropout of weights and features."""
+
+    def __init__(self, score="scaled_dot", normalizer=None):
+        super().__init__()
+        self.first = Heads(
+            Attend(scores.build(score, 4), dropout=0.4, queries="words", keys="words"), Widths.divided(8, 2)
+        )
+        self.cross = Heads(Attend(scores.build(score, 4), normalizer=normalizer, dropout=0.4), Widths.divided(8, 2))
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x, mask):
+        x = self.drop(self.first(x, self.first.memorize(x), mask))
+        return self.drop(self.cross(x, self.cross.memorize(x), mask))
+
+
+def setting():
+    return torch.randn(3, 6, 8), Mask.causal() & Mask.lengths(torch.tensor([6, 2, 0]), 6)
+
+
+@pytest.mark.parametrize("size", [2**22, 30])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("normalizer", [None, Hard()])
+@pytest.mark.parametrize("score", ["scaled_dot", "concat"])
+def test_looking_changes_nothing(score, normalizer, training, size, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", size)
+    model = Two(score, normalizer).train(training)
+    x, mask = setting()
+    results = []
+    for look in (False, True):
+        torch.manual_seed(5)
+        x.requires_grad_().grad = None
+        if look:
+            with record(model) as maps:
+                out = model(x, mask)
+        else:
+            out = model(x, mask)
+        out.sum().backward()
+        results.append((out.detach(), x.grad, torch.rand(1)))
+    assert all(one.equal(two) for one, two in zip(*results, strict=True))
+    for found in maps.values():
+        sums = found.weights.sum(dim=-1)
+        assert ((sums - 1).abs() < 1e-6).logical_or(sums == 0).all()
+        assert not found.weights.requires_grad
+
+
+@pytest.mark.parametrize("name", ["scaled_dot", "cosine", "general", "concat"])
+@pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.causal() & Mask.local(3), Mask.block(2, 1)])
+def test_the_maps_made_the_output(name, mask):
+    attend = Attend(scores.build(name, 4))
+    q, k, v = (torch.randn(2, 3, 300, 4) for _ in range(3))
+    with record(attend) as maps:
+        mixed = attend(q, k, v, mask=mask)
+    torch.testing.assert_close(maps[""].weights @ v, mixed)
+
+
+def test_axes_are_named():
+    model = Two()
+    with record(model.eval()) as maps:
+        model(*setting())
+    assert list(maps) == ["first.attend", "cross.attend"]
+    assert maps["first.attend"].queries == maps["first.attend"].keys == "words"
+    assert maps["first.attend"].weights.shape == (3, 2, 6, 6)
+
+
+@pytest.mark.parametrize("normalizer", [None, Hard()])
+@pytest.mark.parametrize(
+    "rows", [None, slice(1, 4), slice(-2, None), slice(0, None, 2), slice(1, None, 3), slice(9, None)]
+)
+@pytest.mark.parametrize("heads", [None, [1], [1, 0]])
+def test_only_heads_and_rows(heads, rows, normalizer, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 60)
+    model, (x, mask) = Two("concat", normalizer).eval(), setting()
+    with record(model) as whole:
+        model(x, mask)
+    with record(model, only="cross*", heads=heads, rows=rows) as part:
+        model(x, mask)
+    assert list(part) == ["cross.attend"]
+    expected = whole["cross.attend"].weights[:, heads or [0, 1]][:, :, rows or slice(None)]
+    torch.testing.assert_close(part["cross.attend"].weights, expected)
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+    attend, sizes = Attend(scores.build("scaled_dot", 4)), []
+    attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
+    q = torch.randn(1, 2, 50, 4)
+    with record(attend, rows=slice(0, 30)) as maps:
+        attend(q, q, q)
+    assert sizes and max(sizes) <= 500 and sum(sizes) == 2 * 30 * 50
+    assert maps[""].weights.shape == (1, 2, 30, 50)
+
+
+def test_steps_are_joined_and_keys_not_yet_there_get_zero():
+    attend = Attend(scores.build("scaled_dot", 4))
+    q, k, v = (torch.randn(2, 1, 5, 4) for _ in range(3))
+    with record(attend) as steps:
+        for i in range(5):
+            attend(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], Mask.causal())
+    with record(attend) as whole:
+        attend(q, k, v, Mask.causal())
+    torch.testing.assert_close(steps[""].weights, whole[""].weights)
+
+
+@pytest.mark.parametrize("normalizer", [None, Hard()])
+@pytest.mark.parametrize("rows", [None, slice(1, None)])
+def test_hypotheses_that_share_a_source_have_maps_of_their_own(normalizer, rows):
+    attend = Attend(scores.build("scaled_dot", 4), normalizer=normalizer).eval()
+    q, k = torch.randn(6, 2, 3, 4), torch.randn(2, 2, 5, 4)
+    mask = Mask.lengths(torch.tensor([5, 2]))
+    with record(attend, rows=rows) as shared:
+        attend(q, k, k, mask)
+    with record(attend, rows=rows) as apart:
+        k = k.repeat_interleave(3, 0)
+        attend(q, k, k, Mask(keys=mask.keys.repeat_interleave(3, 0)))
+    torch.testing.assert_close(shared[""].weights, apart[""].weights)
+
+
+def test_hooks_are_gone_afterwards_even_after_an_error():
+    model = Two()
+    with pytest.raises(ZeroDivisionError), record(model):
+        raise ZeroDivisionError
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            {"only": "decoder*"},
+            "no attention matches only='decoder*'; the model's attention modules are: first.attend, cross",
+        ),
+        ({}, "nothing was recorded; call the model itself inside the block"),
+        ({"rows": slice(None, None, -1)}, "rows=slice(None, None, -1) runs backwards; give a step of at least 1"),
+    ],
+)
+def test_recording_nothing_is_an_error(settings, text):
+    with pytest.raises(RegardError) as error, record(Two(), **settings):
+        pass
+    assert text in str(error.value)
+
+
+def test_a_model_without_attention():
+    with pytest.raises(RegardError, match="none: this model has no attention"), record(nn.Linear(2, 2)):
+        pass
+
+
+def test_heads_that_are_not_there():
+    attend, q = Attend(scores.build("dot", 4)), torch.randn(1, 2, 3, 4)
+    with pytest.raises(RegardError, match=r"heads=\[2\] but there are 2; count from 0"), record(attend, heads=[2]):
+        attend(q, q, q)
+
+
+def test_two_batches_cannot_be_joined():
+    attend, q = Attend(scores.build("dot", 4)), torch.randn(2, 1, 3, 4)
+    with record(attend):
+        attend(q, q, q)
+        with pytest.raises(RegardError, match="was called with batches of 2 and 1; record one batch at a time"):
+            attend(q[:1], q[:1], q[:1])
