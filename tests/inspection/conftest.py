@@ -1,0 +1,33 @@
+"""What tests of looking inside share: made-up inspections, tiny models, and a browser."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import browsing  # noqa: E402  # beside this file, which is put on the path above
+import subjects  # noqa: E402  # the same
+
+browser = browsing.browser
+
+
+@pytest.fixture(scope="session")
+def task():
+    """Translation of the built-in sentences, words as tokens."""
+    return subjects.make_task()
+
+
+@pytest.fixture
+def subject(task):
+    """A model's name -> an untrained tiny one, ready to be looked into."""
+    return lambda name="transformer": subjects.make_subject(task, name)
+
+
+@pytest.fixture
+def sentence(task):
+    """A sentence of the training data, whose true alignment is known."""
+    return task.split("train")[0][0]
