@@ -112,3 +112,29 @@ def test_wrong_settings(decoder, settings, setting, message):
 def test_forbidding_what_there_is_not(toys, decoder, settings):
     with pytest.raises(ConfigError, match=r"^forbid holds 70, but the vocabulary has 6 tokens: 0 to 5$"):
         toys.run(decoder, toys.Recurrent(), torch.randn(1, 8), limits=[3], forbid=(4, 70), **settings)
+
+
+class Turns:
+    """Even and odd tokens take turns, and nothing ends before four."""
+
+    def allowed(self, history):
+        tokens = torch.arange(20)
+        may = (tokens % 2 == history.shape[1] % 2) & (tokens > 3)
+        return (may | ((tokens == 3) & (history.shape[1] >= 4))).expand(len(history), -1)
+
+
+def test_a_grammar_is_kept_to(toys):
+    model, source = toys.Recurrent(20), torch.randn(3, 8)
+    found = sample.decode(
+        model,
+        model.start(source),
+        marks=toys.marks,
+        limits=torch.tensor([9, 12, 5]),
+        config=sample.Config(samples=8, temperature=3.0),
+        grammar=Turns(),
+    )
+    outputs = [h.tokens for hypotheses in found for h in hypotheses]
+    assert len(set(outputs)) > 8
+    for tokens in outputs:
+        assert len(tokens) >= 4
+        assert [token % 2 for token in tokens] == [i % 2 for i in range(len(tokens))]

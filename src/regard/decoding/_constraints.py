@@ -32,6 +32,13 @@ class Constraints(Protocol):
         """Tokens that never come. With the end mark among them every output is as long as its limit."""
 
 
+class Grammar(Protocol):
+    """What may come next where not every sequence is valid: music, code, a fixed part of the output."""
+
+    def allowed(self, history: Tensor) -> Tensor:
+        """The tokens decoded so far (r t) -> (r v) bool, True = may come; it knows itself what came before them."""
+
+
 def check(constraints: Constraints) -> None:
     """Nothing, or the error that says which setting is wrong."""
     if constraints.min_length < 0:
@@ -42,7 +49,15 @@ def check(constraints: Constraints) -> None:
         raise ConfigError(f"forbid holds {min(constraints.forbid)}; token numbers are 0 or more")
 
 
-def constrain(scores: Tensor, history: Tensor, *, full: Tensor, marks: Marks, constraints: Constraints) -> Tensor:
+def constrain(
+    scores: Tensor,
+    history: Tensor,
+    *,
+    full: Tensor,
+    marks: Marks,
+    constraints: Constraints,
+    grammar: Grammar | None = None,
+) -> Tensor:
     """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
 
     A row that is `full` (r) may only end, whatever else is asked; so may a row in which all tokens are forbidden.
@@ -53,7 +68,9 @@ def constrain(scores: Tensor, history: Tensor, *, full: Tensor, marks: Marks, co
         _forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
     if history.shape[1] < constraints.min_length:
         scores[:, marks.end] = NEVER
-    if constraints.no_repeat or constraints.min_length or constraints.forbid:
+    if grammar is not None:
+        scores.masked_fill_(~grammar.allowed(history), NEVER)
+    if constraints.no_repeat or constraints.min_length or constraints.forbid or grammar is not None:
         full = full | (scores.amax(dim=1) == NEVER)
     if bool(full.any()):
         scores[full] = NEVER

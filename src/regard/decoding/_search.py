@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Decoder, Hypothesis, Marks, State
 from regard.core.tree import rows, select, select_sources, spread
-from regard.decoding._constraints import Constraints, constrain
+from regard.decoding._constraints import Constraints, Grammar, constrain
 
 NONE = -torch.inf  # the sum of a row without a hypothesis
 WORTHWHILE = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
@@ -68,9 +68,18 @@ Choose = Callable[[Tensor, Running], Candidates]  # log probabilities (s w v), -
 class Search:
     """One search: what stays the same from step to step."""
 
-    def __init__(self, model: Decoder, *, choose: Choose, plan: Plan, marks: Marks, constraints: Constraints) -> None:
+    def __init__(
+        self,
+        model: Decoder,
+        *,
+        choose: Choose,
+        plan: Plan,
+        marks: Marks,
+        constraints: Constraints,
+        grammar: Grammar | None = None,
+    ) -> None:
         self.model, self.choose, self.plan = model, choose, plan
-        self.marks, self.constraints = marks, constraints
+        self.marks, self.constraints, self.grammar = marks, constraints, grammar
 
     def run(self, state: State, *, limits: Tensor, first: Tensor | None) -> list[list[Hypothesis]]:
         """The state before the first token -> hypotheses of each source, best first."""
@@ -109,7 +118,7 @@ class Search:
         sources, width, length = running.tokens.shape
         full = (running.limits <= length).repeat_interleave(width)
         history = running.tokens.flatten(0, 1)
-        constrain(scores, history, full=full, marks=self.marks, constraints=self.constraints)
+        constrain(scores, history, full=full, marks=self.marks, constraints=self.constraints, grammar=self.grammar)
         return scores.view(sources, width, -1), state
 
     def _set_aside(self, running: Running, candidates: Candidates, *, ended: list[Ended]) -> tuple[Running, Candidates]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Hypothesis, Marks, State
 from regard.core.seed import mix
-from regard.decoding._constraints import check
+from regard.decoding._constraints import Grammar, check
 from regard.decoding._search import Candidates, Plan, Running, Search
 from regard.decoding._top import top_k
 
@@ -51,7 +51,14 @@ class Config:
 
 @torch.inference_mode()
 def decode(
-    model: Decoder, state: State, *, marks: Marks, limits: Tensor, config: Config, first: Tensor | None = None
+    model: Decoder,
+    state: State,
+    *,
+    marks: Marks,
+    limits: Tensor,
+    config: Config,
+    first: Tensor | None = None,
+    grammar: Grammar | None = None,
 ) -> list[list[Hypothesis]]:
     """The state before the first token, (b) rows -> `samples` hypotheses for each of b sources, likeliest first.
 
@@ -59,7 +66,7 @@ def decode(
     those of the model's own distribution, whatever the settings. `limits` (b) is the greatest length; at its limit a
     hypothesis is ended, and the end mark counted, as if it had been drawn. So the score always is the teacher-forced
     score of the tokens and the end mark. `first` (b) is the token to feed first, in place of the start mark: the last
-    of a prompt whose other tokens the state has seen.
+    of a prompt whose other tokens the state has seen. What a `grammar` does not allow is never drawn.
     """
     samples = config.samples
     draws = _numbers(limits, config=config)
@@ -73,7 +80,7 @@ def decode(
         return Candidates(parents, tokens=tokens.view(shape), sums=sums)
 
     plan = Plan(lanes=samples, room=samples, nbest=samples)
-    search = Search(model, choose=choose, plan=plan, marks=marks, constraints=config)
+    search = Search(model, choose=choose, plan=plan, marks=marks, constraints=config, grammar=grammar)
     return search.run(state, limits=limits, first=first)
 
 
