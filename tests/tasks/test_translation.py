@@ -253,3 +253,12 @@ def test_a_large_corpus_is_gone_through_in_chapters(monkeypatch):
     assert all(len(epoch) == 100 for epoch in epochs)
     for turn in (epochs[:3], epochs[3:]):
         assert sorted(np.concatenate(turn)) == list(range(300))
+
+
+def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copying, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    far = translation.build(replace(copying.config, memory=0))
+    assert isinstance(far.corpus.source.tokens, np.memmap) and list((tmp_path / "corpora").iterdir())
+    for one, other in zip(copying.plan(1, 1), far.plan(1, 1), strict=True):
+        assert np.array_equal(one, other)
+        assert far.batch(one).source.tokens.equal(copying.batch(one).source.tokens)

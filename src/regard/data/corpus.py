@@ -17,6 +17,7 @@ from regard.data.tokens import Tokenizer
 
 Tokens = NDArray[np.unsignedinteger | np.signedinteger]
 CHUNK = 20_000  # pairs that are encoded at once
+PART = 4_000_000  # pairs whose lengths are looked at at once
 
 
 class Ragged(NamedTuple):
@@ -70,6 +71,11 @@ class PairCorpus(NamedTuple):
     def lengths(self, first: int = 0, last: int | None = None) -> tuple[Lengths, Lengths]:
         """What each pair takes up in a batch: source with end mark, target with one mark (a decoder step per label)."""
         return self.source.lengths(first, last) + 1, self.target.lengths(first, last) + 1
+
+    def longer_than(self, limit: int) -> int:
+        """How many pairs take up more than `limit` in a batch; counted part by part, in bounded memory."""
+        parts = (self.lengths(first, min(first + PART, self.pairs)) for first in range(0, self.pairs, PART))
+        return sum(int((np.maximum(source, target) > limit).sum()) for source, target in parts)
 
     def batch(self, examples: Indices, marks: Marks) -> PairBatch:
         """Example numbers -> the padded batch."""

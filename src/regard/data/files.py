@@ -9,6 +9,11 @@ from pathlib import Path
 from regard.core.errors import DataError
 
 
+def cache_folder() -> Path:
+    """Where downloads and encoded corpora are kept: $REGARD_DATA, or else ~/.cache/regard."""
+    return Path(os.environ.get("REGARD_DATA") or Path.home() / ".cache" / "regard").expanduser()
+
+
 def write_text(path: Path, text: str) -> None:
     """Put `text` into a file at once: all of it, or the file stays as it was."""
     write_bytes(path, text.encode())

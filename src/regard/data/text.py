@@ -17,6 +17,7 @@ from regard.core.errors import ConfigError, DataError, nearest
 Pair = tuple[str, str]
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 PACKED = (".gz", ".xz")
+RATIO = 4  # how much larger text is unpacked, about
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Pairs:
     where: str  # what an error message calls them
     read: Callable[[], Iterator[Pair]]
     key: str = ""  # the same for the same content: paths, sizes, times and choices
-    bytes: int = 0  # on disk
+    bytes: int = 0  # of text, about; 0 where it is made by code
 
     def __iter__(self) -> Iterator[Pair]:
         return self.read()
@@ -137,7 +138,8 @@ def jsonl(path: Path, languages: Languages) -> Pairs:
 def _from_files(where: str, read: Callable[[], Iterator[Pair]], *paths: Path, key: str = "") -> Pairs:
     facts = [(str(path.resolve()), path.stat()) for path in paths if path.is_file()]
     stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
-    return Pairs(where, read, key=stamp + key, bytes=sum(fact.st_size for _, fact in facts))
+    size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
+    return Pairs(where, read, key=stamp + key, bytes=size)
 
 
 def from_record(record: Any, languages: Languages, where: str) -> Pair:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import torch
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.protocols import Hypothesis, Indices, Loss, Marks, Padded, Sizes
 from regard.core.tree import map_tensors
-from regard.data import batching, corpus, sources, tokens
+from regard.data import batching, corpus, mapped, sources, tokens
 from regard.data.batching import PairBatch
 from regard.data.corpus import PairCorpus
+from regard.data.files import cache_folder
 from regard.data.text import Languages, Pair, Pairs
 from regard.data.tokens import Level, Tokenizer
 from regard.layers.loss import linear_cross_entropy
@@ -27,6 +29,7 @@ from regard.tasks import _bleu
 Decode = Callable[..., list[list[Hypothesis]]]  # decode(model, state, marks=…, limits=…)
 Candidate = tuple[str, float]  # a translation and its log probability
 DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
+SAMPLE = 2**28  # bytes of text that vocabularies are made from: of twice as much, every second pair
 CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
 
 
@@ -48,6 +51,7 @@ class Config:
     tokens: int = 4096  # padded tokens in a batch, on its larger side
     longest: int = 256  # tokens of a sentence, end mark included; longer pairs are left out and counted
     smoothing: float = 0.1
+    memory: int = 256  # megabytes of training text; the tokens of more are mapped from files in the cache folder
     seed: int = 1  # of splits that are not given, and of the built-in data
 
     def __post_init__(self) -> None:
@@ -92,13 +96,15 @@ class Translation:
     @cached_property
     def corpus(self) -> PairCorpus:
         """The training pairs as token numbers."""
-        return corpus.in_memory(self.pairs["train"], *self.vocabularies)
+        train = self.pairs["train"]
+        if train.bytes > self.config.memory * 2**20:
+            return mapped.mapped(train, *self.vocabularies, folder=cache_folder() / "corpora")
+        return corpus.in_memory(train, *self.vocabularies)
 
     def notes(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.longest, self.config.tokens)
-        source, target = self.corpus.lengths()
-        long, blank = int((np.maximum(source, target) > limit).sum()), self.corpus.blank
+        long, blank = self.corpus.longer_than(limit), self.corpus.blank
         total = self.corpus.pairs + blank
         found = [f"{long} of {total} training pairs are longer than {limit} tokens and are left out"] if long else []
         return found + ([f"{blank} of {total} training pairs have an empty side and are left out"] if blank else [])
@@ -252,7 +258,7 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     if folder is not None:
         return load(config, folder)
     train = open_pairs(config)["train"]
-    sides = [_Texts(train, (0, 1))] if config.joint else [_Texts(train, (0,)), _Texts(train, (1,))]
+    sides = [_Texts(train, side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
     choices: dict[str, Any] = {"level": config.level, "size": config.vocabulary}
     choices |= {"lowercase": config.lowercase, "minimum": config.minimum}
     made = [tokens.train(texts, **choices) for texts in sides]
@@ -271,10 +277,11 @@ def _files(config: Config) -> list[str]:
 
 @dataclass(frozen=True)
 class _Texts:
-    """One or both sides of the pairs, to be gone through again and again."""
+    """One or both sides of the pairs, to be gone through again and again; of a large corpus a sample."""
 
     pairs: Pairs
     sides: tuple[int, ...]
 
     def __iter__(self) -> Iterator[str]:
-        return (pair[side] for pair in self.pairs for side in self.sides)
+        every = 1 + self.pairs.bytes // SAMPLE
+        return (pair[side] for pair in islice(self.pairs, 0, None, every) for side in self.sides)

@@ -1,0 +1,88 @@
+"""A made corpus of millions of pairs: what encoding it costs once, and what starting from its files costs each time.
+
+    python bench/corpus.py --pairs 5000000 --folder /tmp/regard-corpus
+
+Memory is told apart as the kernel does: what the process holds of its own, and mapped file pages, which the kernel takes
+back when they are needed elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from regard.data.builtin import english_korean
+from regard.tasks import translation
+
+SEED_SENTENCES = 20_000
+
+
+def write_text(path: Path, pairs: int) -> None:
+    """Lines of one to three built-in sentences each: as many different ones as are wanted, quickly."""
+    examples = english_korean.generate("train", SEED_SENTENCES, seed=1)
+    chance = random.Random(1)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(pairs):
+            some = chance.choices(examples, k=chance.randint(1, 3))
+            english, korean = (" ".join(side) for side in zip(*((e.source, e.target) for e in some), strict=True))
+            file.write(f"{english}\t{korean}\n")
+
+
+def memory() -> dict[str, float]:
+    """Gigabytes of this process: the most it ever held, what is its own now, and what is mapped from files now."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    wanted = {"peak": "VmHWM", "own": "RssAnon", "mapped": "RssFile"}
+    return {name: round(int(status[key].split()[0]) / 2**20, 2) for name, key in wanted.items()}
+
+
+def start(config: translation.Config, folder: Path) -> None:
+    """What a restart does: open the corpus, plan an epoch, make batches from all over it."""
+    begun = time.perf_counter()
+    task = translation.build(config, folder)
+    pairs = task.corpus.pairs
+    print(f"{pairs:,} pairs open after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
+    plan = task.plan(0, 1)
+    print(f"epoch of {len(plan):,} batches planned after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
+    begun = time.perf_counter()
+    for examples in plan[:500]:
+        task.batch(examples)
+    print(f"a batch takes {(time.perf_counter() - begun) / 500 * 1e3:.2f} ms, memory in GB {memory()}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5_000_000)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--start", action="store_true", help="only start from files that were made before")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["REGARD_DATA"] = str(folder)
+    text = folder / "train.tsv"
+    config = translation.Config(path=folder, vocabulary=2000, memory=0)
+    if arguments.start:
+        start(config, folder)
+        return
+    if not text.exists():
+        write_text(text.with_suffix(".part"), arguments.pairs)
+        os.replace(text.with_suffix(".part"), text)
+    print(f"{text.stat().st_size / 2**30:.2f} GB of text")
+    for name in ("valid", "test"):
+        (folder / f"{name}.tsv").write_text("A dog.\t개.\n", encoding="utf-8")
+    begun = time.perf_counter()
+    task = translation.build(config)
+    task.save(folder)
+    print(f"vocabulary made after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
+    begun = time.perf_counter()
+    print(f"{task.corpus.pairs:,} pairs encoded after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
+    for _ in range(2):
+        subprocess.run([sys.executable, __file__, "--folder", str(folder), "--start"], check=True)
+
+
+if __name__ == "__main__":
+    main()

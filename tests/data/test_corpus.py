@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.core.protocols import Marks
+from regard.data import corpus, tokens
+
+rows = st.lists(st.lists(st.integers(4, 9), max_size=6), min_size=1, max_size=12)
+
+
+@given(rows)
+def test_rows_come_back(some):
+    made = corpus.ragged(some)
+    assert [made.row(i).tolist() for i in range(made.rows)] == some
+    assert made.lengths().tolist() == [len(row) for row in some]
+
+
+@given(rows, st.data())
+def test_padded_rows_are_framed(some, data):
+    chosen = data.draw(st.lists(st.integers(0, len(some) - 1), min_size=1))
+    found = corpus.ragged(some).padded(np.array(chosen), before=(2,), after=(3,))
+    for number, row, length in zip(chosen, found.tokens.tolist(), found.lengths.tolist(), strict=True):
+        assert row[:length] == [2, *some[number], 3] and not any(row[length:])
+    assert found.tokens.shape[1] == found.lengths.max()
+
+
+@pytest.fixture
+def tokenizer():
+    return tokens.train(["a b c d e f"], level="word", size=20)
+
+
+def test_pairs_with_an_empty_side_are_left_out_and_counted(tokenizer):
+    made = corpus.in_memory([("a", "b"), (" ", "c"), ("d", ""), ("e", "f")], tokenizer, tokenizer)
+    assert made.pairs == 2 and made.blank == 2
+
+
+def test_chunks_are_joined(tokenizer, monkeypatch):
+    pairs = [("a b", "c"), ("d", "e f"), ("", "x"), ("a", "b"), ("c d e", "f")]
+    whole = corpus.in_memory(pairs, tokenizer, tokenizer)
+    monkeypatch.setattr(corpus, "CHUNK", 2)
+    parts = corpus.in_memory(pairs, tokenizer, tokenizer)
+    for one, other in zip(whole[:2], parts[:2], strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist() and one.edges.tolist() == other.edges.tolist()
+    assert whole.blank == parts.blank == 1
+
+
+def test_lengths_count_one_mark_a_side(tokenizer):
+    made = corpus.in_memory([("a b", "c")], tokenizer, tokenizer)
+    batch = made.batch(np.array([0]), Marks())
+    source, target = made.lengths()
+    assert source.tolist() == batch.source.lengths.tolist() and target.tolist() == (batch.target.lengths - 1).tolist()
+
+
+def test_long_pairs_are_counted_part_by_part(tokenizer, monkeypatch):
+    monkeypatch.setattr(corpus, "PART", 2)
+    made = corpus.in_memory(
+        [("a", "b"), ("a b c", "d"), ("a", "b c d"), ("a b", "c"), ("a", "b c d e")], tokenizer, tokenizer
+    )
+    assert [made.longer_than(limit) for limit in (1, 2, 3, 4, 5)] == [5, 4, 3, 1, 0]
+
+
+def test_no_pairs_are_an_empty_corpus(tokenizer):
+    assert corpus.in_memory([], tokenizer, tokenizer).pairs == 0
