@@ -75,9 +75,9 @@ def test_axes_are_named():
     model = Two()
     with record(model.eval()) as maps:
         model(*setting())
-    assert list(maps) == ["first.attend", "cross.attend"]
-    assert maps["first.attend"].queries == maps["first.attend"].keys == "words"
-    assert maps["first.attend"].weights.shape == (3, 2, 6, 6)
+    assert list(maps) == ["first", "cross"]
+    assert maps["first"].queries == maps["first"].keys == "words"
+    assert maps["first"].weights.shape == (3, 2, 6, 6)
 
 
 @pytest.mark.parametrize("normalizer", [None, Hard()])
@@ -92,9 +92,9 @@ def test_only_heads_and_rows(heads, rows, normalizer, monkeypatch):
         model(x, mask)
     with record(model, only="cross*", heads=heads, rows=rows) as part:
         model(x, mask)
-    assert list(part) == ["cross.attend"]
-    expected = whole["cross.attend"].weights[:, heads or [0, 1]][:, :, rows or slice(None)]
-    torch.testing.assert_close(part["cross.attend"].weights, expected)
+    assert list(part) == ["cross"]
+    expected = whole["cross"].weights[:, heads or [0, 1]][:, :, rows or slice(None)]
+    torch.testing.assert_close(part["cross"].weights, expected)
 
 
 def test_memory_is_bounded(monkeypatch):
@@ -145,7 +145,7 @@ def test_hooks_are_gone_afterwards_even_after_an_error():
     [
         (
             {"only": "decoder*"},
-            "no attention matches only='decoder*'; the model's attention modules are: first.attend, cross",
+            "no attention matches only='decoder*'; the model's attention modules are: first, cross",
         ),
         ({}, "nothing was recorded; call the model itself inside the block"),
         ({"rows": slice(None, None, -1)}, "rows=slice(None, None, -1) runs backwards; give a step of at least 1"),

@@ -39,8 +39,8 @@ class Rotary:
 def turn(x: Tensor, first: int) -> Tensor:
     """(b h t d) turned by the places first, first+1, …; pairs of features (i, i + d/2) turn together."""
     t, d = x.shape[-2:]
-    rate = torch.exp(torch.arange(d // 2, device=x.device, dtype=torch.float32) * (-2 * math.log(10000.0) / d))
-    angle = torch.arange(first, first + t, device=x.device, dtype=torch.float32)[:, None] * rate  # (t d/2)
-    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    rate = torch.exp(torch.arange(d // 2, dtype=torch.float64) * (-2 * math.log(10000.0) / d))
+    angle = torch.arange(first, first + t, dtype=torch.float64)[:, None] * rate  # (t d/2); far places need the digits
+    cos, sin = angle.cos().to(x), angle.sin().to(x)
     left, right = x.chunk(2, dim=-1)
     return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)

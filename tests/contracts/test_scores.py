@@ -1,0 +1,195 @@
+"""The laws of attention for every score that is listed, with every position scheme that lives inside a score."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.attention import chunks, local, scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.record import record
+from regard.core.names import names
+from regard.layers.positions import build as position
+
+B, H, S, D = 2, 2, 6, 4
+SCORES = names("regard.attention.scores")
+PLACES = ["none", "relative", "rotary"]
+MASKS = {
+    "none": Mask(),
+    "causal": Mask.causal(),
+    "lengths": Mask.lengths(torch.tensor([S, 0])),
+    "left": Mask.present(torch.arange(S) >= torch.tensor([[0], [4]])),
+    "explicit": Mask.explicit(torch.tensor([[i != 1 and (i * j) % 3 != 1 for j in range(S)] for i in range(S)])),
+    "window": Mask.local(2, 1),
+    "causal window": Mask.causal() & Mask.local(2) & Mask.lengths(torch.tensor([S, 3]), S),
+    "blocks": Mask.block(2, 1) & Mask.causal(),
+    "image": Mask.image(2, 3, query=(1, 2), memory=(1, 1)) & Mask.causal(),
+}
+
+
+def make(name, place="none", **settings):
+    inside = position(place, D * H, longest=3).place(heads=H, dim=D)
+    return Attend(scores.build(name, D), place=inside, **settings).double()
+
+
+def tensors(t=S, s=S):
+    return [torch.randn(B, H, n, D, dtype=torch.float64, requires_grad=True) for n in (t, s, s)]
+
+
+def call(attend, q, k, v, mask=Mask()):
+    return attend(q, attend.weigh.score.prepare(k), v, mask)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of two, so that a short sequence has many."""
+    monkeypatch.setattr(local, "SHORT", 2)
+
+
+@pytest.fixture(params=[2**22, 50], ids=["whole", "chunked"])
+def sized(request, monkeypatch):
+    """Everything in one piece, and in pieces of a row or so."""
+    monkeypatch.setattr(chunks, "CHUNK", request.param)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.usefixtures("small_blocks", "sized")
+def test_every_path_is_the_definition(name, place, mask):
+    """fused = plain = chunked, block = dense, skewed or turned: forward and gradient."""
+    attend = make(name, place)
+    q, k, v = tensors()
+    leaves = [q, k, v, *attend.parameters()]
+    fast = call(attend, q, k, v, mask)
+    plain = attend.weigh(q, attend.weigh.score.prepare(k), mask) @ v
+    torch.testing.assert_close(fast, plain)
+    change = torch.randn_like(fast)
+    found, expected = (torch.autograd.grad(out, leaves, change, retain_graph=True) for out in (fast, plain))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+def test_gradients_are_right(name, place):
+    attend = make(name, place)
+    q, k, v = (x[:1, :, :3].detach().requires_grad_() for x in tensors())
+    weights = tuple(attend.parameters())
+    assert torch.autograd.gradcheck(lambda q, k, v, *_: call(attend, q, k, v, Mask.causal()), (q, k, v, *weights))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_rows_sum_to_one_or_are_empty(name):
+    q, k, _ = tensors()
+    weigh = make(name).weigh
+    for mask in MASKS.values():
+        sums = weigh(q, weigh.score.prepare(k), mask).sum(dim=-1)
+        allowed = mask.dense(S, S)
+        there = torch.ones(B, H, S) if allowed is None else allowed.any(dim=-1).expand(B, H, S)
+        torch.testing.assert_close(sums, there.double())
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_an_inner_product_gives_the_same_weights(name):
+    q, k, _ = tensors()
+    score = scores.build(name, D).double()
+    k = score.prepare(k)
+    dot = score.as_dot(q, k)
+    if dot is not None:
+        torch.testing.assert_close((dot.q @ dot.k.mT * dot.scale).softmax(-1), score(q, k).softmax(-1))
+    else:
+        assert score.inner > 1  # what is no inner product says how much it holds per pair
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_keys_are_prepared_one_by_one(name):
+    """So that a memory may grow: prepared and joined = joined and prepared."""
+    _, k, _ = tensors()
+    score = scores.build(name, D).double()
+    parts = [score.prepare(k[:, :, :2]), score.prepare(k[:, :, 2:2]), score.prepare(k[:, :, 2:])]
+    torch.testing.assert_close(torch.cat(parts, dim=2), score.prepare(k))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+def test_padding_changes_nothing_on_either_side(name, place):
+    attend = make(name, place)
+    q, k, v = tensors()
+    alone = call(attend, q, k, v, Mask.causal())
+    junk = [torch.randn(B, H, 3, D, dtype=torch.float64) * 9 for _ in range(3)]
+    right = [torch.cat([x, y], dim=2) for x, y in zip((q, k, v), junk, strict=True)]
+    mask = Mask.lengths(torch.tensor([S, S]), S + 3)
+    torch.testing.assert_close(call(attend, *right, mask & Mask.causal())[:, :, :S], alone)
+    left = [torch.cat([y, x], dim=2) for x, y in zip((q, k, v), junk, strict=True)]
+    mask = Mask.present(torch.arange(S + 3).expand(B, -1) >= 3)
+    if place != "rotary" or attend.weigh.score.as_dot(q, k) is not None:  # turned sums know where they stand
+        torch.testing.assert_close(call(attend, *left, mask & Mask.causal())[:, :, 3:], alone)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("mask", [Mask.causal(), Mask.causal() & Mask.local(2), Mask.causal() & Mask.block(2, 1)])
+@pytest.mark.usefixtures("small_blocks")
+def test_no_output_depends_on_a_later_input(name, place, mask):
+    """By gradient: exact zeros."""
+    q, k, v = tensors()
+    mixed = call(make(name, place), q, k, v, mask)
+    for i in range(S):
+        for x in torch.autograd.grad(mixed[:, :, i].sum(), (q, k, v), retain_graph=True):
+            assert not x[:, :, i + 1 :].any()
+            assert x[:, :, i].any() or x is not v
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("mask", [Mask.causal(), Mask.causal() & Mask.local(2), Mask.causal() & Mask.block(2, 1)])
+@pytest.mark.parametrize("cuts", [(1,) * S, (2, 3, 1)])
+def test_step_by_step_is_the_whole(name, place, mask, cuts):
+    attend = make(name, place)
+    q, k, v = tensors()
+    whole, parts, end = call(attend, q, k, v, mask), [], 0
+    for size in cuts:
+        start, end = end, end + size
+        parts.append(call(attend, q[:, :, start:end], k[:, :, :end], v[:, :, :end], mask))
+    torch.testing.assert_close(torch.cat(parts, dim=2), whole)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", SCORES)
+def test_looking_changes_nothing_and_sees_what_was_used(name, training):
+    attend = make(name, dropout=0.5).train(training)
+    q, k, v = tensors()
+    with record(attend) as maps:
+        torch.manual_seed(1)
+        seen = call(attend, q, k, v, Mask.causal())
+    torch.manual_seed(1)
+    assert call(attend, q, k, v, Mask.causal()).equal(seen)
+    assert maps[""].weights.sum(dim=-1).allclose(torch.ones((), dtype=torch.float64))
+    if not training:
+        torch.testing.assert_close(maps[""].weights @ v, seen)
+
+
+@pytest.mark.parametrize("name", ["scaled_dot", "concat"])  # a path of its own each; compiling takes seconds
+def test_compiled_is_eager_with_empty_rows_too(name):
+    attend = make(name, "relative")
+    q, k, v = tensors()
+    keys = torch.arange(S) < torch.tensor([[0], [4]])
+
+    def run(q, k, v, keys):
+        return call(attend, q, k, v, Mask.causal() & Mask.present(keys))
+
+    eager, compiled = run(q, k, v, keys), torch.compile(run, backend="aot_eager", fullgraph=True)(q, k, v, keys)
+    torch.testing.assert_close(compiled, eager)
+    leaves = [q, k, v, *attend.parameters()]
+    found, expected = (torch.autograd.grad(out.square().sum(), leaves) for out in (compiled, eager))
+    torch.testing.assert_close(found, expected)
+    assert not compiled[0].any() and all(x.isfinite().all() for x in found)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_no_keys_at_all(name):
+    q, k, v = tensors(t=3, s=0)
+    for mask in (Mask(), Mask.causal()):
+        mixed = call(make(name, "relative"), q, k, v, mask)
+        assert mixed.shape == (B, H, 3, D) and not mixed.any()
