@@ -2,8 +2,8 @@
 
     python bench/corpus.py --pairs 5000000 --folder /tmp/regard-corpus
 
-Memory is told apart as the kernel does: what the process holds of its own, and mapped file pages, which the kernel takes
-back when they are needed elsewhere.
+Memory is told apart as the kernel does: what the process holds of its own, and mapped file pages, which the kernel
+takes back when they are needed elsewhere.
 """
 
 from __future__ import annotations
