@@ -31,10 +31,20 @@ class Grammar(Protocol):
 class Encoding(Protocol):
     """Tokens below 4 are marks (pad, unknown, start, end); content and its tokens never hold them."""
 
-    name: str
-    size: int  # of the vocabulary
-    bar: int  # tokens after which a place means the same again: crops begin at multiples of it
-    voices: tuple[str, ...]  # names, for files
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Of the vocabulary."""
+
+    @property
+    def bar(self) -> int:
+        """Tokens after which a place means the same again: crops begin at multiples of it."""
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """Names, for files."""
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         """A MIDI file (or MusicXML, on the grid; or its bytes) -> content."""

@@ -1,0 +1,51 @@
+"""What a piece can be asked to be: composer, key, mode, each a class with a token of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.core.errors import DataError, nearest
+from regard.core.protocols import Marks, Padded
+from regard.data import batching
+from regard.data.music.key import MODES, TONICS
+
+Condition = Literal["composer", "key", "mode"]
+FIRST = Marks.end + 1
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Names as `composer:Bach`; the n-th has the token FIRST + n."""
+
+    names: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Of the vocabulary, marks included."""
+        return FIRST + len(self.names)
+
+    def row(self, names: Sequence[str]) -> list[int]:
+        """Names -> their tokens; no names are one padding token, which says nothing."""
+        return [FIRST + self.names.index(name) for name in names] or [Marks.pad]
+
+    def ask(self, words: Sequence[str]) -> Padded:
+        """A user's words ('Bach', 'minor', 'G minor') -> one row of class tokens."""
+        known = {name.partition(":")[2].lower(): name for name in self.names}
+        for word in words:
+            if word.lower() not in known:
+                options = [name.partition(":")[2] for name in self.names]
+                hint = nearest(word, options) if options else "it was trained without data.conditions, so it knows none"
+                raise DataError(f"the model does not know the class {word!r}; {hint}")
+        return batching.pad([self.row([known[word.lower()] for word in words])])
+
+
+def classes_of(conditions: Sequence[Condition], composers: Iterable[str]) -> Classes:
+    """The classes of some conditions; composers are those of the training data."""
+    known = {
+        "composer": sorted(filter(None, composers)),
+        "key": [f"{tonic} {mode}" for mode in MODES for tonic in TONICS],
+        "mode": list(MODES),
+    }
+    return Classes(tuple(f"{name}:{value}" for name in conditions for value in known[name]))
