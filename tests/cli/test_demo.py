@@ -1,26 +1,38 @@
-"""The demonstration shows a true attention map."""
+"""The demo: what it trains is the recipe, and it runs from start to end."""
 
-from __future__ import annotations
-
-import torch
+import pytest
 
 from regard.cli import demo
+from regard.training import recipe as recipes
 
 
-def test_rows_are_causal_distributions():
-    weights = demo.look_back("a b a c".split())
-    torch.testing.assert_close(weights.sum(-1), torch.ones(4))
-    assert torch.equal(weights, weights.tril())
+def test_the_demo_trains_the_recipe(root):
+    written = recipes.read("translation", root / "recipes" / "demo.toml")
+    assert recipes.read("translation", None, settings=demo.SETTINGS) == written
 
 
-def test_a_repeated_word_finds_its_earlier_place():
-    weights = demo.look_back("a b a".split())
-    torch.testing.assert_close(weights[2, 0], weights[2, 2])
-    assert weights[2, 0] > weights[2, 1]
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """A demo of two steps and what it prints."""
+    import contextlib
+    import io
+
+    folder, printed = tmp_path_factory.mktemp("demo") / "run", io.StringIO()
+    small = ["training.steps=2", "training.evaluation.every=2", "data.pairs=300", "model.dim=16", "model.hidden=16"]
+    with contextlib.redirect_stdout(printed):
+        demo.run(folder, small)
+    return folder, printed.getvalue()
 
 
-def test_it_prints_every_word(capsys):
-    demo.run()
-    shown = capsys.readouterr().out
-    assert all(word in shown for word in demo.SENTENCE.split())
-    assert "Softmax[q·k/√d + M]" in shown and "100" in shown
+def test_the_demo_scores_translates_and_draws(shown):
+    folder, text = shown
+    assert (folder / "model.safetensors").exists()
+    assert "BLEU" in text
+    assert all(sentence in text for sentence in demo.SENTENCES)
+    assert "regard look" in text
+
+
+def test_rows_of_the_drawn_map_are_percentages(shown):
+    _, text = shown
+    assert "nurse" in text
+    assert "</s>" in text or "end" in text.lower()

@@ -49,6 +49,12 @@ class Wanted(NamedTuple):
 EVERYTHING = Wanted(None, None)
 
 
+def attentions(model: nn.Module) -> dict[str, Attend]:
+    """Every use of attention in a model, by the path of the layer it belongs to: decoder.layers.0.cross_attn."""
+    found = ((name, module) for name, module in model.named_modules() if isinstance(module, Attend))
+    return {name.removesuffix(".attend"): module for name, module in found}
+
+
 @contextmanager
 def record(
     model: nn.Module, *, only: str = "*", heads: Sequence[int] | None = None, rows: slice | None = None
@@ -60,7 +66,7 @@ def record(
     if rows is not None and (rows.step or 1) < 1:
         raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
     maps: dict[str, AttentionMap] = {}
-    found = {name: module for name, module in model.named_modules() if isinstance(module, Attend)}
+    found = attentions(model)
     chosen = {name: module for name, module in found.items() if _matches(name, only)}
     if not chosen:
         known = ", ".join(found) or "none: this model has no attention"

@@ -1,57 +1,66 @@
-"""`regard demo`: the attention of a small sentence, drawn in the terminal."""
+"""`regard demo`: train the built-in English -> Korean Transformer, score it, translate with it, draw what it looks at."""
 
 from __future__ import annotations
 
-import torch
+import tempfile
+from pathlib import Path
+
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-from torch import Tensor
-from torch.nn.functional import normalize
 
-from regard.attention import scores
-from regard.attention.masks import Mask
-from regard.attention.weigh import Weigh
+from regard.cli.draw import draw
+from regard.door.run import Run
+from regard.inspection.crossing import crossing
+from regard.training import recipe as recipes
+from regard.training import run as runs
 
-SENTENCE = "the cat that chased the mouse sleeps while the mouse eats the cheese"
-DIM = 64
-LENGTH = 0.6 * DIM**0.5  # of a word's vector: the less, the more a word looks around
-
-
-def run() -> None:
-    """Weigh the words of a sentence by likeness, each looking at itself and the words before it, and draw the map."""
-    words = SENTENCE.split()
-    console = Console()
-    console.print(
-        "Each word (row) looks at itself and the words before it: Softmax[q·k/√d + M], M causal.\n", markup=False
-    )
-    console.print(draw(words, look_back(words)))
-
-
-def look_back(words: list[str]) -> Tensor:
-    """Words -> attention weights (t t): equal words have equal vectors, so a repeated word finds its earlier place."""
-    vocabulary = sorted(set(words))
-    vectors = normalize(torch.randn(len(vocabulary), DIM, generator=torch.Generator().manual_seed(0))) * LENGTH
-    x = vectors[[vocabulary.index(word) for word in words]][None, None]  # (b h t d)
-    score = scores.build("scaled_dot", DIM)
-    weights: Tensor = Weigh(score)(x, score.prepare(x), Mask.causal())
-    return weights[0, 0]
+SETTINGS = [  # recipes/demo.toml, which is not installed with the package; a test holds the two together
+    "data.vocabulary=1500",
+    "data.tokens=2048",
+    "data.pairs=30000",
+    "model=transformer",
+    "model.layers=2",
+    "model.dim=128",
+    "model.hidden=256",
+    "model.heads=4",
+    "model.dropout=0.1",
+    "training.steps=500",
+    "training.optimizer.lr=0.003",
+    "training.schedule.warmup=200",
+    "training.evaluation.every=500",
+    "decoding=greedy",
+]
+SENTENCES = [
+    "The nurse is reading a new book in the library.",
+    "Minsu did not drink coffee yesterday.",
+    "Please buy two apples.",
+]
 
 
-def draw(words: list[str], weights: Tensor) -> Table:
-    """A table of shaded cells with the weight in percent; columns are the words looked at."""
-    table = Table(box=None, padding=(0, 0), header_style="")
-    table.add_column("", justify="right")
-    for word in words:
-        table.add_column(word, justify="center", min_width=len(word) + 1)
-    for word, row in zip(words, weights.tolist(), strict=True):
-        table.add_row(word + " ", *(cell(weight) for weight in row))
-    return table
+def run(out: Path | None, settings: list[str] | None = None) -> None:
+    """Train into `out` (or a new folder), then show the run at work and say what to do next."""
+    console = Console(highlight=False)
+    folder = out if out is not None else Path(tempfile.mkdtemp(prefix="regard-demo-")) / "run"
+    console.print("Training a Transformer on English -> Korean sentences made by a grammar (about 90 seconds) …")
+    recipe = recipes.read("translation", None, settings=[*SETTINGS, *(settings or [])])
+    trained = Run(runs.train(recipe, folder))
+    show(trained, console)
 
 
-def cell(weight: float) -> Text:
-    """The weight in percent on a background that deepens with it; nothing where it rounds to zero."""
-    percent = round(100 * weight)
-    light = round(255 * (1 - weight))
-    ink = "black" if weight < 0.5 else "white"
-    return Text(f" {percent} ", style=f"{ink} on rgb({light},{light},255)") if percent else Text("·", style="dim")
+def show(trained: Run, console: Console) -> None:
+    """Score, translations, a map, and the next commands."""
+    scores = trained.evaluate("test")
+    console.print(f"\nOn sentences it has never seen: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}\n")
+    for source, target in zip(SENTENCES, trained.translate(SENTENCES), strict=True):
+        console.print(f"  {source}\n  [bold]{target}[/bold]\n")
+    rows, columns, weights = crossing(trained.task, trained.model, SENTENCES[0], trained.translate(SENTENCES[:1])[0])
+    console.print("What each Korean token (row) looks at in the English (column), in percent, all heads together:\n")
+    console.print(draw(rows, columns, weights))
+    name = trained.folder
+    console.print(f"\nThe run is in {name}. Next:", markup=False)
+    for command, what in (
+        (f'regard translate {name} "The cook is singing at home."', "translate a sentence of yours"),
+        (f'regard look {name} "The cook is singing at home."', "every attention map, in a browser"),
+        (f"regard evaluate {name}", "all scores, and how they are computed"),
+        ("regard train translation model=bahdanau data.path=FOLDER", "train on your own pairs, with another model"),
+    ):
+        console.print(f"  {command}\n      {what}", markup=False, soft_wrap=True)

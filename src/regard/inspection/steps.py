@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.attention.record import attentions
 from regard.attention.weigh import Anywhere
 from regard.inspection.format import Map, Stage, Step
 from regard.inspection.pack import Numbers
@@ -41,9 +42,8 @@ def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
     """Every use of attention inside the block, by module path."""
     seen: dict[str, list[Call]] = {}
     hooks = []
-    for name, module in model.named_modules():
-        if isinstance(module, Attend):
-            hooks.append(module.register_forward_hook(_note(seen.setdefault(name, [])), with_kwargs=True))
+    for name, module in attentions(model).items():
+        hooks.append(module.register_forward_hook(_note(seen.setdefault(name, [])), with_kwargs=True))
     try:
         yield seen
     finally:
@@ -61,12 +61,12 @@ def _note(seen: list[Call]) -> Any:
 
 def steps(model: nn.Module, seen: dict[str, list[Call]], maps: tuple[Map, ...]) -> tuple[Step, ...]:
     """The heads worth showing, most telling first, as many as there is room for."""
-    modules = dict(model.named_modules())
+    modules = attentions(model)
     room = ROOM
     found: list[Step] = []
     for one in _telling(maps):
         module = modules[one.name]
-        if not isinstance(module, Attend) or not seen.get(one.name):
+        if not seen.get(one.name):
             continue
         for head in range(one.weights.shape[0]):
             step = _step(one, head, module, seen[one.name])

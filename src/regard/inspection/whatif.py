@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.attention.record import attentions
 from regard.core.errors import RegardError, nearest
 
 
@@ -48,7 +49,7 @@ class Tempered(nn.Module):
 @contextmanager
 def changed(model: nn.Module, changes: Changes) -> Iterator[None]:
     """The model behaves as changed inside the block, and as always after it."""
-    found = {name: module for name, module in model.named_modules() if isinstance(module, Attend)}
+    found = attentions(model)
     with ExitStack() as undo:
         for name, head in changes.off:
             if name not in found:
