@@ -20,6 +20,10 @@ class PositionScheme(nn.Module):
         """Places (…) in a sequence of `length` -> what is added to the features (… d), or None."""
         return None
 
+    def of_length(self, length: int) -> Tensor | None:
+        """(t d): what is added to the features of a whole sequence, or None."""
+        return self.encode(torch.arange(length), length)
+
     def place(self, *, heads: int, dim: int) -> Place | None:
         """What one attention layer with `heads` heads of width `dim` puts inside its score, or None."""
         return None

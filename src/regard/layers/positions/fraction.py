@@ -16,5 +16,5 @@ class Position(PositionScheme):
         return (places[..., None].float() / self.longest).expand(*places.shape, self.dim)
 
     def of_length(self, length: int) -> Tensor:
-        """(t d): p / (t - 1), which needs the whole sentence."""
+        """(t d): the textbook's p / (t - 1), which needs the whole sentence."""
         return torch.linspace(0.0, 1.0, length)[:, None].expand(length, self.dim)

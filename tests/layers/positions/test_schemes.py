@@ -1,0 +1,73 @@
+"""Each scheme's own numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.attention import scores
+from regard.core.errors import ConfigError, ShapeError
+from regard.layers.positions import build
+from regard.layers.positions.relative import Relative
+from regard.layers.positions.rotary import turn
+
+
+def test_none_index_fraction_binary():
+    places = torch.arange(6)
+    assert build("none", 4, longest=8).encode(places, 6) is None
+    assert build("index", 2, longest=8).encode(places, 6)[3].tolist() == [3.0, 3.0]
+    assert build("fraction", 2, longest=8).encode(places, 6)[2].tolist() == [0.25, 0.25]
+    assert build("fraction", 1, longest=8).of_length(5).flatten().tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert build("binary", 4, longest=8).encode(places, 6)[5].tolist() == [1.0, 0.0, 1.0, 0.0]
+    assert build("binary", 40, longest=8).encode(places, 6).shape == (6, 40)
+
+
+def test_sinusoidal_is_the_formula_of_the_paper():
+    found = build("sinusoidal", 6, longest=8).encode(torch.arange(50), 50)
+    for place in (0, 1, 49):
+        for i in range(3):
+            angle = place / 10000 ** (2 * i / 6)
+            assert math.isclose(found[place, 2 * i], math.sin(angle), abs_tol=1e-5)
+            assert math.isclose(found[place, 2 * i + 1], math.cos(angle), abs_tol=1e-5)
+
+
+@given(st.integers(0, 3000), st.integers(0, 40))
+def test_rotary_scores_see_the_distance_alone(start, distance):
+    q, k = (torch.randn(1, 1, 1, 8, dtype=torch.float64) for _ in range(2))
+    here = turn(q, start + distance) @ turn(k, start).mT
+    torch.testing.assert_close(here, turn(q, distance) @ k.mT)
+    torch.testing.assert_close(turn(q, start).norm(), q.norm())
+
+
+def test_rotary_turns_pairs():
+    with pytest.raises(ShapeError, match="turn pairs of features, but a head has 5; choose an even width per head"):
+        build("rotary", 10, longest=4).place(heads=2, dim=5)
+
+
+@pytest.mark.parametrize("reach", [0, 1, 5, 6, 7, 20])
+@pytest.mark.parametrize(("t", "s"), [(6, 6), (2, 6), (1, 6), (6, 3), (1, 1)])
+def test_relative_is_the_naive_gather(reach, t, s):
+    place = Relative(2, 4, reach=reach).double()
+    q, k = (torch.randn(2, 2, n, 4, dtype=torch.float64, requires_grad=True) for n in (t, s))
+    distance = (torch.arange(s - t, s)[:, None] - torch.arange(s)).clamp(-reach, reach)  # how far back each key stands
+    gathered = place.table[:, reach - distance]  # (h t s d), which skewing avoids
+    naive = (q @ k.mT + torch.einsum("bhtd,htsd->bhts", q, gathered)) / 2
+    skewed = place.score(scores.build("scaled_dot", 4), q, k, s - t)
+    torch.testing.assert_close(skewed, naive)
+    change = torch.randn_like(naive)
+    leaves = [q, k, place.table]
+    torch.testing.assert_close(torch.autograd.grad(skewed, leaves, change), torch.autograd.grad(naive, leaves, change))
+
+
+def test_relative_with_a_negative_reach():
+    with pytest.raises(ShapeError, match="reach=-1 is negative; give the farthest distance told apart"):
+        Relative(2, 4, reach=-1)
+
+
+def test_an_unknown_scheme():
+    with pytest.raises(ConfigError, match="unknown position 'sinusodal'; did you mean 'sinusoidal'"):
+        build("sinusodal", 4, longest=3)

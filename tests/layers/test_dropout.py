@@ -1,0 +1,85 @@
+"""Dropout from random bytes: the rate, the mean, independence of places and steps, and every bit of every byte."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.layers.dropout import Dropout, random_bytes
+
+N = 200_000
+
+
+def dropped(probability, n=N):
+    return Dropout(probability).train()(torch.ones(n)) == 0
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9])
+def test_rate_and_mean(probability):
+    true = round(probability * 256) / 256
+    assert abs(true - probability) <= 1 / 512
+    error = (true * (1 - true) / N) ** 0.5
+    gone = dropped(probability)
+    assert abs(float(gone.float().mean()) - true) < 4 * error
+    out = Dropout(probability).train()(torch.ones(N))
+    assert abs(float(out.mean()) - 1) < 4 * error / (1 - true)
+    assert out.unique().numel() == 2
+
+
+def test_independent_between_places_and_steps():
+    one, two = dropped(0.3).float(), dropped(0.3).float()
+    pairs = [(one, two)] + [(one[:-lag], one[lag:]) for lag in (1, 2, 4, 8, 64)]
+    for a, b in pairs:
+        correlation = torch.corrcoef(torch.stack([a, b]))[0, 1]
+        assert abs(float(correlation)) < 4 / N**0.5
+
+
+def test_bytes_are_uniform_to_the_top_bit():
+    bytes_ = random_bytes(256 * 2000)
+    assert bytes_.dtype == torch.uint8
+    counts = torch.bincount(bytes_.int(), minlength=256).double()
+    chi_squared = float(((counts - 2000) ** 2 / 2000).sum())
+    assert 255 - 4 * (2 * 255) ** 0.5 < chi_squared < 255 + 4 * (2 * 255) ** 0.5
+    words = bytes_.view(-1, 8)  # the eight bytes of each draw, the sign bit in the last
+    for column in words.T:
+        for bit in range(8):
+            share = float((column >> bit & 1).float().mean())
+            assert abs(share - 0.5) < 4 * 0.5 / words.shape[0] ** 0.5
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9])
+def test_any_number_of_bytes(count):
+    assert random_bytes(count).shape == (count,)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_gradient_passes_where_the_number_passed(dtype):
+    x = torch.randn(4, 50, dtype=dtype, requires_grad=True)
+    out = Dropout(0.25).train()(x.mT)  # not contiguous
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    kept = out.mT != 0
+    assert out.dtype == dtype and gradient[kept].eq(gradient.max()).all() and not gradient[~kept].any()
+    torch.testing.assert_close(out.mT, x * gradient)
+
+
+def test_off_in_evaluation_and_at_zero():
+    x = torch.randn(5)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0).train()(x) is x
+    assert not Dropout(1.0).train()(x).any()
+    assert "0.25" in repr(Dropout(0.25))
+
+
+def test_the_same_seed_drops_the_same():
+    torch.manual_seed(7)
+    one = dropped(0.4, 100)
+    torch.manual_seed(7)
+    assert one.equal(dropped(0.4, 100))
+    assert not one.equal(dropped(0.4, 100))
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1.5])
+def test_no_probability(probability):
+    with pytest.raises(ConfigError, match=f"dropout={probability} is not a probability; choose one from 0 to 1"):
+        Dropout(probability)

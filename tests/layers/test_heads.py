@@ -1,0 +1,101 @@
+"""Heads: widths of every kind, both ways to size heads, a memory that grows, errors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.per_head import PerHead
+from regard.core.errors import ConfigError, ShapeError
+from regard.core.names import names
+from regard.layers.heads import Heads, Widths
+
+
+def make(widths, score="scaled_dot"):
+    return Heads(Attend(scores.build(score, widths.head)), widths)
+
+
+def test_both_ways_to_size_heads():
+    assert Widths.divided(12, 3) == Widths(12, 12, 12, 12, 3, 4, 4)
+    assert Widths.each(12, 3, 5) == Widths(12, 12, 12, 12, 3, 5, 5)
+    x = torch.randn(2, 4, 12)
+    for widths in (Widths.divided(12, 3), Widths.each(12, 3, 5)):
+        heads = make(widths)
+        assert heads(x, heads.memorize(x)).shape == (2, 4, 12)
+
+
+@pytest.mark.parametrize("name", names("regard.attention.scores"))
+def test_queries_keys_and_values_of_different_widths(name):
+    widths = Widths(query=5, key=6, value=7, out=8, heads=2, head=3, head_value=4)
+    heads = make(widths, name)
+    q, k, v = torch.randn(2, 3, 5), torch.randn(2, 4, 6), torch.randn(2, 4, 7)
+    memory = heads.memorize(k, v)
+    found = heads(q, memory, Mask.lengths(torch.tensor([4, 2])))
+    weights = heads.attend.weigh(
+        heads.q(q).view(2, 3, 2, 3).transpose(1, 2), memory.k, Mask.lengths(torch.tensor([4, 2]))
+    )
+    values = heads.v(v).view(2, 4, 2, 4)  # (b s h e)
+    expected = heads.o(torch.einsum("bhts,bshe->bthe", weights, values).flatten(2))
+    torch.testing.assert_close(found, expected)
+    assert found.shape == (2, 3, 8)
+
+
+def test_any_score_in_any_head():
+    score = PerHead([scores.build(name, 4) for name in ("scaled_dot", "additive", "cosine")])
+    heads = Heads(Attend(score), Widths.divided(12, 3))
+    x = torch.randn(2, 4, 12)
+    assert heads(x, heads.memorize(x), Mask.causal()).shape == (2, 4, 12)
+
+
+@pytest.mark.parametrize("name", names("regard.attention.scores"))
+def test_an_empty_memory_is_one_of_length_zero(name):
+    heads = make(Widths.divided(8, 2), name)
+    x = torch.randn(3, 4, 8)
+    empty = heads.empty(x)
+    assert empty.length == 0 and empty.k.shape[0] == 3
+    assert empty.append(heads.memorize(x)).k.equal(heads.memorize(x).k)
+    assert heads(x, empty).equal(heads.o.bias.expand(3, 4, 8))  # nothing to look at
+
+
+def test_a_memory_grows():
+    heads = make(Widths.divided(8, 2))
+    x = torch.randn(1, 5, 8)
+    grown = heads.memorize(x[:, :2]).append(heads.memorize(x[:, 2:]))
+    assert grown.length == 5
+    torch.testing.assert_close(grown, heads.memorize(x))
+
+
+@pytest.mark.parametrize(
+    ("make_it", "text"),
+    [
+        (
+            lambda: Widths.divided(10, 3),
+            "dim=10 cannot be divided among heads=3; choose a multiple of 3, or Widths.each",
+        ),
+        (lambda: Widths.divided(10, 0), "dim=10 cannot be divided among heads=0"),
+        (lambda: Widths.each(10, 2, 0), "Widths: head=0; every width and the number of heads is at least 1"),
+        (
+            lambda: Heads(Attend(scores.build("concat", 5)), Widths.divided(8, 2)),
+            "the score is for width 5 but a head has 4",
+        ),
+    ],
+)
+def test_widths_that_do_not_fit(make_it, text):
+    with pytest.raises(ConfigError) as error:
+        make_it()
+    assert text in str(error.value)
+
+
+def test_inputs_that_do_not_fit():
+    heads = make(Widths(query=5, key=6, value=7, out=8, heads=2, head=3, head_value=4))
+    q, k = torch.randn(2, 3, 5), torch.randn(2, 4, 6)
+    with pytest.raises(ShapeError, match=r"Heads: values have shape \(2, 4, 6\); give \(batch, length, 7\)"):
+        heads.memorize(k)
+    with pytest.raises(ShapeError, match=r"keys have shape \(4, 6\)"):
+        heads.memorize(k[0])
+    with pytest.raises(ShapeError, match=r"queries have shape \(2, 4, 6\); give \(batch, length, 5\)"):
+        heads(k, heads.memorize(k, torch.randn(2, 4, 7)))
+    assert heads(q, heads.memorize(k, torch.randn(2, 4, 7))).shape == (2, 3, 8)
