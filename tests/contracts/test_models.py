@@ -19,10 +19,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "transformer": [{"norm": "post"}, {"share": False}, {"decoder_layers": 1}]
     + [{"position": name} for name in names("regard.layers.positions")]
     + [{"score": name} for name in names("regard.attention.scores")],
-    "seq2seq": [{"cell": cell} for cell in ("rnn", "lstm")] + [{"context": "start"}, {"order": "reversed"}, {"layers": 1}],
+    "seq2seq": [{"cell": cell} for cell in ("rnn", "lstm")]
+    + [{"context": "start"}, {"order": "reversed"}, {"layers": 1}],
     "bahdanau": [{"score": name} for name in names("regard.attention.scores")] + [{"encoder": 6}],
     "luong": [{"score": name} for name in ("dot", "general", "concat", "additive")]
-    + [{"feed": False}, {"window": 2}, {"window": 1, "feed": False, "score": "concat"}, {"cell": "gru", "directions": 1}],
+    + [
+        {"feed": False},
+        {"window": 2},
+        {"window": 1, "feed": False, "score": "concat"},
+        {"cell": "gru", "directions": 1},
+    ],
 }
 TRANSLATORS = [name for name in names("regard.models") if name in VARIANTS]
 CASES = [(name, {}) for name in TRANSLATORS] + [(name, change) for name in TRANSLATORS for change in VARIANTS[name]]

@@ -1,4 +1,4 @@
-"""`regard demo`: train the built-in English -> Korean Transformer, score it, translate with it, draw what it looks at."""
+"""`regard demo`: train the built-in English -> Korean Transformer, score it, translate, draw what it looks at."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from regard.training import files
 from regard.door.run import Run, load
+from regard.training import files
 
 
 def run(folder: Path, settings: list[str], *, split: str, as_json: bool) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from regard.door.run import load
 from regard.training import files
 from regard.training.folder import Folder
-from regard.door.run import load
 
 
 def run(folder: Path, *, as_json: bool) -> None:

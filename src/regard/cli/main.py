@@ -40,9 +40,11 @@ def options(
 
 @app.command()
 def demo(
-    out: Annotated[Path | None, typer.Option(help="Keep the trained run in this folder.", show_default="a new one")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the trained run in this folder.", show_default="a new one")
+    ] = None,
 ) -> None:
-    """Train a small English -> Korean Transformer on built-in data and translate with it: no download, about 90 seconds."""
+    """Train a small English -> Korean Transformer on built-in data and translate: no download, about 90 seconds."""
     from regard.cli.demo import run
 
     run(out)
@@ -55,7 +57,9 @@ def train(
         list[str] | None,
         typer.Argument(metavar="[RECIPE.toml] [KEY=VALUE]…", help="A recipe, and settings laid over it: model=luong."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")
+    ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run as if it had never stopped.")] = None,
 ) -> None:
     """Train a model into a run folder, or go on with one."""
@@ -71,7 +75,9 @@ def train(
 @app.command()
 def translate(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
-    sentences: Annotated[list[str] | None, typer.Argument(help="What to translate; without it, lines of stdin.")] = None,
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="What to translate; without it, lines of stdin.")
+    ] = None,
     nbest: Annotated[int, typer.Option(help="How many translations of each sentence, with scores.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="decoding.width=8, decoding=greedy …")] = None,

@@ -13,9 +13,7 @@ def run(task: str | None, recipe: Path | None, settings: list[str], *, out: Path
     """Train a new run, or go on with one where it stopped."""
     if resume is not None:
         if recipe is not None or out is not None:
-            raise ConfigError(
-                f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out"
-            )
+            raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
         runs.resume(resume, settings)
         return
     if task is None:

@@ -1,1 +1,1 @@
-"""Rank 7: the Python API. `regard.load(folder)` and `regard.train(task, …)` give a `Run` that does all a model can do."""
+"""The Python API. `regard.load(folder)` and `regard.train(task, …)` give a `Run` that does all a model can do."""

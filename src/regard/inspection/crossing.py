@@ -12,7 +12,7 @@ from regard.attention.record import record
 
 @torch.no_grad()
 def crossing(task: Any, model: Any, source: str, target: str) -> tuple[list[str], list[str], Tensor]:
-    """A sentence pair -> labels of its tokens (target, source) and weights (t s): row t is what emitted token t looked at."""
+    """A sentence pair -> labels of target and source tokens, and weights (t s): row t is what token t looked at."""
     marks = task.marks
     shown = task.show((source, target))
     tokens = task.vocabularies.target.encode([target])[0]

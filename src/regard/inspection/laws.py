@@ -1,6 +1,6 @@
-"""The laws a decoder must keep, checked on any model: `regard check RUN`, and the contract tests over every model we list.
+"""The laws a decoder must keep, checked on any model: `regard check RUN`, and contract tests over every model.
 
-1 cuts: however a sequence is cut into chunks, the logits are the same.  2 padding: batched = single, padding changes nothing.
+1 cuts: however a sequence is cut into chunks, the logits are the same.  2 padding: batched = single.
 3 two paths: the fast kernels = the definition.  5 causality: no output depends on a later token.
 6 search: beam 1 = greedy, and every hypothesis has its teacher-forced score.
 """

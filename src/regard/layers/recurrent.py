@@ -1,8 +1,9 @@
-"""Recurrent networks with the batch first everywhere, in their states too: Elman 1990, LSTM (Hochreiter and Schmidhuber 1997),
-GRU (Cho et al. 2014)."""
+"""Recurrent networks with the batch first everywhere, in their states too: Elman 1990, LSTM (Hochreiter and
+Schmidhuber 1997), GRU (Cho et al. 2014)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 Kind = Literal["rnn", "lstm", "gru"]
-KINDS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+KINDS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class Recurrence(NamedTuple):
@@ -40,7 +41,7 @@ class Recurrent(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers after its last true step."""
+    """Padded sequences (b s d) -> outputs (b s d·directions), and what each direction remembers at its end."""
 
     def __init__(
         self, kind: Kind, inputs: int, dim: int, *, layers: int = 1, both: bool = False, dropout: float = 0.0

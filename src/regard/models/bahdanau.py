@@ -1,7 +1,7 @@
 """RNN search, the first attention: Bahdanau et al. 2015. Reads with attention/attend.py and layers/recurrent.py.
 
-    encoder: x -> GRU in both directions -> annotations h
-    decoder, step i: c = Attend(query s(i-1), keys and values h);  s(i) = GRU([y(i-1), c], s(i-1));  logits from [s, c, y]
+encoder: x -> GRU in both directions -> annotations h
+decoder, step i: c = Attend(query s(i-1), keys and values h);  s(i) = GRU([y(i-1), c], s(i-1));  logits from [s, c, y]
 """
 
 from __future__ import annotations

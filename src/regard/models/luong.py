@@ -1,8 +1,8 @@
-"""Global and local attention after the recurrence: Luong et al. 2015. Reads with attention/attend.py and layers/recurrent.py.
+"""Global and local attention after the recurrence: Luong et al. 2015. Reads with attention/attend.py.
 
-    encoder: x -> LSTM stack -> states h
-    decoder: s = LSTM(y);  c = Attend(query s, keys and values h);  attentional state tanh(W[c; s]) -> logits
-    input feeding (section 3.3): the attentional state joins the next input, and only then is there a loop over time
+encoder: x -> LSTM stack -> states h
+decoder: s = LSTM(y);  c = Attend(query s, keys and values h);  attentional state tanh(W[c; s]) -> logits
+input feeding (section 3.3): the attentional state joins the next input, and only then is there a loop over time
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class Config:
         if min(self.dim, self.embedding, self.layers) < 1 or self.window < 0:
             raise ConfigError("dim, embedding and layers must be at least 1, window at least 0")
         if self.dim % self.directions:
-            raise ConfigError(f"dim={self.dim} cannot be divided among {self.directions} directions; choose an even width")
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among {self.directions} directions; choose an even width"
+            )
 
 
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
@@ -53,8 +55,8 @@ TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 class Predictive(ScoreFunction):
     """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
 
-    -(s-p)²/2σ² is, up to a constant per query, an inner product of [p, 1]/σ² and [s, -s²/2], so the place travels as two more
-    features of queries and keys. The softmax then normalises inside the window (the paper multiplies after it).
+    -(s-p)²/2σ² is, up to a constant per query, an inner product of [p, 1]/σ² and [s, -s²/2], so the place travels as
+    two more features of queries and keys. The softmax then normalises inside the window (the paper multiplies after it).
     """
 
     def __init__(self, score: ScoreFunction, window: int) -> None:
@@ -87,7 +89,7 @@ class Source(NamedTuple):
 
 
 class LuongState(NamedTuple):
-    """What the decoder remembers and its last attentional state, one row a hypothesis; the source, one row a sentence."""
+    """The decoder's memory and last attentional state, one row a hypothesis; the source, one row a sentence."""
 
     memory: Recurrence
     fed: Tensor  # (b d), or (b 0) without input feeding
@@ -162,7 +164,8 @@ class Luong(nn.Module):
 
 def _both_directions(x: Tensor, layers: int) -> Tensor:
     """(b layers·directions d) -> (b layers d·directions): the two directions of a layer side by side."""
-    return x.unflatten(1, (layers, -1)).flatten(2)
+    split: Tensor = x.unflatten(1, (layers, -1))
+    return split.flatten(2)
 
 
 def build(config: Config, sizes: Sizes) -> Luong:

@@ -1,6 +1,6 @@
 """Encoder-decoder with a fixed context vector, no attention: Cho et al. 2014, Sutskever et al. 2014.
 
-    encoder: x -> RNN -> c, its last state          decoder: [y, c] -> RNN that starts from c -> logits
+encoder: x -> RNN -> c, its last state          decoder: [y, c] -> RNN that starts from c -> logits
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Transformer, encoder and decoder: Vaswani et al. 2017. Reads with layers/heads.py and attention/attend.py.
 
-    encoder: x -> [self-attention, feed-forward] × layers -> memory
-    decoder: y -> [causal self-attention, attention over the memory, feed-forward] × layers -> logits
+encoder: x -> [self-attention, feed-forward] × layers -> memory
+decoder: y -> [causal self-attention, attention over the memory, feed-forward] × layers -> logits
 """
 
 from __future__ import annotations
@@ -40,13 +40,17 @@ class Config:
     norm: Literal["pre", "post"] = "pre"
     position: str = "sinusoidal"
     score: str = "scaled_dot"
-    share: bool = True  # one table for target embedding and readout, and for the source too where the vocabulary is joint
+    share: bool = (
+        True  # one table for target embedding and readout, and for the source too where the vocabulary is joint
+    )
 
     def __post_init__(self) -> None:
         if min(self.layers, self.dim, self.hidden, self.heads) < 1:
             raise ConfigError("layers, dim, hidden and heads must be at least 1")
         if self.dim % self.heads:
-            raise ConfigError(f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}")
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
@@ -142,8 +146,9 @@ class DecoderStack(nn.Module):
         self.last = (PreNorm if config.norm == "pre" else PostNorm).last(config.dim)
 
     def start(self, memory: Tensor, mask: Mask) -> TransformerState:
-        cross = tuple(layer.cross_attn.memorize(memory) for layer in self.layers)
-        past = tuple(layer.self_attn.empty(memory) for layer in self.layers)
+        layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]  # all are; type checkers ask
+        cross = tuple(layer.cross_attn.memorize(memory) for layer in layers)
+        past = tuple(layer.self_attn.empty(memory) for layer in layers)
         return TransformerState(past, Shared(Memory(cross, mask)))
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
