@@ -1,7 +1,9 @@
+import gzip
+
 import pytest
 
 from regard.core.errors import ConfigError
-from regard.data import sources
+from regard.data import download, sources
 from regard.data.text import Languages
 
 
@@ -30,3 +32,19 @@ def test_a_path_comes_first(tmp_path):
     (tmp_path / "x.tsv").write_text(rows, encoding="utf-8")
     found = opened(path=tmp_path / "x.tsv")
     assert sum(len(list(pairs)) for pairs in found.values()) == 60
+
+
+def test_an_unknown_name_is_an_error():
+    with pytest.raises(
+        ConfigError, match=r"no data 'multi3k'; did you mean 'multi30k'\?; files are given as data.path="
+    ):
+        sources.open_pairs(None, "multi3k", languages=Languages("en", "de"), count=1, seed=1)
+
+
+def test_a_download_is_read_from_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    (tmp_path / "multi30k").mkdir()
+    for name in download.SETS["multi30k"].files:
+        (tmp_path / "multi30k" / name).write_bytes(gzip.compress(f"{name}\n".encode()))
+    found = sources.open_pairs(None, "multi30k", languages=Languages("de", "en"), count=1, seed=1)
+    assert list(found["test"]) == [("test_2016_flickr.de.gz", "test_2016_flickr.en.gz")]

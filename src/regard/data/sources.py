@@ -6,20 +6,32 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 
-from regard.core.errors import ConfigError
-from regard.data import splits, text
+from regard.core.errors import ConfigError, nearest
+from regard.data import download, huggingface, splits, text
 from regard.data.builtin import english_korean
 from regard.data.text import Languages, Pair, Pairs
 
 BUILT_IN = "english_korean"
+TRANSLATIONS = ("multi30k",)  # downloads that are sentence pairs
 HELD_OUT = 500  # built-in examples for valid and for test each
 
 
 def open_pairs(path: Path | None, name: str, *, languages: Languages, count: int, seed: int) -> dict[str, Pairs]:
     """A path (which comes first) or a name -> the pairs of each split; `count` is for the built-in training data."""
-    if path is None and name == BUILT_IN:
+    if path is not None:
+        return splits.complete(_from_path(path, languages), seed)
+    if name == BUILT_IN:
         return _built_in(languages, count=count, seed=seed)
-    return splits.complete(text.read(path or Path(name), languages), seed)
+    if name.startswith(huggingface.PREFIX):
+        return splits.complete(huggingface.read_named(name, languages), seed)
+    if name not in TRANSLATIONS:
+        known = (BUILT_IN, *TRANSLATIONS)
+        raise ConfigError(f"no data {name!r}; {nearest(name, known)}; files are given as data.path=…")
+    return splits.complete(text.read(download.get(name), languages), seed)
+
+
+def _from_path(path: Path, languages: Languages) -> dict[str, Pairs]:
+    return huggingface.read_saved(path, languages) if huggingface.is_saved(path) else text.read(path, languages)
 
 
 def _built_in(languages: Languages, *, count: int, seed: int) -> dict[str, Pairs]:

@@ -44,23 +44,29 @@ class Languages(NamedTuple):
 def lines(path: Path) -> Iterator[str]:
     """A UTF-8 file, packed or not -> its lines. Only \\n ends a line, so that line numbers agree with other tools."""
     offset = 0
+    for raw in raw_lines(path):
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as wrong:
+            place = offset + wrong.start
+            raise DataError(f"{path}: not UTF-8 at byte {place} (0x{raw[wrong.start]:02x}); convert it") from None
+        yield (text.removeprefix("\ufeff") if offset == 0 else text).rstrip("\r\n")
+        offset += len(raw)
+
+
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """A file, packed or not -> its lines as bytes, line ends included; a file that is missing or empty is an error."""
+    empty = True
     try:
         with _open(path) as file:
             for raw in file:
-                try:
-                    text = raw.decode("utf-8")
-                except UnicodeDecodeError as wrong:
-                    place = offset + wrong.start
-                    raise DataError(
-                        f"{path}: not UTF-8 at byte {place} (0x{raw[wrong.start]:02x}); convert it"
-                    ) from None
-                yield (text.removeprefix("\ufeff") if offset == 0 else text).rstrip("\r\n")
-                offset += len(raw)
+                empty = False
+                yield raw
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"{path}: no such file") from None
     except (OSError, EOFError, lzma.LZMAError) as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
-    if offset == 0:
+    if empty:
         raise DataError(f"{path}: the file is empty")
 
 

@@ -1,0 +1,40 @@
+import pytest
+
+from regard.cli import data
+from regard.core.errors import ConfigError, DataError
+
+
+def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("a\tb\nalone\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"1 errors; mend them before training"):
+        data.check(tmp_path)
+    out = capsys.readouterr().out
+    assert "train.tsv:2: error: has one text where a pair is expected" in out and "1 errors, 0 warnings" in out
+
+
+def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("\t\n" * 30, encoding="utf-8")
+    data.check(tmp_path)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == data.SHOWN + 2 and "and 40 more findings of the kind 'empty'" in out[-2]
+
+
+def test_good_data_passes(tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("a\tb\n", encoding="utf-8")
+    data.check(tmp_path)
+    assert "0 errors, 0 warnings" in capsys.readouterr().out
+
+
+def test_an_unknown_download_is_an_error():
+    with pytest.raises(
+        ConfigError, match="no data set 'x' to download; known: jsb_chorales, multi30k, tinyshakespeare"
+    ):
+        data.get("x")
+
+
+def test_where_a_download_is_and_its_terms_are_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    (tmp_path / "tinyshakespeare").mkdir()
+    (tmp_path / "tinyshakespeare" / "input.txt").write_text("To be", encoding="utf-8")
+    data.get("tinyshakespeare")
+    assert capsys.readouterr().out == f"{tmp_path / 'tinyshakespeare'}\nterms: text in the public domain\n"
