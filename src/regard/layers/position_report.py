@@ -79,7 +79,8 @@ def _picture(scheme: PositionScheme, length: int, *, seed: int = 0) -> Tensor:
 def _steps(picture: Tensor, count: int) -> Tensor:
     """How far it is from each of the first `count` places to the next."""
     near = picture[:count, :count]
-    return (near[1:] - near[:-1]).norm(dim=1)
+    steps: Tensor = torch.linalg.vector_norm(near[1:] - near[:-1], dim=1)
+    return steps
 
 
 def _is_bounded(scheme: PositionScheme, usual: Tensor) -> bool:

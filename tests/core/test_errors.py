@@ -1,0 +1,24 @@
+"""Errors: one base for all, and the nearest known name."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from regard.core import errors
+from regard.core.errors import RegardError, nearest
+
+
+def test_all_have_one_base():
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+    assert len(kinds) > 4
+    assert all(issubclass(kind, RegardError) and kind.__doc__ for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [("addditive", "did you mean 'additive'?"), ("dto", "did you mean 'dot'?"), ("q", "known: additive, dot")],
+)
+def test_nearest(word, text):
+    assert nearest(word, ["dot", "additive"]) == text
