@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core import config as configuration
-from regard.core.errors import CheckpointError, ShapeError
+from regard.core.errors import CheckpointError, RegardError, ShapeError
 from regard.core.names import find, names
 from regard.core.protocols import Hypothesis, Marks, Padded, Sizes
 from regard.core.tree import Shared, map_tensors
@@ -64,7 +64,10 @@ def listed() -> list[str]:
     """The models that decode from a padded source."""
     found = []
     for name in names("regard.models"):
-        start = getattr(build(name), "start", None)
+        try:
+            start = getattr(build(name), "start", None)
+        except RegardError:  # it asks for sizes that text does not have
+            continue
         if start is not None and get_type_hints(start).get("source") is Padded:
             found.append(name)
     return found

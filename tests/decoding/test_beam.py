@@ -35,6 +35,33 @@ def test_wide_enough_is_exhaustive(toys, seed, penalty):
         assert found[i][0].tokens == expected[0].tokens
 
 
+def plain(toys, model, source, *, limit, width, penalty):
+    """Beam search in words: lists of (sum, tokens), the whole prefix read again at each step, never stopping early."""
+    running, ended = [(0.0, ())], []
+    while running:
+        grown = []
+        for total, tokens in running:
+            with torch.no_grad():
+                logits, _ = model(torch.tensor([[toys.marks.start, *tokens]]), model.start(source))
+            shares = logits[0, -1].log_softmax(-1).tolist()
+            allowed = [toys.marks.end] if len(tokens) == limit else [1, *range(3, len(shares))]
+            grown += [(total + shares[token], (*tokens, token)) for token in allowed]
+        best = sorted(grown, reverse=True)[: width - len(ended)]
+        ended += [candidate for candidate in best if candidate[1][-1] == toys.marks.end]
+        running = [candidate for candidate in best if candidate[1][-1] != toys.marks.end]
+    return [tokens[:-1] for total, tokens in sorted(ended, key=lambda pair: -pair[0] / len(pair[1]) ** penalty)]
+
+
+@SEEDS
+@pytest.mark.parametrize("width", [2, 3, 5])
+def test_an_ended_hypothesis_keeps_its_place(toys, seed, width):
+    model, source, limits = toys.Recurrent(9, seed=seed), torch.randn(4, 8), [8, 5, 8, 2]
+    found = toys.run(beam, model, source, limits=limits, width=width, nbest=width)
+    for i, limit in enumerate(limits):
+        expected = plain(toys, model, source[i : i + 1], limit=limit, width=width, penalty=1.0)
+        assert [h.tokens for h in found[i]] == expected
+
+
 @SEEDS
 @PENALTIES
 @pytest.mark.parametrize("nbest", [1, 3])
@@ -60,9 +87,9 @@ def test_stops_when_nothing_better_can_come(toys):
 @SEEDS
 def test_score_is_never_below_greedy(toys, seed):
     model, source = toys.Recurrent(seed=seed), torch.randn(5, 8)
-    plain = toys.run(greedy, model, source, limits=[4] * 5)
+    first = toys.run(greedy, model, source, limits=[4] * 5)
     found = toys.run(beam, model, source, limits=[4] * 5, width=121, length_penalty=0.0)
-    assert all(h.score >= p.score - 1e-9 for (h,), (p,) in zip(found, plain, strict=True))
+    assert all(h.score >= g.score - 1e-9 for (h,), (g,) in zip(found, first, strict=True))
 
 
 @SEEDS
