@@ -262,3 +262,17 @@ def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copyin
     for one, other in zip(copying.plan(1, 1), far.plan(1, 1), strict=True):
         assert np.array_equal(one, other)
         assert far.batch(one).source.tokens.equal(copying.batch(one).source.tokens)
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "ko"), ("ko", "en")])
+def test_the_true_alignment_of_the_built_in_data_is_known(source, target):
+    task = translation.build(replace(SMALL, source=source, target=target))
+    pairs, links = task.split("test"), task.true_links("test")
+    assert len(links) == len(pairs)
+    for (left, right), found in zip(pairs, links, strict=True):
+        korean = {link[target == "ko"] for link in found}
+        assert korean == set(range(len((right if target == "ko" else left).split())))
+
+
+def test_the_true_alignment_of_other_data_is_not(copying):
+    assert copying.true_links("test") is None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from regard.core.errors import ConfigError, nearest
 from regard.data import download, huggingface, splits, text
+from regard.data.alignment import Links
 from regard.data.builtin import english_korean
 from regard.data.text import Languages, Pair, Pairs
 
@@ -28,6 +29,15 @@ def open_pairs(path: Path | None, name: str, *, languages: Languages, count: int
         known = (BUILT_IN, *TRANSLATIONS)
         raise ConfigError(f"no data {name!r}; {nearest(name, known)}; files are given as data.path=…")
     return splits.complete(text.read(download.get(name), languages), seed)
+
+
+def true_links(path: Path | None, name: str, *, languages: Languages, split: str, seed: int) -> list[Links] | None:
+    """The true alignment of each pair of a held-out split, where it is known: of the built-in data."""
+    if path is not None or name != BUILT_IN:
+        return None
+    found = (example.alignment for example in built_in_examples(split, HELD_OUT, seed=seed))
+    turned = languages.source == "ko"
+    return [frozenset((t, s) if turned else (s, t) for s, t in alignment) for alignment in found]
 
 
 def _from_path(path: Path, languages: Languages) -> dict[str, Pairs]:

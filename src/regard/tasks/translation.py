@@ -18,6 +18,7 @@ from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.protocols import Hypothesis, Indices, Loss, Marks, Padded, Sizes
 from regard.core.tree import map_tensors
 from regard.data import batching, corpus, mapped, sources, tokens
+from regard.data.alignment import Links
 from regard.data.batching import PairBatch
 from regard.data.corpus import PairCorpus
 from regard.data.files import cache_folder
@@ -157,6 +158,11 @@ class Translation:
                 loss = teacher_forced(model, batch, pad=self.marks.pad, smoothing=0.0)
                 total, count = total + loss.total.item(), count + loss.count
         return total / count
+
+    def true_links(self, split: str) -> list[Links] | None:
+        """The true word alignment of each pair of a held-out split, where it is known."""
+        config, languages = self.config, Languages(self.config.source, self.config.target)
+        return sources.true_links(config.path, config.name, languages=languages, split=split, seed=config.seed)
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
