@@ -1,0 +1,142 @@
+"""Write docs/results.md from run folders: every figure comes from a run's own files and a fresh evaluation on the test data.
+
+    python bench/results.py RUNS            # RUNS/<recipe name>/ is a run trained by recipes/<recipe name>.toml
+
+Figures already in docs/results.json stay unless their run is given anew. The plot of BLEU by sentence length is drawn from the
+German -> English runs (Bahdanau et al. 2015, figure 2).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from regard.door.run import Run, load
+from regard.tasks import _bleu
+
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "docs" / "results.json"
+EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
+
+
+def main(runs: Path) -> None:
+    """Evaluate the runs, then write the figures and the page."""
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
+        if (ROOT / "recipes" / f"{folder.name}.toml").exists():
+            print(folder.name, flush=True)
+            figures[folder.name] = measure(folder)
+            FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    plot(figures)
+    (ROOT / "docs" / "results.md").write_text(page(figures), encoding="utf-8")
+
+
+def measure(folder: Path) -> dict[str, Any]:
+    """What one run says of itself, and its scores on the test data by its recipe's decoder."""
+    run = load(folder)
+    if run.recipe.task.name != "translation":
+        return {"task": run.recipe.task.name, **basics(run), "test": run.evaluate("test")}
+    pairs = run.task.split("test")
+    begin = time.perf_counter()
+    found = run.translate([source for source, _ in pairs])
+    seconds = time.perf_counter() - begin
+    references = [target for _, target in pairs]
+    if run.recipe.task.config.lowercase:  # the model writes small letters only: so do the references
+        references = [text.lower() for text in references]
+    language = run.recipe.task.config.target
+    return {
+        "task": "translation",
+        "pair": f"{run.recipe.task.config.source} -> {language}",
+        **basics(run),
+        "test": _bleu.scores(found, references, language=language),
+        "signatures": run.task.signatures(),
+        "lowercase": run.recipe.task.config.lowercase,
+        "sentences": len(pairs),
+        "decoding_seconds": round(seconds, 1),
+        "by_length": by_length(pairs, found, references, language=language),
+    }
+
+
+def basics(run: Run) -> dict[str, Any]:
+    """Size, budget and validation scores, from the run's own files."""
+    rows = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
+    spent = [json.loads(line)["seconds"] for line in (run.folder / "timing.jsonl").read_text().splitlines()]
+    looked = [row for row in rows if row.get("best")]
+    return {
+        "model": run.recipe.model.name,
+        "parameters": sum(weight.numel() for weight in run.model.parameters()),
+        "decoding": run.recipe.decoding.name if run.recipe.decoding else "",
+        "steps": max(row["step"] for row in rows),
+        "epochs": max(row.get("epoch", 0) for row in rows),
+        "minutes": round(sum(spent) / 60, 1),
+        "valid": looked[-1]["valid"] if looked else {},
+        "machine": f"{platform.machine()}, 2 cores",
+    }
+
+
+def by_length(pairs: list[Any], found: list[str], references: list[str], *, language: str) -> list[dict[str, float]]:
+    """BLEU of the sentences of like source length."""
+    rows = []
+    for low, high in zip(EDGES, EDGES[1:], strict=False):
+        chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
+        if chosen:
+            scores = _bleu.scores([found[i] for i in chosen], [references[i] for i in chosen], language=language)
+            rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
+    return rows
+
+
+def plot(figures: dict[str, Any]) -> None:
+    """docs/images/bleu_by_length.png: does the fixed context fall behind on long sentences?"""
+    lines = {name: one for name, one in figures.items() if one.get("pair") == "de -> en" and name.startswith("multi30k")}
+    if not lines:
+        return
+    import matplotlib.pyplot as plt
+
+    plt.figure(figsize=(6.4, 4), dpi=150)
+    for name, one in lines.items():
+        rows = one["by_length"]
+        labels = [f"{row['from']}-{row['below'] - 1}" if row["below"] < EDGES[-1] else f"{row['from']}+" for row in rows]
+        plt.plot(labels, [row["bleu_lc"] for row in rows], marker="o", label=name.removeprefix("multi30k_de_en_"))
+    plt.xlabel("words in the German sentence")
+    plt.ylabel("BLEU (lowercased)")
+    plt.title("Multi30k German → English, test_2016_flickr")
+    plt.grid(alpha=0.3)
+    plt.legend(frameon=False)
+    plt.tight_layout()
+    plt.savefig(ROOT / "docs" / "images" / "bleu_by_length.png")
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
+    rows = []
+    for name, one in figures.items():
+        test = one["test"]
+        shown = [f"{test[key]:.2f}" if key in test else "" for key in ("bleu_lc", "bleu", "chrf")]
+        if one.get("lowercase"):
+            shown[1] = "–"  # a model of small letters has no cased figure
+        size = f"{one['parameters'] / 1e6:.2f} M"
+        cells = [f"[{name}](../recipes/{name}.toml)", size, one["epochs"], one["minutes"], one["decoding"], *shown]
+        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+    translation = "\n".join(rows)
+    notes = (ROOT / "docs" / "results_notes.md").read_text(encoding="utf-8")
+    return f"""# Results
+
+Written by `python bench/results.py RUNS` from the runs' own files and a fresh decoding of the test data; the numbers are in
+[results.json](results.json) with sacreBLEU signatures. BLEU lc is lowercased, tokenised by 13a; cased BLEU and chrF are on
+detokenised text. Minutes are wall time of training with evaluation, one thread on a shared two-core machine unless a note says otherwise.
+
+| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |
+|---|---|---|---|---|---|---|---|
+{translation}
+
+![BLEU by sentence length](images/bleu_by_length.png)
+
+{notes}"""
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
