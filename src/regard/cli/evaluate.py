@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from regard.door.run import Run, load
+from regard.inspection.aer import alignment_errors
 from regard.training import files
 
 
@@ -30,6 +31,11 @@ def evaluate(found: Run, split: str) -> dict[str, Any]:
     """Scores, their signatures and the time they took, as written to the run folder."""
     begin = time.perf_counter()
     scores = found.evaluate(split)
+    if hasattr(found.task, "compare"):  # what it makes by itself, beside the data
+        scores |= found.task.compare(found.model, split, found.recipe.decoder())
+    rates = alignment_errors(found.task, found.model, split=split) if hasattr(found.task, "translate") else {}
+    if rates:  # the best layer's, as is usual where a model has several
+        scores |= {"aer": min(rates.values())}
     decoding = found.recipe.to_dict().get("decoding", {})
     report = {
         "split": split,

@@ -89,6 +89,28 @@ def translate(
 
 
 @app.command()
+def generate(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder, of the task music.")],
+    *,
+    out: Annotated[list[Path], typer.Option(help="Files to write: x.mid, x.wav, x.png; may be given several times.")],
+    prompt: Annotated[Path | None, typer.Option(help="A MIDI or MusicXML file to go on from.")] = None,
+    keep: Annotated[float | None, typer.Option(help="Seconds of the prompt to use.", show_default="all")] = None,
+    harmonise: Annotated[Path | None, typer.Option(help="A file whose soprano is kept; the others are new.")] = None,
+    like: Annotated[list[str] | None, typer.Option(help="A class the run knows: Bach, minor, 'G minor'.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long the new part is.")] = 30.0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="temperature=0.9, top_k=8, top_p=0.95, samples=4, seed=2 …"),
+    ] = None,
+) -> None:
+    """Make new music: from nothing, going on from a file, or around a given soprano."""
+    from regard.cli.generate import run
+
+    wish = {"prompt": prompt, "keep": keep, "harmonise": harmonise, "classes": tuple(like or ()), "seconds": seconds}
+    run(folder, wish, out=out, settings=settings or [])
+
+
+@app.command()
 def evaluate(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
     settings: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]…", help="decoding=beam …")] = None,

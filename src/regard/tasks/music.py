@@ -211,6 +211,12 @@ class Music:
         found: Tensor = -logits.float().log_softmax(dim=-1).gather(-1, tokens[:, 1:, None])[..., 0]
         return found
 
+    def compare(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """Free-running pieces beside those of a split: pitches, intervals, voice leading, repetition."""
+        from regard.tasks._compose import compare  # it is built upon this file
+
+        return compare(self, model, split=split)
+
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         seen = f"windows of {self.config.window} overlapping by half" if self.config.window else "whole pieces"

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import importlib.util
 import json
-import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,7 +85,7 @@ def _needs_grid(where: object, encoding: Encoding) -> None:
 
 def chorales() -> dict[str, Voices]:
     """The four-part chorales inside music21, by name; read once, then from the cache."""
-    cached = cache_folder() / "music21-chorales.json"
+    cached = files.cache_folder() / "music21-chorales.json"
     if not cached.exists():
         found = {path.stem: grid.read_voices(musicxml.read(path), resolution=4) for path in _corpus()}
         table = {name: voices.tolist() for name, voices in found.items() if voices is not None}
@@ -104,12 +103,6 @@ def _corpus() -> list[Path]:
     if found is None or not found.submodule_search_locations:
         raise MissingExtra("the built-in chorales are inside music21, not installed; run: pip install 'regard[music]'")
     return sorted(Path(found.submodule_search_locations[0]).glob("corpus/bach/*.mxl"))
-
-
-def cache_folder() -> Path:
-    """Where prepared data is kept: $REGARD_DATA, or ~/.cache/regard."""
-    named = os.environ.get("REGARD_DATA")
-    return Path(named) if named else Path.home() / ".cache" / "regard"
 
 
 def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, Voices]]:
