@@ -55,12 +55,13 @@ class Processes:
 
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
-    """The processes torchrun started (its environment says so), or this one alone."""
+    """The processes torchrun started (its environment says so), or this one alone. A group that is there is used."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1 or dist.is_initialized():
-        yield Processes(rank=0, world=1, device=pick(device))
-        return
     chosen = pick(device, local_rank=int(os.environ.get("LOCAL_RANK", "0")))
+    if world == 1 or dist.is_initialized():
+        there = dist.is_initialized()
+        yield Processes(dist.get_rank() if there else 0, dist.get_world_size() if there else 1, chosen)
+        return
     if chosen.type == "mps":
         raise ConfigError("device='mps' cannot be shared by several processes; use device='cpu' or one process")
     if chosen.type == "cuda":

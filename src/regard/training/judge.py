@@ -17,7 +17,7 @@ from regard.training.log import Row
 from regard.training.progress import Progress
 from regard.training.recipe import Recipe
 
-_SMALLER_IS_BETTER = ("loss", "perplexity")
+_SMALLER_IS_BETTER = ("loss", "perplexity", "nats")
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
 
@@ -40,7 +40,7 @@ class Judge:
         """Try the mean of the last evaluations' weights; keep it if it is better than the best of them."""
         if len(now.snapshots) < 2:
             return None
-        own = checkpoint.weights(self.engine.model)
+        own = {name: tensor.clone() for name, tensor in checkpoint.weights(self.engine.model).items()}
         tensors = mean([self.folder.snapshot(step) for step in now.snapshots])
         checkpoint.restore_weights(self.engine.model, tensors, self.folder.state)
         metrics = self._metrics(now.step)

@@ -1,0 +1,121 @@
+"""Many processes compute what one computes, survive what one survives, and die together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from toys import together
+
+from regard.core.errors import ConfigError
+from regard.training import distributed, files, log
+from regard.training import recipe as recipes
+from regard.training.distributed import Processes, blocks, join, joined
+from regard.training.folder import Folder
+from regard.training.run import resume, train
+
+HERE = Path(__file__).parent
+
+
+def torchrun(processes, *arguments):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    return subprocess.run([*command, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=170)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    from regard.training.console import Silent
+
+    out = tmp_path_factory.mktemp("alone")
+    train(recipes.read("toys.summing", settings=together.BASE), out / "plain", console=Silent())
+    train(recipes.read("toys.summing", settings=[*together.BASE, "training.steps=5"]), out / "half", console=Silent())
+    return out
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, alone):
+    out = tmp_path_factory.mktemp("two")
+    shutil.copytree(alone / "half", out / "half")
+    ran = torchrun(2, HERE / "toys" / "together.py", out, "plain", "parts", "sharded", "spare", "short", "resume")
+    assert ran.returncode == 0, ran.stderr
+    return out
+
+
+def assert_same_run(first, second):
+    """The same steps to rounding: every row of the log, and the weights and optimizer at the end."""
+    rows, others = log.read(first / "log.jsonl"), log.read(second / "log.jsonl")
+    assert [row.keys() for row in rows] == [row.keys() for row in others]
+    for row, other in zip(rows, others, strict=True):
+        assert all(row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key != "end")
+    (tensors, _), (found, _) = (files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    assert tensors.keys() == found.keys()
+    for name, tensor in tensors.items():
+        torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize("kind", ["plain", "parts", "sharded"])
+def test_two_processes_compute_the_steps_of_one(alone, two, kind):
+    assert_same_run(alone / "plain", two / kind)
+
+
+def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(alone, tmp_path):
+    ran = torchrun(4, HERE / "toys" / "together.py", tmp_path, "plain")  # the last batch of an epoch is one example
+    assert ran.returncode == 0, ran.stderr
+    assert_same_run(alone / "plain", tmp_path / "plain")
+
+
+def test_a_weight_without_gradient_does_not_stop_the_others(two):
+    assert log.read(two / "spare" / "log.jsonl")[-1]["end"] == "steps"
+
+
+def test_saved_by_two_resumed_by_one(alone, two, silent):
+    resume(two / "short", ["training.steps=9"], console=silent)
+    compare_end(alone / "plain", two / "short")
+
+
+def test_saved_by_one_resumed_by_two(alone, two):
+    compare_end(alone / "plain", two / "half")
+
+
+def compare_end(first, second):
+    (tensors, _), (found, _) = (files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    for name, tensor in tensors.items():
+        torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
+    began = time.monotonic()
+    ran = torchrun(2, "-m", "regard", "train", "toys.summing", "data.fail_on_rank=1", "--out", tmp_path / "run")
+    assert ran.returncode != 0
+    assert "the toy data broke off at line 7" in ran.stderr
+    assert time.monotonic() - began < 120
+
+
+def test_alone_nothing_is_exchanged():
+    processes = Processes(rank=0, world=1, device=torch.device("cpu"))
+    assert processes.total([1.0, 2.0]) == [1.0, 2.0]
+    assert processes.agree(True) and not processes.agree(False)
+    processes.wait()
+    model = nn.Linear(2, 2)
+    engine = join(model, processes, shard="full", unused=False)
+    assert engine.step(lambda inner, x: inner is model and x, 3) == 3
+
+
+def test_blocks_are_the_members_of_module_lists():
+    model = nn.ModuleDict({"blocks": nn.ModuleList(nn.Linear(2, 2) for _ in range(3)), "readout": nn.Linear(2, 2)})
+    assert blocks(model) == list(model["blocks"])
+
+
+def test_an_apple_gpu_is_not_shared(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(distributed, "pick", lambda *_, **__: torch.device("mps"))
+    with pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"), joined("mps"):
+        pass

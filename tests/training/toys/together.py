@@ -1,0 +1,37 @@
+"""Started by torchrun: several small runs one after the other in the same processes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from regard.training import recipe as recipes
+from regard.training.console import Silent
+from regard.training.distributed import joined
+from regard.training.run import resume, train
+
+BASE = [
+    "training.steps=9", "training.files.log_every=1", "training.optimizer.lr=0.01", "training.schedule.warmup=4",
+    "training.evaluation.every=4", "training.evaluation.average=2", "model.dropout=0.0", "data.examples=41",
+    "data.batch=10", "training.optimizer.eps=0.0001",
+]  # fmt: skip
+KINDS = {
+    "plain": [],
+    "parts": ["training.optimizer.accumulate=3"],
+    "sharded": ["training.hardware.shard=full"],
+    "spare": ["model.spare=true"],
+    "short": ["training.steps=5"],
+}
+
+
+def main(out: Path, kinds: list[str]) -> None:
+    with joined("cpu"):  # once for all of them
+        for kind in kinds:
+            if kind == "resume":
+                resume(out / "half", ["training.steps=9"], console=Silent())
+            else:
+                train(recipes.read("toys.summing", settings=BASE + KINDS[kind]), out / kind, console=Silent())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
