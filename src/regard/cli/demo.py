@@ -58,8 +58,8 @@ def show(trained: Run, console: Console) -> None:
     name = trained.folder
     console.print(f"\nThe run is in {name}. Next:", markup=False)
     for command, what in (
-        (f'regard translate {name} "The cook is singing at home."', "translate a sentence of yours"),
-        (f'regard look {name} "The cook is singing at home."', "every attention map, in a browser"),
+        (f'regard translate {name} "The doctor drank cold water at home yesterday."', "translate a sentence of yours"),
+        (f'regard look {name} "The doctor drank cold water at home yesterday."', "every attention map, in a browser"),
         (f"regard evaluate {name}", "all scores, and how they are computed"),
         ("regard train translation model=bahdanau data.path=FOLDER", "train on your own pairs, with another model"),
     ):

@@ -12,6 +12,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Sizes
 from regard.inspection import laws
 from regard.inspection.laws import Verdict
+from regard.inspection.look import Look, look
 from regard.training import recipe as recipes
 from regard.training import run as runs
 from regard.training.recipe import Recipe
@@ -58,6 +59,10 @@ class Run:
     def check(self) -> list[Verdict]:
         """The laws of decoding, on this model."""
         return laws.check(self.model, self.sizes)
+
+    def look(self, text: str) -> Look:
+        """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
+        return look(self, text)
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text."""

@@ -56,7 +56,7 @@ class Predictive(ScoreFunction):
     """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
 
     -(s-p)²/2σ² is, up to a constant per query, an inner product of [p, 1]/σ² and [s, -s²/2], so the place travels as
-    two more features of queries and keys. The softmax then normalises inside the window (the paper multiplies after it).
+    two more features of queries and keys. The softmax then normalises inside the window; the paper multiplies after it.
     """
 
     def __init__(self, score: ScoreFunction, window: int) -> None:

@@ -63,10 +63,13 @@ def read(task: Any, model: Any, text: str, *, decode: Callable[..., list[list[Hy
 
 
 def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
-    """The tokens of the example, and the most frequent whole ones (they have the lowest numbers)."""
-    named = ((token, tokenizer.name(token)) for token in range(len(MARKS), tokenizer.size))
-    frequent = [token for token, label in named if len(label) > 1][:WORDS]
-    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *frequent]))[:WORDS]
+    """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
+    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(MARKS), tokenizer.size))
+    words = [token for token, text in named if text.startswith(" ") and len(text) > 2] or list(
+        range(len(MARKS), tokenizer.size)
+    )
+    others = words[:: max(1, len(words) // WORDS)]
+    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *others]))[:WORDS]
     return Vocabulary(name, tokenizer.size, tokens, tuple(tokenizer.name(token) for token in tokens))
 
 
@@ -84,7 +87,7 @@ def _truth(task: Any, text: str, output: str, *, rows: Sequence[int], columns: S
     if known is None:
         return None
     links = known if turned else tuple((target, source) for source, target in known)
-    return Truth(links, _words(task.vocabularies.target, rows), _words(task.vocabularies.source, columns))
+    return Truth(links, words_of(task.vocabularies.target, rows), words_of(task.vocabularies.source, columns))
 
 
 @lru_cache(maxsize=3)  # making a split takes seconds, and a served page asks again and again
@@ -92,7 +95,7 @@ def _grammar(split: str, count: int, seed: int) -> dict[tuple[str, str], tuple[t
     return {(one.source, one.target): one.alignment for one in english_korean.generate(split, count, seed=seed)}
 
 
-def _words(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, ...]:
+def words_of(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, ...]:
     """For each token the number of the word (cut at spaces) it ends in; -1 for marks."""
     begun = tokenizer.decode([tokens[: i + 1] for i in range(len(tokens))])
     return tuple(
