@@ -1,4 +1,4 @@
-"""The verbs from a stranger's side: a small run is trained by the command line, then used; mistakes are one line each."""
+"""The verbs from a stranger's side: a small run is trained by the command line, then used; a mistake is one line."""
 
 import io
 import json
