@@ -1,0 +1,31 @@
+"""Pieces small enough to read, as values and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from regard.data.music import midi
+from regard.data.music.notes import Note
+
+SCALE = [Note(i * 0.5, i * 0.5 + 0.5, 60 + i, 70 + i) for i in range(8)]
+
+
+@pytest.fixture
+def scale() -> list[Note]:
+    """Eight notes upward, half a second each."""
+    return list(SCALE)
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Notes in seconds -> a MIDI file."""
+
+    def written(notes: Sequence[Note], name: str = "piece.mid", *, tempo: float = 120.0) -> Path:
+        path = tmp_path / name
+        path.write_bytes(midi.render(notes, tempo=tempo))
+        return path
+
+    return written

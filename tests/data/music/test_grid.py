@@ -1,0 +1,128 @@
+"""The grid: encoding is exact both ways, notes keep within a step, voices are found, and any sample is a piece."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.core.errors import ConfigError, DataError
+from regard.data.music import midi
+from regard.data.music.grid import NAMES, REST, SILENT, Grid, GridGrammar
+from regard.data.music.notes import Note
+
+GRID = Grid()
+pitches = st.one_of(st.just(SILENT), st.integers(GRID.low, GRID.high))
+grids = st.lists(st.tuples(*[pitches] * 4), min_size=1, max_size=12).map(lambda rows: np.array(rows, dtype=np.int16))
+
+
+@given(grids)
+def test_decode_undoes_encode(grid):
+    tokens = GRID.encode(grid)
+    assert tokens.min() >= REST
+    assert tokens.max() < GRID.size
+    assert (GRID.decode(tokens) == grid).all()
+    assert (GRID.decode(tokens[:-1]) == grid[:-1]).all()  # cut short: whole steps only
+
+
+@given(grids)
+def test_notes_are_the_grid_heard(grid):
+    heard = np.full_like(grid, SILENT)
+    for note in GRID.notes(grid):
+        first, last = round(note.start / GRID.step), round(note.end / GRID.step)
+        heard[first:last, note.voice] = note.pitch
+    assert (heard == grid).all()
+
+
+@given(grids.filter(lambda grid: all((grid[:, i] != SILENT).any() for i in range(4))))
+def test_a_file_of_four_voices_is_read_back_exactly(grid):
+    data = midi.render(GRID.notes(grid), tempo=GRID.tempo, names=NAMES)
+    opened = GRID.open(Path("x.mid"), data)
+    sounding = len(opened.content)
+    assert (opened.content == grid[:sounding]).all()
+    assert (grid[sounding:] == SILENT).all()
+
+
+@given(st.lists(st.tuples(st.floats(0, 8), st.floats(0.25, 3), st.integers(36, 81)), min_size=1, max_size=4))
+def test_onsets_and_ends_keep_within_a_step(raw):
+    notes = [Note(start, start + length, pitch, voice=i) for i, (start, length, pitch) in enumerate(raw)]
+    grid, _ = GRID.lay_out(notes)
+    step = 1 / GRID.resolution
+    for note in notes:
+        steps = np.flatnonzero((grid == note.pitch).any(axis=1))
+        inside = [i for i in steps if note.start - step <= i * step <= note.end]
+        assert inside
+        assert abs(inside[0] * step - note.start) <= step or inside[0] * step < note.start
+
+
+def test_a_melody_alone_is_the_voice_it_lies_in():
+    grid, remarks = GRID.lay_out([Note(i, i + 1, 72 + i) for i in range(4)])
+    assert (grid[:, 0] != SILENT).all()
+    assert (grid[:, 1:] == SILENT).all()
+    assert remarks == ()
+
+
+def test_chords_are_four_voices_from_high_to_low():
+    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 60, 64, 72)])
+    assert grid[0].tolist() == [72, 64, 60, 48]
+    assert remarks == ()
+    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 55, 60, 64, 67, 72)], where="x.mid")
+    assert grid[0, 0] == 72
+    assert grid[0, 3] == 48
+    assert remarks == ("x.mid: 4 steps have more than four notes; the outer ones and two between are kept",)
+
+
+@pytest.mark.parametrize("pitches", [(72, 48), (72, 57, 48), (72, 65, 48)])
+def test_fewer_notes_keep_to_the_outer_voices(pitches):
+    grid, _ = GRID.lay_out([Note(0, 1, pitch) for pitch in pitches])
+    assert grid[0, 0] == 72
+    assert grid[0, 3] == 48
+
+
+@given(grids, st.integers(-60, 60))
+def test_transposition_stays_in_the_range(grid, wanted):
+    tokens = GRID.encode(grid)
+    down, up = GRID.room(tokens)
+    shift = max(down, min(up, wanted))
+    moved = GRID.decode(GRID.shift(tokens, shift))
+    assert (np.where(grid == SILENT, SILENT, grid + shift) == moved).all()
+    GRID.encode(moved)
+
+
+def test_any_draw_by_the_grammar_is_a_piece():
+    fixed = torch.tensor([10, 11, 12])
+    for grammar in (GridGrammar(GRID.size, before=0, end=12), GridGrammar(GRID.size, before=0, end=12, fixed=fixed)):
+        history = torch.zeros(5, 0, dtype=torch.long)
+        for _ in range(12):
+            odds = grammar.allowed(history).float()
+            assert (odds[:, :REST] == 0).all()
+            history = torch.cat([history, torch.multinomial(odds, 1)], dim=1)
+        assert grammar.allowed(history).nonzero()[:, 1].tolist() == [3] * 5  # now it ends
+        assert all(GRID.decode(row.numpy()).shape == (3, 4) for row in history)
+    assert (history[:, ::4] == fixed).all()
+
+
+def test_a_continuation_begins_where_the_primer_ends():
+    grammar = GRID.grammar(np.full(8, REST), seconds=2 * GRID.step)
+    assert not grammar.allowed(torch.zeros(1, 7, dtype=torch.long))[0, 3]
+    assert grammar.allowed(torch.zeros(1, 8, dtype=torch.long))[0, 3]
+
+
+def test_seconds_are_tokens():
+    assert GRID.longest(GRID.step * 10) == 40
+    assert GRID.bar == 64
+
+
+def test_what_does_not_fit(write):
+    with pytest.raises(DataError, match=r"^pitch 90 lies outside 36 … 81, what this grid holds$"):
+        GRID.encode(np.array([[90, 60, 50, 40]]))
+    with pytest.raises(DataError, match=r"piece.mid: no note lies in 36 … 81, what this grid holds; transpose it$"):
+        GRID.open(write([Note(0, 1, 100)]))
+    opened = GRID.open(write([Note(0, 1, 60), Note(0, 1, 100)]))
+    assert opened.remarks[0].endswith("1 notes lie outside 36 … 81 (such as 100) and are left out")
+    with pytest.raises(ConfigError, match=r"^low=80, high=40: pitches lie in 0 … 127, low below high$"):
+        Grid(low=80, high=40)
+    with pytest.raises(ConfigError, match=r"^resolution and measure must be at least 1, tempo above 0$"):
+        Grid(resolution=0)

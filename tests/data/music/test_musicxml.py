@@ -1,0 +1,90 @@
+"""MusicXML: as music21 reads it, and one line for what is no score."""
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.music import musicxml
+
+SCORE = """<score-partwise><part id="P1">
+<measure number="1"><attributes><divisions>2</divisions></attributes>{}</measure>
+<measure number="2">{}</measure></part></score-partwise>"""
+
+
+def note(step: str, length: int, extra: str = "", voice: int = 1) -> str:
+    pitch = f"<pitch><step>{step}</step><octave>4</octave></pitch>" if step else "<rest/>"
+    return f"<note>{extra}{pitch}<duration>{length}</duration><voice>{voice}</voice></note>"
+
+
+def read(tmp_path, one: str, two: str = ""):
+    path = tmp_path / "x.xml"
+    path.write_text(SCORE.format(one, two))
+    return [(n.pitch, n.start, n.end, n.voice) for n in musicxml.read(path).notes]
+
+
+def test_rests_chords_and_bars(tmp_path):
+    found = read(tmp_path, note("C", 2) + note("E", 2, "<chord/>") + note("", 2) + note("G", 4), note("A", 8))
+    assert found == [(60, 0, 1, 0), (64, 0, 1, 0), (67, 2, 4, 0), (69, 4, 8, 0)]
+
+
+def test_ties_are_one_note(tmp_path):
+    found = read(tmp_path, note("C", 8, '<tie type="start"/>'), note("C", 2, '<tie type="stop"/>') + note("C", 2))
+    assert found == [(60, 0, 5, 0), (60, 5, 6, 0)]
+
+
+def test_two_voices_on_one_staff(tmp_path):
+    backup = "<backup><duration>4</duration></backup>"
+    found = read(tmp_path, note("G", 4) + backup + note("C", 2, voice=2) + note("D", 2, voice=2))
+    assert found == [(60, 0, 1, 1), (67, 0, 2, 0), (62, 1, 2, 1)]
+
+
+def test_grace_and_cue_notes_take_no_time(tmp_path):
+    grace = "<note><grace/><pitch><step>B</step><octave>4</octave></pitch><voice>1</voice></note>"
+    assert read(tmp_path, grace + note("C", 2) + note("D", 2, "<cue/>") + note("E", 2)) == [
+        (60, 0, 1, 0),
+        (64, 1, 2, 0),
+    ]
+
+
+def test_as_music21_reads_it():
+    spec = importlib.util.find_spec("music21")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "corpus" / "bach"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its own, of other libraries
+        from music21 import converter
+
+        for name in ("bwv269.mxl", "bwv10.7.mxl"):
+            score = converter.parse(folder / name)
+            expected = sorted(
+                (float(n.getOffsetInHierarchy(score)), n.pitch.midi, voice)
+                for voice, part in enumerate(score.parts)
+                for n in part.flatten().notes
+                if n.tie is None or n.tie.type == "start"
+            )
+            found = sorted((n.start, n.pitch, n.voice) for n in musicxml.read(folder / name).notes)
+            assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x.xml: not MusicXML, or a broken file \(no element found.*\); export it again$"),
+        ("<score-timewise/>", r"x.xml: its root is <score-timewise>; only <score-partwise> is read: export it part by"),
+        ("<score-partwise/>", r"x.xml: there are no notes in it; give a score with notes$"),
+    ],
+)
+def test_what_is_no_score(tmp_path, text, message):
+    path = tmp_path / "x.xml"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        musicxml.read(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"gone.mxl: cannot be read: No such file or directory$"):
+        musicxml.read(tmp_path / "gone.mxl")

@@ -1,0 +1,37 @@
+"""The pedal lengthens, overlaps are cut, and what is out of range is said."""
+
+from regard.data.music.notes import Note, Pedal, sustain, untangle, within
+
+
+def test_the_pedal_is_folded_into_lengths():
+    notes = [Note(0, 1, 60), Note(0.5, 4, 64), Note(3, 3.5, 67)]
+    held = sustain(notes, [Pedal(0.8, 2.0), Pedal(5, 6)])
+    assert [(note.pitch, note.end) for note in held] == [(60, 2.0), (64, 4), (67, 3.5)]
+
+
+def test_a_note_struck_again_under_the_pedal_is_not_doubled():
+    held = sustain([Note(0, 0.5, 60), Note(1, 1.5, 60)], [Pedal(0, 3)])
+    assert [(note.start, note.end) for note in held] == [(0, 1), (1, 3)]
+
+
+def test_overlaps_are_cut_and_told():
+    read = untangle([Note(0, 3, 60), Note(1, 2, 60), Note(1, 4, 60), Note(0, 9, 62), Note(0, 3, 60, voice=1)], "x.mid")
+    assert sorted((n.pitch, n.voice, n.start, n.end) for n in read.notes) == [
+        (60, 0, 0, 1),
+        (60, 0, 1, 4),
+        (60, 1, 0, 3),
+        (62, 0, 0, 9),
+    ]
+    assert read.remarks == ("x.mid: 2 notes overlap another of the same pitch; each is cut where the next begins",)
+
+
+def test_what_does_not_overlap_is_left_alone(scale):
+    assert untangle(scale, "x.mid") == (scale, ())
+    assert sustain(scale, []) == scale
+
+
+def test_notes_outside_the_range_are_told(scale):
+    read = within(scale, 62, 65, where="x.mid")
+    assert [note.pitch for note in read.notes] == [62, 63, 64, 65]
+    assert read.remarks == ("x.mid: 4 notes lie outside 62 … 65 (such as 60) and are left out",)
+    assert within(scale, 0, 127, where="x.mid").remarks == ()

@@ -1,0 +1,51 @@
+"""The numbers are what they say on music made for it."""
+
+import numpy as np
+import pytest
+
+from regard.data.music import statistics
+from regard.data.music.notes import Note
+
+
+def test_histograms_are_shares():
+    piece = [Note(0, 3, 60), Note(3, 4, 64), Note(4, 5, 62), Note(0, 5, 40, voice=1)]
+    pitches = statistics.pitch_histogram([piece])
+    assert pitches.sum() == pytest.approx(1)
+    assert pitches[60] == pytest.approx(0.3)
+    intervals = statistics.interval_histogram([piece])
+    assert intervals[12 + 4] == intervals[12 - 2] == 0.5
+    assert statistics.distance(pitches, pitches) == 0
+    assert statistics.distance(pitches, statistics.pitch_histogram([[Note(0, 1, 99)]])) == pytest.approx(1)
+
+
+def test_voice_crossing():
+    straight, crossed = [72, 65, 57, 48], [60, 65, 57, 48]
+    assert statistics.crossing(np.array([straight] * 4, dtype=np.int16)) == 0
+    assert statistics.crossing(np.array([straight, crossed], dtype=np.int16)) == pytest.approx(1 / 6)
+    assert statistics.crossing(np.array([[-1, 65, -1, 70]], dtype=np.int16)) == 0  # who is silent crosses nobody
+
+
+def test_parallel_fifths_and_octaves():
+    fifths = np.array([[67, -1, -1, 60], [69, -1, -1, 62], [69, -1, -1, 62], [65, -1, -1, 62]], dtype=np.int16)
+    assert statistics.parallels(fifths, 7) == 1
+    assert statistics.parallels(fifths, 0) == 0
+    octaves = fifths.copy()
+    octaves[:, 0] = octaves[:, 3] + 12
+    assert statistics.parallels(octaves, 0) == 1
+    contrary = np.array([[67, -1, -1, 60], [65, -1, -1, 62]], dtype=np.int16)
+    assert statistics.parallels(contrary, 7) == 0
+
+
+def test_repetition_and_holding():
+    bar = np.arange(64, dtype=np.int16).reshape(16, 4)
+    assert statistics.repetition(np.concatenate([bar, bar, bar + 1])) == pytest.approx(1 / 3)
+    assert statistics.repetition(bar[:5]) == 0
+    assert statistics.held(np.array([[60] * 4] * 3, dtype=np.int16)) == 1
+
+
+def test_descriptions_are_of_each_piece_alike():
+    quiet, loud = np.full((20, 4), -1, dtype=np.int16), np.full((2, 4), 60, dtype=np.int16)
+    assert statistics.describe([quiet, loud])["rests"] == 0.5
+    texture = statistics.texture([[Note(0, 2, 60, 100), Note(2, 4, 60, 50)]])
+    assert texture == {"notes_per_second": 0.5, "note_seconds": 2.0, "velocity": 75.0}
+    assert statistics.texture([[]]) == {"notes_per_second": 0.0, "note_seconds": 0.0, "velocity": 0.0}
