@@ -142,6 +142,26 @@ def check(folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run fo
     run(folder)
 
 
+data = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+
+@data.command("check")
+def data_check(path: Annotated[Path, typer.Argument(help="A folder or file of parallel text.")]) -> None:
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul."""
+    from regard.cli.data import check as run
+
+    run(path)
+
+
+@data.command("get")
+def data_get(name: Annotated[str, typer.Argument(help="multi30k, tinyshakespeare, jsb_chorales …")]) -> None:
+    """Download a data set from its public home, with a checksum; goes on where it stopped."""
+    from regard.cli.data import get as run
+
+    run(name)
+
+
 def main() -> None:
     """Run the command line. A RegardError becomes one line on stderr and exit code 1; a usage error is code 2."""
     try:

@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import numpy as np
 import torch
 
 from regard.attention.record import attentions, record
-from regard.data import sources
-from regard.inspection.alignment import error_rate
-from regard.inspection.example import Truth
-from regard.inspection.readers.translation import words_of
+from regard.data.alignment import Links, error_rate, links, word_numbers
 
 CROSS = "*cross_attn"
 
 
 def alignment_errors(task: Any, model: Any, *, split: str = "test", count: int = 200) -> dict[str, float]:
-    """Error rates of each cross-attention, heads averaged, on reference translations; empty where no truth is known."""
-    config = task.config
-    if config.path is not None or config.name != sources.BUILT_IN or not attentions(model):
+    """Error rate of each cross-attention, heads averaged, on reference translations; empty where no truth is known."""
+    truth = task.true_links(split)
+    if truth is None or not attentions(model):
         return {}
-    rates = defaultdict(list)
-    for example in sources.built_in_examples(split, count, seed=config.seed):
-        turned = config.source == "ko"
-        source, target = (example.target, example.source) if turned else (example.source, example.target)
-        links = example.alignment if turned else tuple((row, column) for column, row in example.alignment)
-        for name, rate in _one(task, model, source, target, links).items():
-            rates[name].append(rate)
-    return {name: float(np.mean(found)) for name, found in rates.items()}
+    found: dict[str, list[Links]] = defaultdict(list)
+    for source, target in task.split(split)[:count]:
+        for name, guess in _one(task, model, source, target).items():
+            found[name].append(guess)
+    return {name: error_rate(guesses, truth[: len(guesses)]) for name, guesses in found.items()}
 
 
 @torch.no_grad()
-def _one(task: Any, model: Any, source: str, target: str, links: tuple[tuple[int, int], ...]) -> dict[str, float]:
+def _one(task: Any, model: Any, source: str, target: str) -> dict[str, Links]:
+    """A sentence pair -> the word alignment each cross-attention gives."""
     tokens = task.vocabularies.target.encode([target])[0]
-    given = task.encode_sources([source])
     with record(model, only=CROSS) as maps:
-        model(torch.tensor([[task.marks.start, *tokens]]), model.start(given))
-    rows = words_of(task.vocabularies.target, [*tokens, task.marks.end])
-    truth = Truth(links, rows, words_of(task.vocabularies.source, given.tokens[0].tolist()))
-    return {name: error_rate(one.weights[0].mean(dim=0).numpy(), truth) for name, one in maps.items()}
+        model(torch.tensor([[task.marks.start, *tokens]]), model.start(task.encode_sources([source])))
+    sides = zip(task.vocabularies, (source, target), strict=True)
+    columns, rows = (word_numbers(text, tokenizer.pieces(text)) for tokenizer, text in sides)
+    return {name: links(one.weights[0].mean(dim=0).numpy(), source=columns, target=rows) for name, one in maps.items()}
