@@ -148,6 +148,8 @@ def _note(running: Running, candidates: Candidates, *, done: Tensor, scale: floa
 def _shrink(running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
     """Drop sources that are over and rows that hold nothing, once there are enough of them."""
     alive = candidates.sums > NONE
+    if bool(alive.all()):
+        return running, candidates
     going = alive.any(dim=1)
     width = int(alive.sum(dim=1).max())
     if int(going.sum()) * width > WORTHWHILE * alive.numel():
