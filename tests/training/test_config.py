@@ -1,0 +1,50 @@
+"""The [training] section: strict, with budgets that make sense."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from regard.core import config as configs
+from regard.core.errors import ConfigError
+from regard.training.config import Config
+
+
+def read(**table):
+    return configs.from_dict(Config, table, "training")
+
+
+def test_without_a_budget_it_is_ten_epochs():
+    assert read() == read(epochs=10)
+    assert read(minutes=1.5).epochs is None
+    assert read(steps=7).epochs is None
+
+
+def test_what_is_written_is_read_back():
+    config = read(steps=7, optimizer={"lr": 1, "clip": "none"}, schedule={"name": "cosine"}, hardware={"compile": True})
+    assert read(**configs.to_dict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"steps": 0}, r"training: steps must be more than 0, got 0"),
+        ({"minutes": -1}, r"training: minutes must be more than 0, got -1"),
+        ({"optimizer": {"lr": 0}}, r"training\.optimizer: lr must be more than 0"),
+        ({"optimizer": {"learning_rate": 1}}, r"training\.optimizer: no setting 'learning_rate'"),
+        ({"evaluation": {"every": 0}}, r"training\.evaluation: every must be more than 0"),
+        ({"files": {"keep": 0}}, r"training\.files: keep must be more than 0"),
+        ({"hardware": {"device": "tpu"}}, r"training\.hardware\.device: 'tpu' is not one of"),
+        ({"minutes": 1, "schedule": {"name": "cosine"}}, r"'cosine' must know its end; give steps or epochs"),
+        ({"schedule": {"warmup": 0}}, r"warmup must be more than 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(table, said):
+    with pytest.raises(ConfigError, match=said):
+        read(**table)
+
+
+def test_it_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read().steps = 3

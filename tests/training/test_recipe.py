@@ -1,0 +1,83 @@
+"""Recipes: read from file and settings, strict, written whole, and migrated or refused by version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.core.errors import CheckpointError, ConfigError
+from regard.training import recipe as recipes
+from regard.training.recipe import from_dict, migrate, read, replace_training
+
+WHERE = Path("run/config.json")
+
+
+def test_defaults_then_file_then_settings(tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text('seed = 3\n[model]\ndim = 4\n[training]\nsteps = 5\nminutes = 2\n')
+    recipe = read("toys.summing", path, settings=["training.steps=9", "data.words=7"])
+    assert (recipe.seed, recipe.model.name, recipe.model.config.dim) == (3, "toys.gated", 4)
+    assert (recipe.training.steps, recipe.training.minutes, recipe.task.config.words) == (9, 2.0, 7)
+    assert recipe.decoding.name == "greedy"
+
+
+def test_what_is_written_is_read_back(toy):
+    recipe = toy("model.preset=wide", "decoding=beam", "decoding.width=3")
+    assert from_dict(recipe.to_dict()) == recipe
+    assert recipe.model.config.dim == 16 and recipe.decoding.config.width == 3
+    assert "preset" not in recipe.to_dict()["model"]
+
+
+def test_another_model_does_not_inherit_the_settings_of_the_first():
+    first = {"model": {"name": "toys.gated", "dim": 4}, "decoding": {"name": "beam", "width": 9}}
+    changed = recipes._override(first, ["decoding=greedy", "model=toys.gated"])
+    assert changed == {"model": {"name": "toys.gated", "dim": 4}, "decoding": {"name": "greedy"}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["modle=transformer"], "no section 'modle' in a recipe; did you mean 'model'"),
+        (["model=transfomer"], "unknown model 'transfomer'; did you mean 'transformer'"),
+        (["model.dimm=3"], "model: no setting 'dimm'; did you mean 'dim'"),
+        (["model.preset=wid"], "toys.gated has no preset 'wid'; did you mean 'wide'"),
+        (["model.dim=big"], r"model\.dim: expected int, got 'big'"),
+        (["training=5"], "training=5 is not a section; settings go below it"),
+        (["seed=-1"], "seed=-1 must be a whole number, 0 or more"),
+        (["seed=true"], "seed=True must be a whole number"),
+        (["task=translation"], "task='translation', but 'toys.summing' was asked for; run: regard train translation"),
+        (["model=3"], r"model\.name=3 must be given as a name, for example model=transformer"),
+        (["decoding=no"], "unknown decoding 'no'"),
+        (["training.steps"], "not of the form key=value"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        read("toys.summing", settings=settings)
+
+
+def test_a_model_and_a_task_must_be_named():
+    with pytest.raises(ConfigError, match=r"model\.name=None must be given"):
+        from_dict({"task": "toys.summing"})
+    with pytest.raises(ConfigError, match="task=None must be the name of a task"):
+        from_dict({})
+
+
+def test_versions_are_migrated_or_refused_in_words(monkeypatch):
+    assert migrate({"version": 1, "seed": 2}, WHERE) == {"seed": 2}
+    with pytest.raises(CheckpointError, match="version 99 was written by a newer regard; this one reads up to 1"):
+        migrate({"version": 99}, WHERE)
+    for wrong in ({}, {"version": "one"}, {"version": 0}):
+        with pytest.raises(CheckpointError, match="is not a version of a run's configuration"):
+            migrate(wrong, WHERE)
+    monkeypatch.setattr(recipes, "VERSION", 3)
+    with pytest.raises(CheckpointError, match="version 1 is too old for this regard; train the run anew"):
+        migrate({"version": 1}, WHERE)
+    steps = {1: lambda table: table | {"renamed": table["seed"]}, 2: lambda table: table | {"last": 2}}
+    monkeypatch.setattr(recipes, "MIGRATIONS", steps)
+    assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
+
+
+def test_budgets_are_replaced(toy):
+    assert replace_training(toy(), steps=77).training.steps == 77
