@@ -9,8 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import browsing  # noqa: E402  # beside this file, which is put on the path above
-import subjects  # noqa: E402  # the same
+import browsing
+import subjects
 
 browser = browsing.browser
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 
 from regard.core.names import find
 from regard.decoding import beam
 from regard.inspection.collect import About, Subject
+from regard.inspection.tables import Tables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
@@ -24,6 +23,17 @@ def make_model(task, name):
     return module.build(module.TINY, task.sizes).eval()
 
 
+def briefly(module, config):
+    """A decoder whose outputs are at most eight tokens: untrained models never end by themselves."""
+
+    def decode(model, state, *, marks, limits):
+        return module.decode(model, state, marks=marks, limits=limits.clamp(max=8), config=config)
+
+    return decode
+
+
 def make_subject(task, name="transformer"):
-    decode = partial(beam.decode, config=beam.Config(width=3, nbest=3))
-    return Subject(task, make_model(task, name), decode, About("translation", name, {"run": name}))
+    decode = briefly(beam, beam.Config(width=3, nbest=3))
+    about = About("translation", name, {"run": name})
+    # The tables of the model are given, so that t-SNE is not run in every test.
+    return Subject(task, make_model(task, name), decode, about, tables=Tables(None, ()))

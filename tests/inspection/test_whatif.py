@@ -6,8 +6,7 @@ import pytest
 import torch
 from subjects import MODELS
 
-from regard.attention.attend import Attend
-from regard.attention.record import record
+from regard.attention.record import attentions, record
 from regard.core.errors import RegardError
 from regard.inspection.whatif import Changes, changed
 
@@ -22,7 +21,7 @@ def case(request, subject, task, sentence):
 
 
 def attention(model):
-    return [name for name, module in model.named_modules() if isinstance(module, Attend)]
+    return list(attentions(model))
 
 
 @torch.no_grad()
@@ -38,7 +37,7 @@ def test_a_switched_off_head_mixes_nothing(case):
     model, run = case
     usual, name = run(), attention(model)[-1]
     seen = []
-    module = model.get_submodule(name)
+    module = attentions(model)[name]
     with changed(model, Changes(off=((name, 0),))):
         hook = module.register_forward_hook(lambda m, i, output: seen.append(output))
         assert not torch.equal(run(), usual)
@@ -77,14 +76,20 @@ def test_temperature_flattens_or_sharpens_every_map(case):
 def test_what_does_not_exist_cannot_be_changed(case):
     model, run = case
     name = attention(model)[0]
-    with pytest.raises(RegardError, match=r"no attention module 'croos' to switch a head off in; "):
-        with changed(model, Changes(off=(("croos", 0),))):
-            run()
-    with pytest.raises(RegardError, match=r"has no head 99; its heads are 0 to"):
-        with changed(model, Changes(off=((name, 99),))):
-            run()
-    with pytest.raises(RegardError, match=r"cannot forbid token 99: the source has tokens 0 to"):
-        with changed(model, Changes(forbid=(99,))):
-            run()
+    with (
+        pytest.raises(RegardError, match=r"no attention module 'croos' to switch a head off in; "),
+        changed(model, Changes(off=(("croos", 0),))),
+    ):
+        run()
+    with (
+        pytest.raises(RegardError, match=r"has no head 99; its heads are 0 to"),
+        changed(model, Changes(off=((name, 99),))),
+    ):
+        run()
+    with (
+        pytest.raises(RegardError, match=r"cannot forbid token 99: the source has tokens 0 to"),
+        changed(model, Changes(forbid=(99,))),
+    ):
+        run()
     with pytest.raises(RegardError, match=r"temperature=0 must lie between 0\.01 and 100"):
         Changes(temperature=0)

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.attention.attend import Attend
-from regard.attention.record import AttentionMap, record
+from regard.attention.record import AttentionMap, attentions, record
 from regard.core.errors import RegardError, nearest
 from regard.core.names import find, names
 from regard.inspection import alignment, honesty
@@ -52,7 +51,7 @@ class Subject:
     @property
     def attends(self) -> bool:
         """Whether there is any attention to look at."""
-        return any(isinstance(module, Attend) for module in self.model.modules())
+        return bool(attentions(self.model))
 
 
 def collect(subject: Subject, text: str, *, changes: Changes | None = None) -> Inspection:

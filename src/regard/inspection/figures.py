@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def save(found: Inspection, path: Path) -> None:
     if not found.maps:
         raise RegardError(f"{found.model} has no attention map to draw")
     matplotlib = require("matplotlib", extra="plots")
+    # fontTools tells of every table it drops from an embedded font.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
     with matplotlib.rc_context({"font.family": fonts(), "pdf.fonttype": 42, "axes.unicode_minus": False}):
         write_bytes(path, _png(found) if kind == ".png" else _pdf(found))
 
@@ -78,7 +81,7 @@ def _large(found: Inspection) -> Any:
     one = chosen(found)
     weights = one.weights.mean(axis=0)
     rows, columns = weights.shape
-    side = 0.34 if max(rows, columns) <= 60 else 20 / max(rows, columns)
+    side = 0.34 if max(rows, columns) <= 60 else 10 / max(rows, columns)
     figure = _figure(max(4.0, 2.2 + side * columns), max(3.4, 1.9 + side * rows))
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap=_colours(), vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="equal")

@@ -90,7 +90,7 @@ def _flattened(vectors: Numbers) -> dict[str, Numbers]:
     few = max(2.0, min(20.0, (len(vectors) - 1) / 3))
     flat = {
         "PCA": decomposition.PCA(n_components=2, random_state=0).fit_transform(vectors),
-        "t-SNE": manifold.TSNE(n_components=2, perplexity=few, init="pca", random_state=0, max_iter=500).fit_transform(
+        "t-SNE": manifold.TSNE(n_components=2, perplexity=few, init="pca", random_state=0, max_iter=300).fit_transform(
             vectors
         ),
     }

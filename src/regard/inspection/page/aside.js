@@ -74,6 +74,7 @@ function temperature(page) {
 
 function outcome(page) {
   const { server } = page;
+  if (server.busy) return make("p", { class: "quiet", role: "status" }, "Running again …");
   if (!server.before || !server.changed) return null;
   const [before, after] = [server.before.outputs[0], page.raw.outputs[0]];
   return make("div", { class: "outcome", role: "status" },

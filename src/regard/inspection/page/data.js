@@ -138,8 +138,10 @@ export class Inspection {
     return [...new Set(this.maps.map((map) => map.group))];
   }
 
+  // The map so named; else the one that aligns best, the last look at the source, or the first there is.
   map(name) {
-    return this.maps.find((map) => map.name === name) || this.maps[0];
+    const called = (wanted) => this.maps.find((map) => map.name === wanted);
+    return called(name) || called(this.alignment?.best) || this.maps.filter((map) => map.group === "cross").at(-1) || this.maps[0];
   }
 }
 

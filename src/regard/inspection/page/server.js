@@ -2,7 +2,7 @@
 
 export class Server {
   constructor(base, page) {
-    Object.assign(this, { base, page, changes: { off: [], forbid: [], temperature: 1 }, before: null, busy: false, wrong: "" });
+    Object.assign(this, { base, page, changes: { off: [], forbid: [], temperature: 1 }, before: null, wanted: null, busy: false, wrong: "" });
   }
 
   // A function that fetches one tile of an inspection, as base64 text or null.
@@ -29,27 +29,34 @@ export class Server {
   }
 
   // Run the sentence again with what is switched off, forbidden or cooled; the page then shows the answer.
+  // What is changed while an answer is awaited is asked for after it, so the last wish is the one that is shown.
   async run(text = this.page.raw.title) {
-    const fresh = text !== this.page.raw.title;
-    if (fresh) this.changes = { off: [], forbid: [], temperature: 1 };
-    if (!this.before || fresh) this.before = fresh ? null : this.page.raw;
+    if (text !== this.page.raw.title) this.changes = { off: [], forbid: [], temperature: 1 };
+    this.wanted = text;
+    if (this.busy) return;
     this.busy = true;
     this.wrong = "";
     this.page.draw();
     try {
-      const answer = await fetch(`${this.base}/look`, {
-        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text, ...this.changes }),
-      });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.error || found.detail || `the server answered ${answer.status}`);
-      await this.page.replace(found);
-      if (!this.changed) this.before = null;
+      while (this.wanted !== null) await this.ask();
     } catch (wrong) {
       this.wrong = wrong.message;
     } finally {
       this.busy = false;
       this.page.draw();
     }
+  }
+
+  async ask() {
+    const [text, before] = [this.wanted, this.page.raw];
+    this.wanted = null;
+    const body = JSON.stringify({ text, ...this.changes });
+    const answer = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+    if (!this.changed || text !== before.title) this.before = null;
+    else this.before ||= before;
+    await this.page.replace(found);
   }
 
   reset() {

@@ -109,7 +109,7 @@ export const view = {
   beside: true,
   show(data, element, page) {
     const maps = data.maps.filter((map) => map.group === "cross" && !map.long);
-    const map = maps.find((one) => one.name === page.state.map) || maps.find((one) => one.name === data.alignment?.best) || maps.at(-1);
+    const map = maps.find((one) => one.name === page.state.map) || data.map();
     const head = page.state.mix === "head" ? clamp(page.state.head, map.heads) : -1;
     page.looked = { map, head };
     const heads = [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))];

@@ -4,8 +4,6 @@ import { make, number } from "../dom.js";
 import { maximum } from "../data.js";
 import { matrix } from "../matrix.js";
 
-const preferred = (run) => run.map(run.alignment?.best) && (run.maps.find((map) => map.name === run.alignment?.best) || run.maps.filter((map) => map.group === "cross").at(-1) || run.maps[0]);
-
 function table(page) {
   const columns = page.raw.columns;
   const cell = (value) => make("td", { class: typeof value === "number" ? "figure" : "" }, typeof value === "number" ? (Number.isInteger(value) ? value.toLocaleString("en") : number(value, 3)) : value ?? "–");
@@ -15,7 +13,7 @@ function table(page) {
 }
 
 function card(run, i, page) {
-  const map = run.maps.length ? preferred(run) : null;
+  const map = run.map();
   const room = Math.max(240, Math.min(560, document.getElementById("view").clientWidth / Math.min(2, page.runs.length) - 60));
   let body = make("p", { class: "no-map" }, "No attention map: this model hands the decoder one vector, so there is nothing to look at.");
   if (map && !map.long) {

@@ -38,8 +38,8 @@ export const view = {
   show(data, element, page) {
     const space = data.embeddings.find((one) => one.name === page.state.space) || data.embeddings[0];
     const chosen = clamp(page.state.word, space.labels.length);
-    const room = element.clientWidth - 48;
-    const width = room > 800 ? room - 300 : room;
+    const room = Math.max(240, element.clientWidth - 48);
+    const width = element.clientWidth > 860 ? room - 328 : room;
     const pick = (word) => page.change({ word });
     element.append(make("div", { class: "controls" },
       data.embeddings.length > 1 ? select("Vocabulary", data.embeddings.map((one) => ({ key: one.name, label: one.name })), space.name, (name) => page.change({ space: name, word: 0 })) : null,

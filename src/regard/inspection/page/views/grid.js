@@ -75,7 +75,7 @@ function large(data, map, head, { page, element }) {
   };
   const panel = make("div", { class: "large-side" }, rows);
   const start = clamp(page.state.row, map.rows);
-  const room = Math.max(260, element.clientWidth - (element.clientWidth > 900 ? 320 : 24));
+  const room = Math.max(240, element.clientWidth - 48 - (element.clientWidth > 860 ? 328 : 0));
   let body;
   if (map.long) {
     const side = Math.min(room, 760);

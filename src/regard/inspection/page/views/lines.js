@@ -77,7 +77,7 @@ export const view = {
       select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
       headChips(map, chosen, page)));
 
-    const width = Math.min(760, element.clientWidth - (element.clientWidth > 900 ? 340 : 8));
+    const width = Math.max(240, Math.min(760, element.clientWidth - 48 - (element.clientWidth > 860 ? 328 : 0)));
     const [left, right] = [width * 0.3, width * 0.7];
     const panel = make("div", { class: "lines-side" });
     const lines = curves(map, chosen, { left: left + 8, right: right - 8 });

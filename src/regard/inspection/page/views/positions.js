@@ -37,7 +37,7 @@ export const view = {
   show(data, element) {
     const table = floats(data.positions.table);
     const dots = floats(data.positions.by_distance);
-    const room = element.clientWidth - 48;
+    const room = Math.max(240, element.clientWidth - 48);
     element.append(
       make("section", { class: "card" }, make("h2", {}, "Positional encodings", make("span", { class: "quiet" }, ` ${data.positions.scheme}`)),
         make("p", { class: "quiet" }, "Each row is a position, each column a dimension."), heat(table, room)),

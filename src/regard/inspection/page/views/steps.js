@@ -7,7 +7,7 @@ import { clamp } from "../state.js";
 
 // A vector as a strip of signed colours, its first numbers beside it.
 function strip(vector, top, label) {
-  const { canvas, context } = sharpCanvas(Math.min(256, Math.max(64, vector.length * 8)), 16, { class: "strip", role: "img", "aria-label": `${label}: ${vector.length} numbers` });
+  const { canvas, context } = sharpCanvas(Math.min(128, Math.max(64, vector.length * 6)), 16, { class: "strip", role: "img", "aria-label": `${label}: ${vector.length} numbers` });
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels(vector, 1, vector.length, top, "signed"), 0, 0, parseFloat(canvas.style.width), 16);
   const first = Array.from(vector.slice(0, 3), (value) => number(value, 2)).join(" ");

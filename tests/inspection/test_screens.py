@@ -1,0 +1,126 @@
+"""The page on every kind of screen, and with long input: sizes, themes, contrast, time."""
+
+from __future__ import annotations
+
+import time
+
+import examples
+import numpy as np
+import pytest
+from browsing import opened
+
+from regard.inspection.bundle import bundle
+from regard.inspection.format import to_json
+
+FIRST_PAINT = 2.0  # seconds for a page of 2048 × 2048 tokens
+VIEWS = ("grid", "lines", "alignment", "steps", "positions", "embeddings", "training")
+
+
+@pytest.fixture(scope="session")
+def page_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("screens") / "page.html"
+    path.write_text(bundle(to_json(examples.translation(3, 8))), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture(scope="session")
+def long_found():
+    return examples.long(2048, 1)
+
+
+@pytest.fixture(scope="session")
+def long_file(tmp_path_factory, long_found):
+    path = tmp_path_factory.mktemp("screens") / "long.html"
+    path.write_text(bundle(to_json(long_found)), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_hangs_over_the_edge_of_a_phone(browser, page_file, scheme):
+    with opened(browser, page_file, width=390, height=844, scheme=scheme) as page:
+        for view in VIEWS:
+            page.locator(f"#tab-{view}").click()
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, view
+            small = page.locator("button:visible").evaluate_all(
+                "all => all.filter(one => one.getBoundingClientRect().height < 20).map(one => one.outerHTML)"
+            )
+            assert [one for one in small if "link" not in one] == []
+
+
+def luminance(colour):
+    parts = np.array([int(part) for part in colour.strip("rgb()").split(",")[:3]]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_themes(browser, page_file, scheme):
+    with opened(browser, page_file, scheme=scheme) as page:
+        back, ink, soft = page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,"
+            " getComputedStyle(document.querySelector('.quiet')).color]"
+        )
+        for colour in (ink, soft):
+            light, dark = sorted((luminance(back), luminance(colour)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5
+        assert (luminance(back) > 0.5) == (scheme == "light")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_colours_of_weights_differ_in_lightness_alone_too(browser, page_file, scheme):
+    """Safe for colour-blind eyes and grey print: the scale never turns back in lightness."""
+    with opened(browser, page_file, scheme=scheme) as page:
+        bar = page.locator(".legend-bar").evaluate("bar => bar.style.background")
+        colours = ["rgb(" + part.split(")")[0] + ")" for part in bar.split("rgb(")[1:]]
+        steps = np.diff([luminance(colour) for colour in colours])
+        assert (steps < 0).all() if scheme == "light" else (steps > 0).all()
+
+
+def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file):
+    with opened(browser, page_file) as page:
+        before = page.locator(".cells").screenshot()
+        page.get_by_role("button", name="Use dark colours").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert page.locator(".cells").screenshot() != before
+
+
+def test_a_long_map_is_painted_soon(browser, long_file):
+    begun = time.perf_counter()
+    with opened(browser, long_file) as page:
+        page.wait_for_selector(".tiles")
+        painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
+        ready = page.evaluate("performance.now()") / 1000
+        assert painted < FIRST_PAINT, f"first paint after {painted:.2f} s, all after {ready:.2f} s"
+    assert time.perf_counter() - begun < 30
+
+
+def test_a_long_map_zooms_to_single_cells_with_their_true_weights(browser, long_file, long_found):
+    weights = long_found.maps[0].weights[0]
+    with opened(browser, long_file, fragment="#row=1500&column=1403") as page:
+        page.wait_for_selector(".tiles")
+        page.wait_for_selector(".distribution")
+        box = page.locator(".tiles").bounding_box()
+        middle = (box["x"] + 96 + (box["width"] - 96) / 2, box["y"] + 96 + (box["height"] - 96) / 2)
+        page.mouse.move(*middle)
+        page.locator(".readout", has_text="looks at").wait_for()
+        told = page.locator(".readout").inner_text().split()
+        assert (told[0], told[3]) == ("w1501", "w1403")
+        assert float(told[4]) == pytest.approx(weights[1500, 1403], abs=1e-4)
+        assert page.locator(".sum").inner_text() == "sum 1.0000"
+
+
+def test_scrolling_over_a_long_map_never_stalls(browser, long_file):
+    with opened(browser, long_file) as page:
+        page.wait_for_selector(".tiles")
+        box = page.locator(".tiles").bounding_box()
+        page.mouse.move(box["x"] + 300, box["y"] + 300)
+        page.evaluate(
+            "window.gaps = []; let last = performance.now();"
+            "const tick = () => { const now = performance.now(); window.gaps.push(now - last); last = now;"
+            " requestAnimationFrame(tick); }; requestAnimationFrame(tick)"
+        )
+        for _ in range(12):
+            page.mouse.wheel(0, -240)
+            page.wait_for_timeout(30)
+        gaps = page.evaluate("window.gaps")
+        assert np.median(gaps) < 100 and max(gaps) < 1000
