@@ -29,6 +29,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"window": 1, "feed": False, "score": "concat"},
         {"cell": "gru", "directions": 1},
     ],
+    "music_transformer": [{"intervals": False}, {"intervals": False, "voices": 0}],
 }
 TRANSLATORS = [name for name in names("regard.models") if name in VARIANTS]
 CASES = [(name, {}) for name in TRANSLATORS] + [(name, change) for name in TRANSLATORS for change in VARIANTS[name]]

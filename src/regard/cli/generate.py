@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.core import config as configs
 from regard.core.errors import ConfigError
 from regard.data import files
 from regard.data.music import midi, roll, sound
@@ -14,6 +15,7 @@ from regard.decoding import sample
 from regard.door.run import Run, load
 from regard.tasks._compose import Composition, Request, compose
 from regard.tasks.music import Music
+from regard.training.recipe import Recipe
 
 KINDS = (".mid", ".wav", ".png")
 
@@ -26,9 +28,9 @@ def run(folder: Path, wish: dict[str, Any], *, out: Sequence[Path], settings: li
     for path in out:
         if path.suffix.lower() not in KINDS:
             raise ConfigError(f"--out {path}: a file of music ends in {', '.join(KINDS)}")
-    found = load(folder, [f"decoding.{setting}" for setting in settings])
+    found = load(folder)
     task = music_of(found)
-    made = compose(task, found.model, Request(**wish, sampling=sampling_of(found)))
+    made = compose(task, found.model, Request(**wish, sampling=sampling_of(found.recipe, settings)))
     for remark in made.remarks:
         print(remark)
     for number, piece in enumerate(made.pieces, start=1):
@@ -48,13 +50,11 @@ def music_of(found: Run) -> Music:
     return found.task
 
 
-def sampling_of(found: Run) -> sample.Config:
-    """How the run's recipe draws tokens."""
-    chosen = found.recipe.decoding
-    if chosen is None or not isinstance(chosen.config, sample.Config):
-        name = None if chosen is None else chosen.name
-        raise ConfigError(f"the run's decoding.name is {name!r}, but music is sampled; add --set name=sample")
-    return chosen.config
+def sampling_of(recipe: Recipe, settings: list[str]) -> sample.Config:
+    """How the recipe draws tokens, or how `sample` does by default, with settings laid over it."""
+    drawn = recipe.decoding is not None and recipe.decoding.name == "sample"
+    table = configs.to_dict(recipe.decoding.config) if drawn and recipe.decoding else {}
+    return configs.from_dict(sample.Config, configs.override(table, settings), "--set")
 
 
 def render(piece: Composition, task: Music, path: Path) -> bytes:

@@ -23,8 +23,8 @@ class Classes:
 
     @property
     def size(self) -> int:
-        """Of the vocabulary, marks included."""
-        return FIRST + len(self.names)
+        """Of the vocabulary, marks included; there is room for one class even where there is none."""
+        return FIRST + max(1, len(self.names))
 
     def row(self, names: Sequence[str]) -> list[int]:
         """Names -> their tokens; no names are one padding token, which says nothing."""
@@ -44,7 +44,7 @@ class Classes:
 def classes_of(conditions: Sequence[Condition], composers: Iterable[str]) -> Classes:
     """The classes of some conditions; composers are those of the training data."""
     known = {
-        "composer": sorted(filter(None, composers)),
+        "composer": sorted(set(filter(None, composers))),
         "key": [f"{tonic} {mode}" for mode in MODES for tonic in TONICS],
         "mode": list(MODES),
     }

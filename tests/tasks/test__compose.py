@@ -1,0 +1,191 @@
+"""New pieces: as long as asked for, the primer kept, the soprano kept, the same for the same seed, always playable."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regard.core.errors import ConfigError, DataError
+from regard.core.protocols import Padded
+from regard.data.music import midi
+from regard.data.music.grid import NAMES
+from regard.data.music.notes import Note
+from regard.decoding import sample
+from regard.models import music_transformer
+from regard.tasks._compose import Request, compare, compose, highest
+from regard.tasks.music import Config, Music, build
+
+LINE = [72, 74, 76, 77, 79, 77, 76, 74]
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Music:
+    piece = [[72 + i % 3, 65, 57, 48] for i in range(32)]
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps({"train": [piece], "valid": [piece], "test": [piece]}))
+    return build(Config(path=path, crop=64, window=64, longest=256, conditions=("mode",)))
+
+
+@pytest.fixture
+def model(task: Music):
+    torch.manual_seed(0)
+    tiny = replace(music_transformer.TINY, voices=4, bar=16)
+    return music_transformer.build(tiny, task.sizes)
+
+
+@pytest.fixture
+def melody(tmp_path: Path, task: Music) -> Path:
+    path = tmp_path / "melody.mid"
+    notes = [Note(i * 0.5, i * 0.5 + 0.5, pitch) for i, pitch in enumerate(LINE)]
+    path.write_bytes(midi.render(notes, tempo=120))
+    return path
+
+
+def seconds(task: Music, steps: int) -> float:
+    return steps * task.encoding.step
+
+
+def test_twice_the_training_length_from_nothing(task, model):
+    sampling = sample.Config(samples=3)
+    made = compose(task, model, Request(seconds=seconds(task, 32), sampling=sampling)).pieces
+    assert len(made) == 3
+    assert [len(piece.tokens) for piece in made] == [128] * 3  # trained on 64
+    assert len({piece.tokens.tobytes() for piece in made}) == 3
+    assert [piece.score for piece in made] == sorted((piece.score for piece in made), reverse=True)
+    for piece in made:
+        again = midi.parse(midi.render(piece.notes, tempo=90, names=NAMES), "second", where="x.mid")
+        assert len(again.notes) == len(piece.notes)
+    same = compose(task, model, Request(seconds=seconds(task, 32), sampling=sampling)).pieces
+    assert [piece.tokens.tolist() for piece in same] == [piece.tokens.tolist() for piece in made]
+
+
+def test_scores_are_those_of_the_model(task, model):
+    (piece,) = compose(task, model, Request(seconds=seconds(task, 6))).pieces
+    row = torch.tensor([[2, *piece.tokens.tolist()]])
+    with torch.no_grad():
+        logits, _ = model.eval()(row, model.start(task.classes.ask([])))
+    labels = torch.tensor([*piece.tokens.tolist(), 3])[:, None]
+    assert piece.score == pytest.approx(logits[0].log_softmax(-1).gather(1, labels).sum().item(), abs=1e-3)
+
+
+def test_a_primer_is_kept_and_continued(task, model, melody):
+    (piece,) = compose(task, model, Request(prompt=melody, seconds=seconds(task, 5))).pieces
+    given = task.encoding.encode(task.encoding.open(melody).content)
+    assert len(given) == len(LINE) * 4 * 4
+    assert piece.tokens[: len(given)].tolist() == given.tolist()
+    assert len(piece.tokens) == len(given) + 5 * 4
+    assert piece.given == pytest.approx(seconds(task, len(LINE) * 4))
+    (short,) = compose(task, model, Request(prompt=melody, keep=seconds(task, 3), seconds=seconds(task, 2))).pieces
+    assert len(short.tokens) == 20
+    assert short.tokens[:12].tolist() == given[:12].tolist()
+
+
+def test_a_soprano_is_kept_and_the_others_are_new(task, model, melody):
+    (piece,) = compose(task, model, Request(harmonise=melody, seconds=1000)).pieces
+    grid = task.encoding.decode(piece.tokens)
+    assert grid[:, 0].tolist() == [pitch for pitch in LINE for _ in range(4)]
+    assert len(set(grid[:, 1:].flatten().tolist())) > 4
+    (short,) = compose(task, model, Request(harmonise=melody, seconds=seconds(task, 3))).pieces
+    assert len(short.tokens) == 12
+
+
+def test_the_melody_of_a_file_without_a_soprano():
+    grid = np.array([[-1, 60, -1, 48], [-1, -1, 50, 40]], dtype=np.int16)
+    assert highest(grid).tolist() == [60, 50]
+    grid[0, 0] = 72
+    assert highest(grid).tolist() == [72, -1]
+
+
+def test_a_class_is_an_input(task, model):
+    drawn = [
+        compose(task, model, Request(seconds=seconds(task, 8), classes=classes)).pieces[0].score
+        for classes in ((), ("major",), ("minor",))
+    ]
+    assert len(set(drawn)) == 3
+    with pytest.raises(DataError, match=r"^the model does not know the class 'Elgar'; known: major, minor$"):
+        compose(task, model, Request(seconds=1.0, classes=("Elgar",)))
+
+
+def test_a_primer_longer_than_the_memory(task, model, tmp_path):
+    long = tmp_path / "long.mid"
+    long.write_bytes(midi.render([Note(i, i + 1, 60 + i % 5) for i in range(100)], tempo=60))
+    with pytest.raises(
+        DataError,
+        match=r"^the primer has 1600 tokens and 20 more are asked for, but the model remembers 256; ask for fewer sec",
+    ):
+        compose(task, model, Request(prompt=long, seconds=seconds(task, 5)))
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"seconds": 0.0}, r"^seconds=0.0: ask for more than 0 seconds and less than a day$"),
+        ({"keep": -1.0}, r"^keep=-1.0: keep more than 0 seconds of the prompt, or leave it out$"),
+        ({"prompt": Path("a"), "harmonise": Path("b")}, r"^a prompt is continued, a soprano harmonised; give one of"),
+    ],
+)
+def test_requests_that_cannot_be(wish, message):
+    with pytest.raises(ConfigError, match=message):
+        Request(**wish)
+
+
+def test_performances_end_when_they_are_long_enough(tmp_path):
+    for i in range(3):
+        notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
+        (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
+    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, longest=512))
+    torch.manual_seed(0)
+    model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.sizes)
+    for piece in compose(task, model, Request(seconds=2.0, sampling=sample.Config(samples=2))).pieces:
+        assert max((note.end for note in piece.notes), default=2.0) < 4.0
+    (piece,) = compose(task, model, Request(seconds=1.0, prompt=tmp_path / "0.mid", keep=1.0)).pieces
+    assert sum(note.start < 0.99 for note in piece.notes) == 4
+    with pytest.raises(
+        DataError, match=r"0.mid: only a model of the grid encoding has voices to harmonise; use --prom"
+    ):
+        compose(task, model, Request(harmonise=tmp_path / "0.mid"))
+    late = tmp_path / "late.mid"
+    late.write_bytes(midi.render([Note(3, 4, 60)]))
+    with pytest.raises(DataError, match=r"^no note of the prompt begins in its first 1 seconds; keep more of it$"):
+        compose(task, model, Request(prompt=late, keep=1.0))
+    assert set(compare(task, model, split="train", samples=1, seconds=1.0)) >= {"pitch_distance", "velocity_data"}
+
+
+def test_samples_are_measured_beside_the_data(task, model):
+    found = compare(task, model, split="valid", samples=2, seconds=seconds(task, 16))
+    assert found["parallel_fifths_data"] == 0
+    assert 0 <= found["pitch_distance"] <= 1
+    assert {name.removesuffix("_data") for name in found if name.endswith("_data")} == {
+        name.removesuffix("_samples") for name in found if name.endswith("_samples")
+    }
+
+
+def test_cached_steps_are_the_whole_recomputed(task, model):
+    """The same draws from a model that reads its whole past anew at every step."""
+
+    class Forgetful(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.readout = inner, inner.readout
+
+        def start(self, source: Padded):
+            return torch.zeros(len(source.tokens), 0, dtype=torch.long)
+
+        def features(self, tokens, state):
+            whole = torch.cat([state, tokens], dim=1)
+            source = Padded(torch.zeros(len(whole), 1, dtype=torch.long), torch.ones(len(whole)))
+            x, _ = self.inner.features(whole, self.inner.start(source))
+            return x[:, -tokens.shape[1] :], whole
+
+        def forward(self, tokens, state):
+            x, state = self.features(tokens, state)
+            return self.readout(x), state
+
+    request = Request(seconds=seconds(task, 10))
+    assert (
+        compose(task, model, request).pieces[0].tokens.tolist()
+        == compose(task, Forgetful(model), request).pieces[0].tokens.tolist()
+    )
