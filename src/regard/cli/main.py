@@ -162,6 +162,47 @@ def data_get(name: Annotated[str, typer.Argument(help="multi30k, tinyshakespeare
     run(name)
 
 
+@app.command()
+def look(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    text: Annotated[str, typer.Argument(help="The sentence to look at.")],
+    html: Annotated[Path | None, typer.Option(help="Write one page that works from disk with the network off.")] = None,
+    *,
+    png: Annotated[Path | None, typer.Option(help="Draw the map that aligns best.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Draw it and all heads, for print.")] = None,
+    port: Annotated[int, typer.Option(help="Where to serve the page.")] = 8765,
+    quiet: Annotated[bool, typer.Option(help="Do not open the browser.")] = False,
+) -> None:
+    """Look at every attention map of a sentence: in the browser, or as files."""
+    from regard.cli.look import run
+
+    run(folder, text, html=html, png=png, pdf=pdf, port=port, quiet=quiet)
+
+
+@app.command()
+def compare(
+    arguments: Annotated[list[str], typer.Argument(metavar="RUN RUN… TEXT", help="Two or more runs, then a sentence.")],
+    html: Annotated[Path | None, typer.Option(help="Write one page with the maps side by side.")] = None,
+) -> None:
+    """Put one sentence through several runs: outputs, scores, speed, size, maps."""
+    from regard.cli.compare import run
+
+    run(arguments, html=html)
+
+
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    text: Annotated[str | None, typer.Option(help="The sentence shown first.", show_default=False)] = None,
+    host: Annotated[str, typer.Option(help="Whom to answer; this machine alone unless told otherwise.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where.")] = 8765,
+) -> None:
+    """Serve the explorer of a run: new sentences and what-if in the browser."""
+    from regard.cli.serve import run
+
+    run(folder, text=text, host=host, port=port)
+
+
 def main() -> None:
     """Run the command line. A RegardError becomes one line on stderr and exit code 1; a usage error is code 2."""
     try:
