@@ -185,7 +185,7 @@ def describe(tally: Tally, seconds: float) -> str:
 {rows}
 
 {tally.parts} kills left a half-written file behind, {tally.twice} fell into the same epoch as the kill before.
-Runs that ended with the same bytes, weights and log, as the run that was never killed: **{tally.same} of {tally.runs}**.
+Runs that ended with the same bytes, weights and log, as the one never killed: **{tally.same} of {tally.runs}**.
 """
 
 

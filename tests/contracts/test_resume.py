@@ -23,9 +23,19 @@ def test_killed_processes_end_where_the_one_left_alone_does(root):
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "regard", "train", "translation", *TINY, "training.steps=1000000", "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "regard",
+        "train",
+        "translation",
+        *TINY,
+        "training.steps=1000000",
+        "--out",
+        str(out),
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    wait_for(lambda: (out / "timing.jsonl").exists())
+    wait_for((out / "timing.jsonl").exists)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1

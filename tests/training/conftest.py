@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,13 +39,9 @@ def toy():
 
 
 @pytest.fixture
-def killer():
-    return Killer
-
-
-@pytest.fixture
-def killed():
-    return Killed
+def death():
+    """Killer(steps), a console that dies after so many steps, and Killed, what it raises."""
+    return SimpleNamespace(Killer=Killer, Killed=Killed)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
 def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
     monkeypatch.setattr(device, "_processor_flags", lambda: {"avx2"})
     assert number_format("auto", CPU) == number_format("float32", CPU) == torch.float32
-    with pytest.raises(ConfigError, match="this cpu has no native bfloat16 .* use 'float32'"):
+    with pytest.raises(ConfigError, match=r"this cpu has no native bfloat16 .* use 'float32'"):
         number_format("bfloat16", CPU)
 
 

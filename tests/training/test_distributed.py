@@ -27,7 +27,9 @@ HERE = Path(__file__).parent
 def torchrun(processes, *arguments):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return subprocess.run([*command, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=170)
+    return subprocess.run(
+        [*command, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False, timeout=170
+    )
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,9 @@ def write(path):
 def test_what_is_written_is_read(tmp_path):
     tensors, facts = files.read_tensors(write(tmp_path / "x.safetensors"))
     assert facts == {"step": 3, "note": "조금"}
-    assert all(torch.equal(tensors[name], value) and tensors[name].dtype == value.dtype for name, value in TENSORS.items())
+    assert all(
+        torch.equal(tensors[name], value) and tensors[name].dtype == value.dtype for name, value in TENSORS.items()
+    )
 
 
 def test_saved_loaded_saved_is_the_same_bytes(tmp_path):

@@ -8,14 +8,14 @@ import pytest
 
 from regard.core.errors import CheckpointError, ConfigError
 from regard.training import recipe as recipes
-from regard.training.recipe import from_dict, migrate, read, replace_training
+from regard.training.recipe import from_dict, migrate, read
 
 WHERE = Path("run/config.json")
 
 
 def test_defaults_then_file_then_settings(tmp_path):
     path = tmp_path / "r.toml"
-    path.write_text('seed = 3\n[model]\ndim = 4\n[training]\nsteps = 5\nminutes = 2\n')
+    path.write_text("seed = 3\n[model]\ndim = 4\n[training]\nsteps = 5\nminutes = 2\n")
     recipe = read("toys.summing", path, settings=["training.steps=9", "data.words=7"])
     assert (recipe.seed, recipe.model.name, recipe.model.config.dim) == (3, "toys.gated", 4)
     assert (recipe.training.steps, recipe.training.minutes, recipe.task.config.words) == (9, 2.0, 7)
@@ -77,7 +77,3 @@ def test_versions_are_migrated_or_refused_in_words(monkeypatch):
     steps = {1: lambda table: table | {"renamed": table["seed"]}, 2: lambda table: table | {"last": 2}}
     monkeypatch.setattr(recipes, "MIGRATIONS", steps)
     assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
-
-
-def test_budgets_are_replaced(toy):
-    assert replace_training(toy(), steps=77).training.steps == 77

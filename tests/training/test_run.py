@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -28,7 +29,12 @@ def whole(tmp_path_factory):
     from regard.training import recipe as recipes
     from regard.training.console import Silent
 
-    settings = ["training.files.log_every=5", "training.optimizer.lr=0.01", "training.schedule.warmup=4", "training.steps=12"]
+    settings = [
+        "training.files.log_every=5",
+        "training.optimizer.lr=0.01",
+        "training.schedule.warmup=4",
+        "training.steps=12",
+    ]
     recipe = recipes.read("toys.summing", settings=[*settings, *RICH])
     path = tmp_path_factory.mktemp("whole") / "run"
     train(recipe, path, console=Silent())
@@ -36,23 +42,21 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("steps", range(12))
-def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, killer, killed, silent, steps):
+def test_killed_after_any_step_and_resumed_is_never_killed(whole, tmp_path, death, silent, steps):
     recipe, expected = whole
-    with pytest.raises(killed):
-        train(recipe, tmp_path / "run", console=killer(steps))
+    with pytest.raises(death.Killed):
+        train(recipe, tmp_path / "run", console=death.Killer(steps))
     resume(tmp_path / "run", console=silent)
     assert outcome(tmp_path / "run") == expected
 
 
 @pytest.mark.parametrize("kills", [(3, 1), (4, 0, 0, 2), (1, 1, 1), (5, 5)])
-def test_killed_several_times_in_one_epoch(whole, tmp_path, killer, killed, silent, kills):
+def test_killed_several_times_in_one_epoch(whole, tmp_path, death, silent, kills):
     recipe, expected = whole
     for count, steps in enumerate(kills):
-        with pytest.raises(killed):
-            if count:
-                resume(tmp_path / "run", console=killer(steps))
-            else:
-                train(recipe, tmp_path / "run", console=killer(steps))
+        go = partial(resume, tmp_path / "run") if count else partial(train, recipe, tmp_path / "run")
+        with pytest.raises(death.Killed):
+            go(console=death.Killer(steps))
     resume(tmp_path / "run", console=silent)
     assert outcome(tmp_path / "run") == expected
 
@@ -85,14 +89,14 @@ def test_a_folder_holds_one_run(toy, tmp_path, silent):
         train(toy(), tmp_path / "run", console=silent)
 
 
-def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, killer, killed, silent, monkeypatch):
+def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkeypatch):
     from toys import summing
 
-    with pytest.raises(killed):
-        train(toy("training.files.save_every=1"), tmp_path / "run", console=killer(3))
+    with pytest.raises(death.Killed):
+        train(toy("training.files.save_every=1"), tmp_path / "run", console=death.Killer(3))
     plain = summing.Summing.batch
     monkeypatch.setattr(summing.Summing, "batch", lambda self, examples: plain(self, (examples + 1) % 40))
-    with pytest.raises(DataError, match="differs from what .* was trained on so far; restore the data"):
+    with pytest.raises(DataError, match=r"differs from what .* was trained on so far; restore the data"):
         resume(tmp_path / "run", console=silent)
 
 
@@ -105,14 +109,14 @@ def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
     assert loaded.model.readout.weight is loaded.model.embedding.weight
 
 
-def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, killer, killed):
+def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, death):
     with pytest.raises(CheckpointError, match="nowhere: no such run folder"):
         load(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"config\.json: no such file; is .*empty a run folder"):
         load(tmp_path / "empty")
-    with pytest.raises(killed):
-        train(toy(), tmp_path / "run", console=killer(1))
+    with pytest.raises(death.Killed):
+        train(toy(), tmp_path / "run", console=death.Killer(1))
     with pytest.raises(CheckpointError, match="no weights yet; train on with: regard train --resume"):
         load(tmp_path / "run")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_cosine_rises_falls_and_ends_at_its_floor():
     curve = [cosine(step, warmup=10, total=110, floor=0.1) for step in range(1, 131)]
     assert curve[9] == 1 and curve[109] == pytest.approx(0.1) and curve[129] == pytest.approx(0.1)
     assert curve[59] == pytest.approx(0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi / 2)))
-    assert all(later <= earlier for earlier, later in zip(curve[9:], curve[10:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(curve[9:]))
 
 
 @pytest.mark.parametrize("name", ["constant", "noam", "inverse_sqrt", "cosine"])

@@ -156,6 +156,17 @@ def _unsealed(data: bytes, claimed: str) -> bytes:
     return before + _ZEROS + after if found else b""
 
 
+def append(path: Path, data: bytes) -> None:
+    """More bytes at the end of a log; the file is made if it is not there."""
+    try:
+        with path.open("ab") as file:
+            file.write(data)
+    except OSError as wrong:
+        raise CheckpointError(
+            f"{path}: could not be written ({wrong.strerror}); the last checkpoint is untouched"
+        ) from wrong
+
+
 def digest(path: Path) -> str:
     """SHA-256 of a file as it stands."""
     with path.open("rb") as file:

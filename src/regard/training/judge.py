@@ -10,10 +10,10 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Task
 from regard.core.seed import seed_all
 from regard.training import checkpoint, files
-from regard.training.average import mean
 from regard.training.distributed import Engine, Processes
 from regard.training.folder import Folder
 from regard.training.log import Row
+from regard.training.mean import mean
 from regard.training.progress import Progress
 from regard.training.recipe import Recipe
 

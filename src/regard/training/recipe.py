@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -158,8 +157,3 @@ def migrate(table: Table, where: Path) -> Table:
             raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
         table = MIGRATIONS[step](table)
     return table
-
-
-def replace_training(recipe: Recipe, **changes: Any) -> Recipe:
-    """The recipe with other budgets or sections in [training]."""
-    return dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, **changes))

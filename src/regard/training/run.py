@@ -86,9 +86,7 @@ def _changed(old: Recipe, settings: list[str]) -> Recipe:
     for setting in settings:
         section = setting.partition("=")[0].partition(".")[0]
         if section not in _FREE_TO_CHANGE:
-            raise ConfigError(
-                f"{setting}: a trained run keeps its {section}; only training.… and decoding.… change"
-            )
+            raise ConfigError(f"{setting}: a trained run keeps its {section}; only training.… and decoding.… change")
     return old.changed(settings)
 
 

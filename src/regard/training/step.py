@@ -74,13 +74,13 @@ class Stepper:
         self.work = work
         self.dtype = number_format(recipe.training.hardware.precision, processes.device)
 
-    def __call__(self, examples: Indices, *, step: int, flags: tuple[bool, ...]) -> Outcome:
-        """Compute step number `step` (from 1)."""
+    def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> Outcome:
+        """Compute step number `step` (from 1); `flags` are looked at when the gradients are there, and told to all."""
         where = self.processes
         seed_all(self.seed, step, where.rank)
         self.engine.model.train()
         loss, count = self._gradients(examples)
-        loss, tokens, *raised = where.total([loss, count, *map(float, flags)])
+        loss, tokens, *raised = where.total([loss, count, *map(float, flags())])
         rate = self.config.lr * self.factor(step)
         norm = self._update(scale=where.world / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
         return Outcome(loss, int(tokens), norm, rate, tuple(flag > 0 for flag in raised))

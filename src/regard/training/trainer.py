@@ -58,7 +58,7 @@ class Trainer:
         now, stepper = self.now, self._stepper()
         while now.ended is None:
             began, examples = time.monotonic(), self.plan[now.index]
-            outcome = stepper(examples, step=now.step + 1, flags=(bool(stop), self._time_used()))
+            outcome = stepper(examples, step=now.step + 1, flags=lambda: (bool(stop), self._time_used()))
             self._pace.seconds += time.monotonic() - began
             self._pace.tokens += outcome.tokens
             edge = self._advance(outcome, examples)

@@ -1,4 +1,4 @@
-"""A toy task: running sums of a short sequence of small numbers. Every part of it is a few lines, so that tests are quick."""
+"""A toy task: running sums of a short sequence of small numbers. Small, so that tests are quick."""
 
 from __future__ import annotations
 

@@ -1,0 +1,31 @@
+"""The average of a run is a run of its own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.core.errors import CheckpointError
+from regard.training.average import average
+from regard.training.folder import Folder
+from regard.training.mean import mean
+from regard.training.run import load, train
+
+
+def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
+    train(toy("training.evaluation.every=3", "training.evaluation.average=3"), tmp_path / "run", console=silent)
+    made = average(tmp_path / "run", last=2, out=tmp_path / "mean")
+    expected = mean([Folder(tmp_path / "run").snapshot(step) for step in (9, 12)])
+    loaded = load(tmp_path / "mean")
+    assert made.evaluate("valid") == loaded.evaluate("valid")
+    assert torch.equal(loaded.model.embedding.weight, expected["embedding.weight"])
+    assert "step 9, step 12" in (tmp_path / "mean" / "README.md").read_text()
+
+
+def test_more_than_there_are_is_refused(toy, tmp_path, silent):
+    train(toy("training.evaluation.average=2"), tmp_path / "run", console=silent)
+    with pytest.raises(CheckpointError, match=r"keeps the weights of 2 evaluations, not 5; train with"):
+        average(tmp_path / "run", last=5, out=tmp_path / "mean")
+    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out"):
+        average(tmp_path / "run", last=2, out=tmp_path / "run")
+    assert not (tmp_path / "mean").exists()

@@ -1,0 +1,132 @@
+"""Weights and optimizer state: tied weights once, everything back as it was, misfits named."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from toys import gated
+
+from regard.core.errors import CheckpointError
+from regard.training import checkpoint, files
+from regard.training.config import Optimizer
+from regard.training.folder import Folder
+from regard.training.optimizer import build
+from regard.training.progress import Progress
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = Folder(tmp_path / "run")
+    folder.make()
+    return folder
+
+
+def trained(dim=8, seed=0):
+    torch.manual_seed(seed)
+    model = gated.Gated(gated.Config(dim=dim, spare=True), 6)
+    optimizer = build(Optimizer(), model)
+    for _ in range(3):
+        model(torch.randint(6, (2, 4))).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, optimizer
+
+
+def test_tied_weights_are_stored_once_and_stay_tied(folder):
+    model, optimizer = trained()
+    assert "readout.weight" not in checkpoint.weights(model)
+    assert "embedding.weight" in checkpoint.weights(model)
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=3), write=True)
+    other, fresh = trained(seed=1)
+    checkpoint.load(folder.checkpoint(3), other, optimizer=fresh)
+    assert other.readout.weight is other.embedding.weight
+    assert torch.equal(other.embedding.weight, model.embedding.weight)
+
+
+def test_saved_loaded_saved_is_the_same_bytes(folder):
+    model, optimizer = trained()
+    now = Progress(step=3, seconds=1.25)
+    checkpoint.save(folder, model, optimizer=optimizer, now=now, write=True)
+    first = folder.checkpoint(3).read_bytes()
+    other, fresh = trained(seed=1)
+    found = checkpoint.load(folder.checkpoint(3), other, optimizer=fresh)
+    assert found == now
+    checkpoint.save(folder, other, optimizer=fresh, now=found, write=True)
+    assert folder.checkpoint(3).read_bytes() == first
+
+
+def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
+    model, optimizer = trained()
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    other, fresh = trained(seed=1)
+    checkpoint.load(folder.checkpoint(0), other, optimizer=fresh)
+    for one, step in ((model, optimizer), (other, fresh)):
+        torch.manual_seed(9)
+        one(torch.randint(6, (2, 4))).sum().backward()
+        step.step()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_every_saved_buffer_is_kept_and_no_other(folder):
+    model = nn.BatchNorm1d(3)
+    model.register_buffer("scratch", torch.ones(2), persistent=False)
+    model(torch.randn(4, 3))
+    assert sorted(checkpoint.weights(model)) == ["bias", "num_batches_tracked", "running_mean", "running_var", "weight"]
+    other = nn.BatchNorm1d(3)
+    checkpoint.restore_weights(other, checkpoint.weights(model), folder.model)
+    assert torch.equal(other.running_mean, model.running_mean)
+
+
+def test_weights_of_another_model_are_refused_by_name(folder):
+    model, optimizer = trained()
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    wide, fresh = trained(dim=16)
+    before = wide.embedding.weight.clone()
+    with pytest.raises(CheckpointError, match=r"embedding\.weight is \(6, 8\) in the file, \(6, 16\) in the model"):
+        checkpoint.load(folder.checkpoint(0), wide, optimizer=fresh)
+    assert torch.equal(wide.embedding.weight, before)
+    with pytest.raises(
+        CheckpointError, match=r"does not fit the model: missing weight; unknown blocks\.0\.cell\.bias_hh"
+    ):
+        checkpoint.restore_weights(nn.PReLU(), checkpoint.weights(model), folder.model)
+
+
+def test_a_file_of_weights_is_no_checkpoint(folder):
+    model, optimizer = trained()
+    files.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
+    with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
+        checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer)
+
+
+def test_only_the_last_ones_are_kept(folder):
+    model, optimizer = trained()
+    for step in (2, 10, 300):
+        checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=step), write=True)
+        files.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
+    checkpoint.prune(folder, Progress(snapshots=[300]), keep=2)
+    assert [path.name for path in folder.checkpoints()] == ["step-000000010.safetensors", "step-000000300.safetensors"]
+    assert folder.snapshots() == [folder.snapshot(300)]
+
+
+def test_a_process_that_does_not_write_writes_nothing(folder):
+    model, optimizer = trained()
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=False)
+    assert folder.checkpoints() == []
+
+
+def test_a_damaged_checkpoint_is_never_loaded(folder):
+    """The whole file, in ranges: cut off, turned over, or filled with zeros."""
+    model, optimizer = trained()
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
+    path = folder.checkpoint(0)
+    data = path.read_bytes()
+    before = model.embedding.weight.detach().clone()
+    for start in range(0, len(data), 97):
+        part = data[start : start + 97]
+        turned = bytes(byte ^ 0xFF for byte in part)
+        for damaged in (data[:start], data[:start] + turned + data[start + 97 :], data[:start] + data[start + 97 :]):
+            path.write_bytes(damaged)
+            with pytest.raises(CheckpointError, match=r"step-000000000\.safetensors: damaged"):
+                checkpoint.load(path, model, optimizer=optimizer)
+    assert torch.equal(model.embedding.weight, before)

@@ -1,0 +1,85 @@
+"""The log: cut back to a checkpoint, never with a gap or a repeated row."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from regard.core.errors import CheckpointError, MissingExtra
+from regard.training import log
+from regard.training.log import Board, Log
+from regard.training.progress import Progress
+
+START = Progress().log
+
+
+def test_rows_come_back(tmp_path):
+    path = tmp_path / "log.jsonl"
+    written = Log(path, START)
+    written.add({"step": 1, "valid": {"bleu": 1 / 3}})
+    written.add({"step": 2, "loss": float("nan"), "said": "무엇"})
+    assert log.read(path) == [{"step": 1, "valid": {"bleu": 1 / 3}}, {"step": 2, "loss": None, "said": "무엇"}]
+    assert log.read(tmp_path / "none.jsonl") == []
+
+
+def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
+    path = tmp_path / "log.jsonl"
+    written = Log(path, START)
+    written.add({"step": 1})
+    position = written.position()
+    written.add({"step": 2})
+    with path.open("ab") as file:
+        file.write(b'{"step": 3, "lo')
+    with pytest.raises(CheckpointError, match=r"a line is not JSON; regard train --resume .* cuts it off"):
+        log.read(path)
+    again = Log(path, position)
+    again.add({"step": 2})
+    assert log.read(path) == [{"step": 1}, {"step": 2}]
+    assert again.position() == Log(path, again.position()).position()
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"step": 9}\n'])
+def test_a_log_that_was_changed_is_named(tmp_path, damage):
+    path = tmp_path / "log.jsonl"
+    written = Log(path, START)
+    written.add({"step": 1})
+    position = written.position()
+    path.write_bytes(damage)
+    with pytest.raises(CheckpointError, match=r"log\.jsonl: damaged before byte 12; restore it from a copy"):
+        Log(path, position)
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
+    written = Log(tmp_path / "log.jsonl", START)
+    monkeypatch.setattr(type(written.path), "open", full)
+    with pytest.raises(CheckpointError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
+        written.add({"step": 1})
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
+    written = []
+
+    class Writer:
+        def __init__(self, folder, purge_step):
+            written.append((folder, purge_step))
+
+        def add_scalar(self, name, value, step):
+            written.append((name, value, step))
+
+        def flush(self):
+            pass
+
+    monkeypatch.setattr(log, "require", lambda *_, **__: type("module", (), {"SummaryWriter": Writer}))
+    Board(tmp_path, 4).add({"step": 5, "loss": 2.0, "valid": {"bleu": 3.0}, "best": True, "end": "steps"})
+    assert written == [(str(tmp_path), 5), ("loss", 2.0, 5), ("valid/bleu", 3.0, 5)]
+
+
+def test_tensorboard_that_is_not_installed_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'regard\[tensorboard\]'"):
+        Board(tmp_path, 0)

@@ -1,0 +1,40 @@
+"""Signals ask for a stop; a second Ctrl-C does not wait; other threads are left alone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+
+from regard.training.stop import listening
+
+
+def test_one_signal_is_noted_and_a_second_ctrl_c_interrupts():
+    with listening() as stop:
+        assert not stop
+        signal.raise_signal(signal.SIGINT)
+        assert stop and stop.reason == "SIGINT"
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_the_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with listening():
+        assert signal.getsignal(signal.SIGINT) is not before[0]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_asks():
+    found = []
+
+    def work():
+        with listening() as stop:
+            found.append(bool(stop))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [False]

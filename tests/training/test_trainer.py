@@ -1,0 +1,160 @@
+"""The loop: budgets, signals, full disks. Whatever interrupts it, resuming ends where it would have ended."""
+
+from __future__ import annotations
+
+import errno
+import signal
+
+import pytest
+import safetensors.torch
+from toys import summing
+
+from regard.core.errors import CheckpointError, DataError
+from regard.training import files, log
+from regard.training import trainer as trainers
+from regard.training.console import Silent
+from regard.training.folder import Folder
+from regard.training.run import resume, train
+from regard.training.stop import Interrupted
+
+SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
+
+
+class Signals(Silent):
+    """Sends this process a signal after so many steps."""
+
+    def __init__(self, number, steps):
+        self.number, self.steps = number, steps
+
+    def moved(self, done):
+        self.steps -= 1
+        if self.steps == 0:
+            signal.raise_signal(self.number)
+
+
+def outcome(path):
+    return (path / "model.safetensors").read_bytes(), (path / "log.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("steps", [1, 4, 7, 10])
+def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted) as stopped:
+        train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))
+    assert signal.getsignal(number) is before
+    assert f"stopped by {number.name} at step {steps + 1}, all is saved" in str(stopped.value)
+    assert f"go on with: regard train --resume {tmp_path / 'run'}" in str(stopped.value)
+    assert Folder(tmp_path / "run").checkpoint(steps + 1).exists()
+    resume(tmp_path / "run", console=silent)
+    train(toy(*SETTINGS), tmp_path / "whole", console=silent)
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path, silent, monkeypatch):
+    save, left = safetensors.torch.save_file, iter(range(4))
+
+    def until_full(tensors, path, **named):
+        save(tensors, path, **named)
+        if next(left, None) is None:
+            path.write_bytes(path.read_bytes()[:100])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.torch, "save_file", until_full)
+        with pytest.raises(CheckpointError, match=r"could not be written .*No space left on device.* is untouched"):
+            train(toy(*SETTINGS), tmp_path / "run", console=silent)
+    folder = Folder(tmp_path / "run")
+    assert not list(folder.state.glob(".*.part"))
+    for path in folder.checkpoints():
+        files.read_tensors(path)
+    resume(tmp_path / "run", console=silent)
+    train(toy(*SETTINGS), tmp_path / "whole", console=silent)
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_serves(toy, tmp_path, silent, death):
+    with pytest.raises(death.Killed):
+        train(toy(*SETTINGS), tmp_path / "run", console=death.Killer(10))
+    *_, older, newest = Folder(tmp_path / "run").checkpoints()
+    newest.write_bytes(newest.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=f"{newest.name}: damaged .* or delete it to go on without it"):
+        resume(tmp_path / "run", console=silent)
+    newest.unlink()
+    resume(tmp_path / "run", console=silent)
+    train(toy(*SETTINGS), tmp_path / "whole", console=silent)
+    assert older.name != newest.name and outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("settings", "end"),
+    [
+        (["training.steps=3", "training.epochs=9"], {"step": 3, "end": "steps"}),
+        (["training.steps=99", "training.epochs=2"], {"step": 10, "end": "epochs"}),
+    ],
+)
+def test_the_first_budget_that_is_used_up_ends_the_run(toy, tmp_path, silent, settings, end):
+    train(toy(*settings), tmp_path / "run", console=silent)
+    assert log.read(tmp_path / "run" / "log.jsonl")[-1] == end
+
+
+def test_minutes_are_counted_over_resumes(toy, tmp_path, silent, monkeypatch):
+    """With a clock that moves a second at every look."""
+    seconds = iter(range(10**9))
+    monkeypatch.setattr(trainers.time, "monotonic", lambda: float(next(seconds)))
+    settings = ["training.steps=100000", "training.minutes=3", "training.evaluation.every=100000"]
+    train(toy(*settings), tmp_path / "whole", console=silent)
+    whole = log.read(tmp_path / "whole" / "log.jsonl")[-1]
+    assert whole["end"] == "minutes" and 10 < whole["step"] < 180
+    with pytest.raises(Interrupted):
+        train(toy(*settings), tmp_path / "run", console=Signals(signal.SIGINT, 10))
+    resume(tmp_path / "run", console=silent)
+    resumed = log.read(tmp_path / "run" / "log.jsonl")[-1]
+    assert resumed["end"] == "minutes" and abs(resumed["step"] - whole["step"]) <= 3
+
+
+def test_every_step_takes_the_batch_of_the_plan(toy, tmp_path, silent, monkeypatch):
+    seen = []
+    loss = summing.Summing.loss
+    monkeypatch.setattr(
+        summing.Summing, "loss", lambda *given: (seen.append(sorted(given[2].numbers.tolist())), loss(*given))[1]
+    )
+    train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
+    task = summing.build(summing.Config())
+    planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.plan(epoch, 1)]
+    assert seen[:12] == planned[:12]
+
+
+def test_the_loss_falls(toy, tmp_path, silent):
+    train(
+        toy("training.steps=150", "training.files.log_every=15", "model.preset=wide"), tmp_path / "run", console=silent
+    )
+    losses = [row["loss"] for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    assert losses[-1] < 0.6 * losses[0]
+
+
+def test_without_batches_there_is_nothing_to_train_on(toy, tmp_path, silent):
+    with pytest.raises(DataError, match="there are no training batches; give more data or a larger batch size"):
+        train(toy("data.examples=0"), tmp_path / "run", console=silent)
+
+
+def test_cosine_ends_with_the_run(toy, tmp_path, silent):
+    settings = [
+        "training.steps=none",
+        "training.epochs=2",
+        "training.schedule.name=cosine",
+        "training.files.log_every=1",
+    ]
+    train(toy(*settings), tmp_path / "run", console=silent)
+    rates = [row["lr"] for row in log.read(tmp_path / "run" / "log.jsonl") if "lr" in row]
+    assert rates[-1] == pytest.approx(0) and max(rates) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    "settings", [["training.hardware.compile=true"], ["training.hardware.checkpoint_activations=true"]]
+)
+def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, settings, monkeypatch):
+    monkeypatch.setattr("torch.compile", lambda work, dynamic: work)  # compiling itself is tested where it lives
+    train(toy(*SETTINGS), tmp_path / "plain", console=silent)
+    train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
+    assert (tmp_path / "plain" / "log.jsonl").read_bytes() == (tmp_path / "other" / "log.jsonl").read_bytes()
