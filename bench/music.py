@@ -1,0 +1,173 @@
+"""What relative attention costs, what a cache saves, and what happens beyond the training length.
+
+python bench/music.py skewing                    memory and time against the O(L²D) way, L = 650, 2048, 3500
+python bench/music.py sampling RUN               tokens a second at length 2048, cached against recomputing the prefix
+python bench/music.py positions RUN… --out x.png nats by position up to 2048, one line a run
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.score import ScoreFunction
+from regard.attention.scores import build as build_score
+from regard.core.protocols import Padded
+from regard.door.run import load
+from regard.layers.positions.relative import Relative
+
+LENGTHS = (650, 2048, 3500)
+HEAD = 64
+BUCKET = 128
+
+
+class Gathered(Relative):
+    """The same score by a vector for every pair, as in Shaw et al. 2018: a (t s d) tensor."""
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+        reach = self.table.shape[1] // 2
+        queries = torch.arange(first, first + q.shape[-2])[:, None]
+        steps = (queries - torch.arange(k.shape[-2])).clamp(-reach, reach)
+        vectors = self.table[:, reach - steps]  # (h t s d)
+        found: Tensor = score(q, k) + torch.einsum("bhtd,htsd->bhts", q * q.shape[-1] ** -0.5, vectors)
+        return found
+
+
+class Whole(Attend):
+    """Without chunks, so that memory is that of the formula."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> Tensor:
+        weights: Tensor = self.weigh(q, k, mask)
+        return weights @ v
+
+
+def peak() -> float:
+    """The most memory this process ever held, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure_attention(way: str, length: int) -> tuple[float, float]:
+    """One head, forward and backward -> MB above what was there before, and seconds (the best of three)."""
+    torch.manual_seed(0)
+    place = (Gathered if way == "gather" else Relative)(1, HEAD, reach=length)
+    attend = (Attend if way == "skewing in chunks" else Whole)(build_score("scaled_dot", HEAD), place=place)
+    q, k, v = (torch.randn(1, 1, length, HEAD, requires_grad=True) for _ in range(3))
+    before, times = peak(), []
+    for _ in range(3):
+        begin = time.perf_counter()
+        attend(q, k, v, Mask.causal()).square().mean().backward()
+        times.append(time.perf_counter() - begin)
+    return peak() - before, min(times)
+
+
+def skewing() -> None:
+    """Each case in a process of its own: memory that was once held is not given back."""
+    print("| L | way | peak memory above the inputs (MB) | forward and backward (s) |\n|---|---|---|---|")
+    for length in LENGTHS:
+        for way in ("gather", "skewing", "skewing in chunks"):
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                memory, seconds = pool.apply(measure_attention, (way, length))
+            print(f"| {length} | {way} | {memory:.0f} | {seconds:.3f} |", flush=True)
+
+
+@torch.inference_mode()
+def sampling(folder: Path, length: int) -> None:
+    """Batch 1. The cached run is timed whole; recomputing is timed at every 64th length and summed up."""
+    found = load(folder)
+    model, task = found.model.eval(), found.task
+    none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
+    tokens = torch.randint(5, task.sizes.target, (1, length), generator=torch.Generator().manual_seed(0))
+    tokens[0, 0] = task.marks.start
+    state, begin = model.start(none), time.perf_counter()
+    for place in range(length):
+        logits, state = model(tokens[:, place : place + 1], state)
+        torch.multinomial(logits[0, -1].exp(), 1)
+    cached = time.perf_counter() - begin
+    stride, recomputed = 64, 0.0
+    for end in range(stride // 2, length, stride):
+        begin = time.perf_counter()
+        model(tokens[:, :end], model.start(none))
+        recomputed += stride * (time.perf_counter() - begin)
+    print("| way | seconds for the whole | tokens/s |\n|---|---|---|")
+    print(f"| cached steps | {cached:.1f} | {length / cached:.0f} |")
+    print(f"| prefix recomputed | {recomputed:.1f} | {length / recomputed:.1f} |")
+    print(f"\n{recomputed / cached:.1f} times as fast at length {length}, batch 1, {torch.get_num_threads()} threads")
+
+
+def joined(task, length: int) -> np.ndarray:
+    """Pieces of valid and test, in whole bars, end to end -> rows (n length): equal music at every position."""
+    bar = task.encoding.bar
+    rows = [task.encoding.encode(piece.content) for split in ("valid", "test") for piece in task.split(split)]
+    flat = np.concatenate([row[: len(row) // bar * bar] for row in rows])
+    return flat[: len(flat) // length * length].reshape(-1, length)
+
+
+@torch.inference_mode()
+def nats_by_position(folder: Path, length: int) -> np.ndarray:
+    """(length / BUCKET) mean -log p of the tokens at each range of positions, the whole past in view."""
+    found = load(folder)
+    task, model = found.task, found.model.eval()
+    rows = torch.from_numpy(joined(task, length))
+    total = np.zeros(length)
+    for row in rows:
+        tokens = torch.cat([torch.tensor([task.marks.start]), row])[None]
+        none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
+        logits, _ = model(tokens[:, :-1], model.start(none))
+        total += -logits[0].log_softmax(-1).gather(-1, tokens[0, 1:, None])[:, 0].double().numpy()
+    return (total / len(rows)).reshape(-1, BUCKET).mean(axis=1)
+
+
+def positions(folders: list[Path], length: int, out: Path | None) -> None:
+    """A table, and a plot where a file is named."""
+    curves = {}
+    for folder in folders:
+        name = load(folder).recipe.model.config.position
+        curves[name if name not in curves else folder.name] = nats_by_position(folder, length)
+    starts = np.arange(0, length, BUCKET)
+    print("| tokens | " + " | ".join(curves) + " |\n|---|" + "---|" * len(curves))
+    for i, start in enumerate(starts):
+        print(f"| {start}-{start + BUCKET} | " + " | ".join(f"{curve[i]:.3f}" for curve in curves.values()) + " |")
+    if out is not None:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        for name, curve in curves.items():
+            axes.plot(starts + BUCKET / 2, curve, marker="o", markersize=3, label=name)
+        axes.axvline(load(folders[0]).recipe.task.config.crop, color="0.6", linestyle="--", label="training length")
+        axes.set(
+            xlabel="position (tokens)", ylabel="nats per note token", ylim=(0, None), title="Beyond the training length"
+        )
+        axes.legend()
+        figure.savefig(out, dpi=120)
+        print(f"wrote {out}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("skewing", "sampling", "positions"))
+    parser.add_argument("runs", nargs="*", type=Path)
+    parser.add_argument("--length", type=int, default=2048)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if given.what == "skewing":
+        skewing()
+    elif not given.runs:
+        parser.error(f"{given.what} needs a run folder")
+    elif given.what == "sampling":
+        sampling(given.runs[0], given.length)
+    else:
+        positions(given.runs, given.length, given.out)
+
+
+if __name__ == "__main__":
+    main()
