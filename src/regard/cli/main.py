@@ -124,6 +124,18 @@ def evaluate(
 
 
 @app.command()
+def average(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
+    last: Annotated[int, typer.Option(min=1, help="How many evaluations, counted from the last.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="The run folder to make.", show_default="RUN-average")] = None,
+) -> None:
+    """Average the weights of a run's last evaluations into a new run."""
+    from regard.cli.average import run
+
+    run(folder, last=last, out=out)
+
+
+@app.command()
 def info(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,

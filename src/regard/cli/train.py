@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from regard.core.errors import ConfigError
+from regard.training import files
 from regard.training import recipe as recipes
 from regard.training import run as runs
+from regard.training.folder import Folder
+from regard.training.recipe import Recipe
 
 
 def run(task: str | None, recipe: Path | None, settings: list[str], *, out: Path | None, resume: Path | None) -> None:
@@ -14,16 +18,25 @@ def run(task: str | None, recipe: Path | None, settings: list[str], *, out: Path
     if resume is not None:
         if recipe is not None or out is not None:
             raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        runs.resume(resume, settings)
-        return
-    if task is None:
+        trained = runs.resume(resume, settings)
+    elif task is not None:
+        chosen = recipes.read(task, recipe, settings=settings)
+        trained = runs.train(chosen, out if out is not None else free_folder(chosen))
+    else:
         raise ConfigError("name a task, for example: regard train translation, or --resume RUN")
-    chosen = recipes.read(task, recipe, settings=settings)
-    runs.train(chosen, out if out is not None else free_folder(chosen))
+    if os.environ.get("RANK", "0") == "0":
+        print(summary(trained.folder))
 
 
-def free_folder(recipe: recipes.Recipe) -> Path:
+def free_folder(recipe: Recipe) -> Path:
     """runs/<task>-<model>, with a number if it is taken."""
     base = Path("runs") / f"{recipe.task.name}-{recipe.model.name}"
     taken = (base.with_name(f"{base.name}-{number}") for number in range(2, 10_000))
     return next(path for path in (base, *taken) if not (path / "config.json").exists())
+
+
+def summary(folder: Path) -> str:
+    """Where the run is and what its weights scored."""
+    facts = files.read_facts(Folder(folder).model)
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in facts["metrics"].items()) or "not evaluated"
+    return f"{folder}: the weights of step {facts['step']}, validation {scores}"

@@ -33,7 +33,7 @@ def average(run: Path | str, *, last: int, out: Path | str) -> Run:
         (target.path / name).parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(target.path / name) as part:
             shutil.copyfile(source.path / name, part)
-    files.write_tensors(target.model, tensors, {"step": steps[-1], "average": steps})
+    files.write_tensors(target.model, tensors, {"step": steps[-1], "metrics": {}, "average": steps})
     with files.replacing(target.config) as part:
         shutil.copyfile(source.config, part)
     made = load(target.path)
