@@ -5,8 +5,8 @@ The data format is the docstring of format.py; the JSON of it is all that pages,
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,37 +64,55 @@ def collect(subject: Subject, text: str, *, changes: Changes | None = None) -> I
 
 def inspect(subject: Subject, text: str, *, changes: Changes | None = None) -> Inspection:
     """The same, but a model without attention gives an Inspection without maps."""
+    changes = changes or Changes()
+    with _evaluating(subject.model), changed(subject.model, changes):
+        example = _read(subject, text)
+        found = _described(subject, text, example)
+        return _with_maps(found, subject, example=example, off=set(changes.off)) if subject.attends else found
+
+
+def glance(subject: Subject, text: str) -> Inspection:
+    """Only the output and its maps, quickly: what is kept of a probe through training."""
+    with _evaluating(subject.model):
+        example = _read(subject, text)
+        with torch.no_grad(), record(subject.model) as recorded:
+            example.replay()
+    return replace(_described(subject, text, example), maps=arrange(recorded, example, off=set()))
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    was = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was)
+
+
+def _read(subject: Subject, text: str) -> Example:
     name, known = subject.about.task, names(READERS)
     if name not in known:
         raise RegardError(f"task {name!r} has no reader to look inside with; {nearest(name, known)}")
-    changes, was = changes or Changes(), subject.model.training
-    subject.model.eval()
-    try:
-        with changed(subject.model, changes):
-            return _inspect(subject, text, off=set(changes.off))
-    finally:
-        subject.model.train(was)
-
-
-def _inspect(subject: Subject, text: str, *, off: set[tuple[str, int]]) -> Inspection:
-    about, model = subject.about, subject.model
-    begun = time.perf_counter()
     with torch.no_grad():
-        example: Example = find(READERS, about.task).read(subject.task, model, text, decode=subject.decode)
-    seconds = time.perf_counter() - begun
-    parameters = sum(weight.numel() for weight in model.parameters())
-    found = Inspection(
+        example: Example = find(READERS, name).read(subject.task, subject.model, text, decode=subject.decode)
+    return example
+
+
+def _described(subject: Subject, text: str, example: Example) -> Inspection:
+    about = subject.about
+    parameters = sum(weight.numel() for weight in subject.model.parameters())
+    return Inspection(
         title=text,
         model=about.model,
         task=about.task,
         axes=example.axes,
         maps=(),
         outputs=example.outputs,
-        facts={**about.facts, "parameters": parameters, "seconds": round(seconds, 3)},
+        facts={**about.facts, "parameters": parameters, "seconds": round(example.seconds, 3)},
         shown=example.shown,
         probes=subject.probes,
     )
-    return _with_maps(found, subject, example=example, off=off) if subject.attends else found
 
 
 def _with_maps(found: Inspection, subject: Subject, *, example: Example, off: set[tuple[str, int]]) -> Inspection:

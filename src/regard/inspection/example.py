@@ -45,6 +45,7 @@ class Example:
     columns: dict[str, str]
     outputs: tuple[Output, ...]
     replay: Callable[[], Any]  # the model once over input and output, all at once
+    seconds: float  # the search for the output took
     pair: Pair | None = None
     truth: Truth | None = None
     vocabularies: tuple[Vocabulary, ...] = ()

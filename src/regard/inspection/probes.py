@@ -9,12 +9,27 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from torch import nn
 
 from regard.core.errors import CheckpointError
 from regard.data.files import write_bytes
+from regard.inspection.collect import About, Subject, glance
 from regard.inspection.format import Axis, Inspection, Map, Probe
 
 FOLDER = "probes"
+
+
+def watch(recipe: Any, task: Any, *, model: nn.Module, run: Path, step: int) -> None:
+    """Keep the maps of the recipe's probe if this is a step at which to."""
+    text = recipe.training.probe
+    if text and due(step):
+        about = About(recipe.task.name, recipe.model.name)
+        write(run, step, glance(Subject(task, model, recipe.decoder(), about), text))
+
+
+def due(step: int) -> bool:
+    """The steps 1, 2, 3, 4, 6, 8, 11, 16 …, each √2 times the last: much is learnt early, little late."""
+    return any(step == round(2 ** (half / 2)) for half in range(2 * step.bit_length() + 1))
 
 
 def write(run: Path, step: int, found: Inspection) -> Path:

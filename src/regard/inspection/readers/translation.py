@@ -6,6 +6,7 @@ those of the search: row t is the look from which output t was emitted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from regard.inspection.example import Example, Pair, Truth, Vocabulary
 from regard.inspection.format import Axis, Output
 
 WORDS = 120  # of each vocabulary that are shown as points
+KNOWN = 3000  # training sentences whose alignment is looked up; making more of them would keep the page waiting
 
 
 def read(task: Any, model: Any, text: str, *, decode: Callable[..., list[list[Hypothesis]]]) -> Example:
@@ -30,7 +32,9 @@ def read(task: Any, model: Any, text: str, *, decode: Callable[..., list[list[Hy
     device = next(model.parameters()).device
     source = Padded(*(x.to(device) for x in task.encode_sources([text])))
     limits = (2 * source.lengths + 10).clamp(max=task.sizes.longest - 1)
+    begun = time.perf_counter()
     best = decode(model, model.start(source), marks=task.marks, limits=limits)[0]
+    seconds = time.perf_counter() - begun
     tokens = [*best[0].tokens, task.marks.end]
     target = torch.tensor([[task.marks.start, *tokens]], device=device)
     vocabularies = task.vocabularies
@@ -51,6 +55,7 @@ def read(task: Any, model: Any, text: str, *, decode: Callable[..., list[list[Hy
         columns={"source": "source", "target": "read"},
         outputs=outputs,
         replay=replay,
+        seconds=seconds,
         pair=Pair(source, target),
         truth=_truth(task, text, outputs[0].text, rows=tokens, columns=source.tokens[0].tolist()),
         vocabularies=tuple(
@@ -81,7 +86,7 @@ def _truth(task: Any, text: str, output: str, *, rows: Sequence[int], columns: S
     turned = config.source == "ko"
     english = output if turned else text
     split = english_korean.split_of(english)
-    count = config.pairs if split == "train" else sources.HELD_OUT
+    count = min(config.pairs, KNOWN) if split == "train" else sources.HELD_OUT
     wanted = (output, text) if turned else (text, output)
     known = _grammar(split, count, config.seed).get(wanted)
     if known is None:
@@ -96,8 +101,7 @@ def _grammar(split: str, count: int, seed: int) -> dict[tuple[str, str], tuple[t
 
 
 def words_of(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, ...]:
-    """For each token the number of the word (cut at spaces) it ends in; -1 for marks."""
+    """For each token the number of the word (cut at spaces) it ends in; -1 for marks and punctuation."""
     begun = tokenizer.decode([tokens[: i + 1] for i in range(len(tokens))])
-    return tuple(
-        -1 if token < len(MARKS) else max(0, len(text.split()) - 1) for token, text in zip(tokens, begun, strict=True)
-    )
+    spoken = [token >= len(MARKS) and any(map(str.isalnum, tokenizer.name(token))) for token in tokens]
+    return tuple(max(0, len(text.split()) - 1) if word else -1 for text, word in zip(begun, spoken, strict=True))

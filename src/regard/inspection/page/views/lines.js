@@ -69,7 +69,7 @@ export const view = {
   beside: true,
   show(data, element, page) {
     const maps = data.maps.filter((one) => !one.long);
-    const map = maps.find((one) => one.name === page.state.map) || maps[0];
+    const map = maps.find((one) => one === data.map(page.state.map)) || maps[0];
     const heads = (page.state.heads || [clamp(page.state.head, map.heads)]).filter((head) => head < map.heads);
     const chosen = heads.length ? heads : [0];
     page.looked = { map, head: chosen[0] };

@@ -1,0 +1,69 @@
+"""Screenshots of the explorer for the README: python bench/screenshots.py RUN [FOLDER]. Needs chromium on PATH."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from regard.inspection.collect import collect
+from regard.inspection.look import Look, subject
+from regard.training import run as runs
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+# name, view, theme, width, height
+SHOTS = (
+    ("heads", "grid", "light", 1280, 860),
+    ("alignment", "alignment", "light", 1280, 800),
+    ("lines", "lines", "dark", 1280, 720),
+    ("steps", "steps", "light", 1280, 860),
+    ("phone", "alignment", "dark", 390, 844),
+)
+
+
+def sentence(loaded: runs.Run) -> str:
+    """The first longer test sentence that the run translates rightly, so that its alignment can be judged."""
+    pairs = [pair for pair in loaded.task.split("test") if 8 <= len(pair[0].split()) <= 11]
+    outputs = loaded.task.translate(loaded.model, [pair[0] for pair in pairs[:60]], decoding=loaded.recipe.decoder())
+    for (source, target), best in zip(pairs, outputs, strict=False):
+        if best[0][0] == target:
+            return source
+    return pairs[0][0]
+
+
+def shoot(browser: Browser, page_file: Path, folder: Path) -> None:
+    """Every picture of the list."""
+    for name, view, theme, width, height in SHOTS:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, device_scale_factor=1.5, offline=True
+        )
+        page = context.new_page()
+        page.goto(f"{page_file.as_uri()}#view={view}&row=2")
+        page.wait_for_selector("html[data-ready]")
+        page.wait_for_timeout(300)
+        page.screenshot(path=folder / f"{name}.png")
+        print(f"wrote {folder / name}.png")
+        context.close()
+
+
+def main(run: str, folder: str = "docs/images") -> None:
+    """A run -> its pictures."""
+    loaded = runs.load(run)
+    if loaded.recipe.decoding and loaded.recipe.decoding.name == "greedy":
+        loaded = replace(loaded, recipe=loaded.recipe.changed(["decoding=beam"]))
+    found = collect(subject(loaded), sentence(loaded))
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
+        page_file = Path(made) / "page.html"
+        Look(found).save(page_file)
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        shoot(browser, page_file, Path(folder))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
