@@ -175,3 +175,9 @@ def test_performances_of_pianists(shared_data, tmp_path):
             assert len(found) == len(content)
             pairs = zip(*(sorted(part, key=lambda n: (n.pitch, n.start)) for part in (content, found)), strict=True)
             assert max(abs(one.start - other.start) for one, other in pairs) <= STEP + SLACK
+
+
+def test_tokens_have_names_and_places():
+    tokens = EVENTS.encode([Note(0.12, 0.5, 60, 79)])
+    assert [EVENTS.label(int(token), 0) for token in tokens] == ["+120 ms", "on C4", "velocity 79", "+380 ms", "off C4"]
+    assert EVENTS.spots(tokens) == [None, (0.12, 60), (0.12, 60), None, (0.5, 60)]

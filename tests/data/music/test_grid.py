@@ -126,3 +126,16 @@ def test_what_does_not_fit(write):
         Grid(low=80, high=40)
     with pytest.raises(ConfigError, match=r"^resolution and measure must be at least 1, tempo above 0$"):
         Grid(resolution=0)
+
+
+def test_tokens_have_names_and_places():
+    tokens = GRID.encode(np.array([[72, 66, SILENT, 48], [72, 66, 58, 48]]))
+    assert [GRID.label(int(token), place) for place, token in enumerate(tokens[:4])] == [
+        "S C5",
+        "A F#4",
+        "T rest",
+        "B C3",
+    ]
+    spots = GRID.spots(tokens)
+    assert spots[2] is None
+    assert spots[6] == (1.5 * GRID.step, 58)

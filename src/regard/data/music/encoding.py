@@ -21,6 +21,13 @@ class Opened(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+class Spot(NamedTuple):
+    """A place on a piano roll."""
+
+    seconds: float
+    pitch: int
+
+
 class Grammar(Protocol):
     """What may come next in a valid piece."""
 
@@ -69,6 +76,12 @@ class Encoding(Protocol):
 
     def longest(self, seconds: float) -> int:
         """The most tokens that so many seconds can take."""
+
+    def label(self, token: int, place: int) -> str:
+        """What people call the token at a place of a piece: 'S C5', 'on C4', '+120 ms'."""
+
+    def spots(self, tokens: Tokens) -> list[Spot | None]:
+        """Where each token is on a piano roll; None for what is no note."""
 
     def settings(self) -> dict[str, Any]:
         """Plain values from which `load` makes the same encoding."""

@@ -20,7 +20,8 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.core.protocols import Marks
 from regard.data.music import midi
-from regard.data.music.encoding import Opened, Tokens
+from regard.data.music.encoding import Opened, Spot, Tokens
+from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note, untangle, within
 
 TEMPO = 120  # what MidiTok is told: a beat is half a second
@@ -149,6 +150,22 @@ class Events:
 
     def longest(self, seconds: float) -> int:
         return max(64, round(seconds * 60))  # a dense performance: some twenty notes a second
+
+    def label(self, token: int, place: int) -> str:
+        kind, pitch, steps = (int(table[token]) for table in self.kinds)
+        if kind in (ON, OFF):
+            return f"{'on' if kind == ON else 'off'} {name_pitch(self.low + pitch)}"
+        return f"+{1000 * steps // self.rate} ms" if kind == SHIFT else self.tokenizer[token].replace("_", " ").lower()
+
+    def spots(self, tokens: Tokens) -> list[Spot | None]:
+        now, struck = 0.0, None
+        found: list[Spot | None] = []
+        for token in tokens.tolist():
+            kind, pitch, steps = (int(table[token]) for table in self.kinds)
+            now += steps / self.rate
+            struck = Spot(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
+            found.append(struck)
+        return found
 
     def settings(self) -> dict[str, Any]:
         return {

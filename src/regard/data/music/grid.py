@@ -18,7 +18,8 @@ from torch import Tensor
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Marks
 from regard.data.music import midi, musicxml
-from regard.data.music.encoding import Opened, Tokens
+from regard.data.music.encoding import Opened, Spot, Tokens
+from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note, Reading, within
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
@@ -125,6 +126,16 @@ class Grid:
 
     def longest(self, seconds: float) -> int:
         return max(1, round(seconds / self.step)) * len(NAMES)
+
+    def label(self, token: int, place: int) -> str:
+        return f"{NAMES[place % len(NAMES)][0]} {'rest' if token <= REST else name_pitch(token - REST - 1 + self.low)}"
+
+    def spots(self, tokens: Tokens) -> list[Spot | None]:
+        found: list[Spot | None] = []
+        for place, token in enumerate(tokens.tolist()):
+            middle = (place // len(NAMES) + 0.5) * self.step
+            found.append(None if token <= REST else Spot(middle, token - REST - 1 + self.low))
+        return found
 
     def settings(self) -> dict[str, Any]:
         return {"name": self.name, **asdict(self)}

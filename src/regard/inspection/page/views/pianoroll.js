@@ -2,13 +2,14 @@
 
 import { announce, choice, draw, make, number, select } from "../dom.js";
 import { headColour } from "../colour.js";
+import { maximum } from "../data.js";
 import { distribution } from "../distribution.js";
 import { clamp } from "../state.js";
 
 const ROW = 9; // pixels of a semitone
 const EDGE = 34; // pixels left of time 0: the names of octaves, and the start mark
-const FAINT = 0.02;
-const MOST = 60; // arcs drawn at once
+const FAINT = 0.15; // of the strongest: weaker looks are not drawn
+const MOST = 40; // arcs drawn at once
 
 function scale(roll, width) {
   const end = Math.max(1, ...roll.notes.map((note) => note[1]));
@@ -44,15 +45,17 @@ function keySpot(roll, place, key) {
 }
 
 function arcs(roll, place, weights, { from, head }) {
-  const strongest = Array.from(weights, (weight, key) => [weight, key]).filter(([weight]) => weight >= FAINT)
+  const top = maximum(weights) || 1;
+  const strongest = Array.from(weights, (weight, key) => [weight / top, key]).filter(([share]) => share >= FAINT)
     .sort((a, b) => b[0] - a[0]).slice(0, MOST);
-  return strongest.flatMap(([weight, key]) => {
+  return strongest.flatMap(([share, key]) => {
     const to = keySpot(roll, place, key);
     if (!to) return [];
     const lift = Math.min(place.height * 0.45, 12 + Math.abs(from[0] - to[0]) * 0.25);
-    const top = Math.max(2, Math.min(from[1], to[1]) - lift);
-    return [draw("path", { class: "roll-arc", d: `M${from[0]} ${from[1]}Q${(from[0] + to[0]) / 2} ${top} ${to[0]} ${to[1]}`, fill: "none",
-      stroke: headColour(head), "stroke-width": (0.8 + 6 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.7 * weight).toFixed(2), "data-key-token": key })];
+    const aside = Math.abs(from[0] - to[0]) < 20 ? 14 : 0; // notes of one moment: the arc bends to the left
+    const peak = Math.max(2, Math.min(from[1], to[1]) - lift);
+    return [draw("path", { class: "roll-arc", d: `M${from[0]} ${from[1]}Q${(from[0] + to[0]) / 2 - aside} ${peak} ${to[0]} ${to[1]}`, fill: "none",
+      stroke: headColour(head), "stroke-width": (0.6 + 4 * share).toFixed(2), "stroke-opacity": (0.2 + 0.7 * share).toFixed(2), "data-key-token": key })];
   });
 }
 
@@ -115,10 +118,9 @@ function nearest(roll, place, [x, y]) {
 }
 
 function playButton(player) {
-  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "roll:play", "aria-pressed": "false" }, "▶ Play");
+  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "roll:play", style: { "--chip": headColour(0) } }, "▶ Play");
   const label = (playing) => {
     button.textContent = playing ? "■ Stop" : "▶ Play";
-    button.setAttribute("aria-pressed", String(playing));
   };
   button.addEventListener("click", () => (player.context ? player.stop() : player.start(), label(Boolean(player.context))));
   return { button, label };
