@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from regard.core.errors import ConfigError
+from regard.inspection import probes
 from regard.training import files
 from regard.training import recipe as recipes
 from regard.training import run as runs
@@ -18,10 +19,10 @@ def run(task: str | None, recipe: Path | None, settings: list[str], *, out: Path
     if resume is not None:
         if recipe is not None or out is not None:
             raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        trained = runs.resume(resume, settings)
+        trained = runs.resume(resume, settings, watch=probes.watch)
     elif task is not None:
         chosen = recipes.read(task, recipe, settings=settings)
-        trained = runs.train(chosen, out if out is not None else free_folder(chosen))
+        trained = runs.train(chosen, out if out is not None else free_folder(chosen), watch=probes.watch)
     else:
         raise ConfigError("name a task, for example: regard train translation, or --resume RUN")
     if os.environ.get("RANK", "0") == "0":

@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Sizes
-from regard.inspection import laws
+from regard.inspection import laws, probes
 from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
 from regard.training import recipe as recipes
@@ -87,7 +87,7 @@ def load(folder: Path | str, settings: Sequence[str] = ()) -> Run:
 def train(task: str, settings: Sequence[str] = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
     """Train: `regard.train("translation", ["model=transformer", "training.minutes=5"], out="runs/first")`."""
     chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=list(settings))
-    return Run(runs.train(chosen, out))
+    return Run(runs.train(chosen, out, watch=probes.watch))
 
 
 def _nbest(recipe: Recipe, nbest: int) -> list[str]:

@@ -90,6 +90,7 @@ class Config:
     evaluation: Evaluation = field(default_factory=Evaluation)
     hardware: Hardware = field(default_factory=Hardware)
     files: Files = field(default_factory=Files)
+    probe: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
 
     def __post_init__(self) -> None:
         for name in ("steps", "epochs", "minutes"):

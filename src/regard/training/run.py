@@ -27,6 +27,7 @@ from regard.training.recompute import recompute_blocks
 from regard.training.step import move
 from regard.training.stop import listening
 from regard.training.trainer import Trainer
+from regard.training.watch import Watch, nobody
 
 _FREE_TO_CHANGE = ("training", "decoding")
 
@@ -47,8 +48,8 @@ class Run:
         return scores
 
 
-def train(recipe: Recipe, out: Path | str, *, console: Console | None = None) -> Run:
-    """Train a new run into the folder `out` and load it."""
+def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Run:
+    """Train a new run into the folder `out` and load it; `watch` sees the model after every step."""
     folder = Folder(Path(out))
     with ExitStack() as held:
         processes = held.enter_context(joined(recipe.training.hardware.device))
@@ -63,10 +64,12 @@ def train(recipe: Recipe, out: Path | str, *, console: Console | None = None) ->
             task = recipe.task.module("tasks").build(recipe.task.config)
             begin(folder, recipe, task)
         processes.wait()
-        return _fit(recipe, folder, processes=processes, task=task, console=console)
+        return _fit(recipe, folder, processes=processes, task=task, console=console, watch=watch)
 
 
-def resume(out: Path | str, settings: list[str] | None = None, *, console: Console | None = None) -> Run:
+def resume(
+    out: Path | str, settings: list[str] | None = None, *, console: Console | None = None, watch: Watch = nobody
+) -> Run:
     """Go on with a run as if it had never stopped; `settings` may change [training] and [decoding]."""
     folder = Folder(Path(out))
     old = read_recipe(folder)
@@ -79,7 +82,7 @@ def resume(out: Path | str, settings: list[str] | None = None, *, console: Conso
             if recipe != old:
                 write_recipe(folder, recipe, read_config(folder)["files"])
         processes.wait()
-        return _fit(recipe, folder, processes=processes, task=None, console=console)
+        return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch)
 
 
 def _changed(old: Recipe, settings: list[str]) -> Recipe:
@@ -90,7 +93,15 @@ def _changed(old: Recipe, settings: list[str]) -> Recipe:
     return old.changed(settings)
 
 
-def _fit(recipe: Recipe, folder: Folder, *, processes: Processes, task: Task | None, console: Console | None) -> Run:
+def _fit(
+    recipe: Recipe,
+    folder: Folder,
+    *,
+    processes: Processes,
+    task: Task | None,
+    console: Console | None,
+    watch: Watch,
+) -> Run:
     """The part that new and resumed runs share, on every process."""
     prepare_process()
     if task is None:
@@ -105,6 +116,7 @@ def _fit(recipe: Recipe, folder: Folder, *, processes: Processes, task: Task | N
             folder=folder,
             processes=processes,
             console=speaker,
+            watch=watch,
         )
         for note in getattr(task, "notes", list)():
             speaker.say(note)

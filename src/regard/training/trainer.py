@@ -21,16 +21,25 @@ from regard.training.report import Mute, Pace, Report, Written
 from regard.training.schedule import schedule
 from regard.training.step import Outcome, Stepper
 from regard.training.stop import Interrupted, Stop
+from regard.training.watch import Watch, nobody
 
 
 class Trainer:
     """One process's part in a run."""
 
     def __init__(
-        self, recipe: Recipe, task: Task, *, engine: Engine, folder: Folder, processes: Processes, console: Console
+        self,
+        recipe: Recipe,
+        task: Task,
+        *,
+        engine: Engine,
+        folder: Folder,
+        processes: Processes,
+        console: Console,
+        watch: Watch = nobody,
     ) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
-        self.folder, self.processes, self.console = folder, processes, console
+        self.folder, self.processes, self.console, self.watch = folder, processes, console, watch
         self.config = recipe.training
         self.optimizer = optimizer.build(self.config.optimizer, engine.model)
         self.judge = Judge(recipe, task, engine=engine, folder=folder, processes=processes)
@@ -63,6 +72,7 @@ class Trainer:
             self._pace.tokens += outcome.tokens
             edge = self._advance(outcome, examples)
             self._write_row(outcome)
+            self._be_watched()
             now.ended = self._over(time_used=outcome.flags[1])
             looked = self._evaluate(edge)
             if now.ended is not None:
@@ -153,6 +163,11 @@ class Trainer:
             row |= {"skipped": window.skipped} if window.skipped else {}
             self.report.add(row, pace=self._pace, left=self._left())
             now.window, self._pace = Window(), Pace()
+
+    def _be_watched(self) -> None:
+        """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
+        if self.processes.first and not self.engine.sharded:
+            self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=self.now.step)
 
     def _evaluate(self, edge: bool) -> bool:
         """Evaluate if it is time to, or if this is the end; says whether it did."""
