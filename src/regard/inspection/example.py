@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from regard.core.protocols import Padded
+from regard.data.alignment import Links
 from regard.inspection.format import Axis, Output
 
 
@@ -29,11 +30,12 @@ class Vocabulary(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """True links between words, and the word that each token belongs to (-1: none, as the end mark)."""
+    """True links between words, the word that each token stands in (marks left out), and the links to draw."""
 
-    links: tuple[tuple[int, int], ...]  # (output word, source word)
+    links: Links  # (source word, output word)
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    drawn: tuple[tuple[int, int], ...]  # (output token, source token)
 
 
 @dataclass(frozen=True)

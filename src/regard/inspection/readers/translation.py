@@ -91,8 +91,11 @@ def _truth(task: Any, text: str, output: str, *, rows: Sequence[int], columns: S
     known = _grammar(split, count, config.seed).get(wanted)
     if known is None:
         return None
-    links = known if turned else tuple((target, source) for source, target in known)
-    return Truth(links, words_of(task.vocabularies.target, rows), words_of(task.vocabularies.source, columns))
+    links = frozenset((target, source) for source, target in known) if turned else frozenset(known)
+    words = [_words(tokenizer, side) for tokenizer, side in zip(task.vocabularies, (columns, rows), strict=True)]
+    spoken = [_spoken(tokenizer, side) for tokenizer, side in zip(task.vocabularies, (columns, rows), strict=True)]
+    drawn = tuple((t, s) for t in spoken[1] for s in spoken[0] if (words[0][s], words[1][t]) in links)
+    return Truth(links, words[1], words[0], drawn)
 
 
 @lru_cache(maxsize=3)  # making a split takes seconds, and a served page asks again and again
@@ -100,8 +103,12 @@ def _grammar(split: str, count: int, seed: int) -> dict[tuple[str, str], tuple[t
     return {(one.source, one.target): one.alignment for one in english_korean.generate(split, count, seed=seed)}
 
 
-def words_of(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, ...]:
-    """For each token the number of the word (cut at spaces) it ends in; -1 for marks and punctuation."""
-    begun = tokenizer.decode([tokens[: i + 1] for i in range(len(tokens))])
-    spoken = [token >= len(MARKS) and any(map(str.isalnum, tokenizer.name(token))) for token in tokens]
-    return tuple(max(0, len(text.split()) - 1) if word else -1 for text, word in zip(begun, spoken, strict=True))
+def _words(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[int, ...]:
+    """For each token but the end mark the number of the word (cut at spaces) it ends in."""
+    begun = tokenizer.decode([tokens[: i + 1] for i in range(len(tokens) - 1)])
+    return tuple(max(0, len(text.split()) - 1) for text in begun)
+
+
+def _spoken(tokenizer: Tokenizer, tokens: Sequence[int]) -> list[int]:
+    """The places of tokens that are more than punctuation: only these are drawn as linked."""
+    return [i for i, token in enumerate(tokens[:-1]) if any(map(str.isalnum, tokenizer.name(token)))]
