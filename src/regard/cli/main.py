@@ -52,7 +52,7 @@ def demo(
 
 @app.command()
 def train(
-    task: Annotated[str | None, typer.Argument(help="What to learn: translation.", show_default=False)] = None,
+    task: Annotated[str | None, typer.Argument(help="What to learn: translation, music.", show_default=False)] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[RECIPE.toml] [KEY=VALUE]…", help="A recipe, and settings laid over it: model=luong."),
