@@ -44,13 +44,17 @@ def test_dropout_in_chunks_uses_the_same_weights_backward(monkeypatch):
 
 def test_no_chunk_is_larger_than_it_should_be(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 1000)
-    score, sizes = scores.build("concat", 4), []
-    score.weight.register_forward_hook(lambda module, inputs, output: sizes.append(inputs[0].numel()))
-    q = torch.randn(1, 2, 30, 4)
-    Attend(score)(q, score.prepare(q), q, Mask.causal())
+    attend, sizes = Attend(scores.build("concat", 4)), []
+    attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
+    q = torch.randn(1, 2, 60, 4)
+    attend(q, attend.weigh.score.prepare(q), q, Mask.causal())
     assert len(sizes) > 5 and max(sizes) <= 1000
-    whole = 30 * 30 * 2 * 4
-    assert sum(sizes) < 0.6 * whole  # keys ahead are not scored at all
+    assert sum(sizes) < 0.6 * 2 * 60 * 60  # keys ahead are not scored at all
+
+
+def test_a_score_that_holds_much_per_pair_gets_fewer_rows():
+    q = torch.randn(2, 4, 100, 8)
+    assert chunks.chunk_rows(q, 50, 8) == chunks.chunk_rows(q, 50, 1) // 8 > 0
 
 
 def test_even_one_row_too_large_is_computed(monkeypatch):

@@ -98,8 +98,6 @@ def test_an_inner_product_gives_the_same_weights(name):
     dot = score.as_dot(q, k)
     if dot is not None:
         torch.testing.assert_close((dot.q @ dot.k.mT * dot.scale).softmax(-1), score(q, k).softmax(-1))
-    else:
-        assert score.inner > 1  # what is no inner product says how much it holds per pair
 
 
 @pytest.mark.parametrize("name", SCORES)

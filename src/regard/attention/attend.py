@@ -13,6 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from regard.attention.chunks import chunk_rows, in_chunks
 from regard.attention.local import attend_blocks, is_local
 from regard.attention.masks import Mask
+from regard.attention.normalizers import empty_rows
 from regard.attention.score import Dot, ScoreFunction
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
@@ -58,7 +59,8 @@ class Attend(nn.Module):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
         whole = chunk_rows(q, k.shape[-2], 1) >= q.shape[-2]
         if dot is None or (dropout and not whole):  # with dropout the kernel would hold every weight at once
-            return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner)
+            weights = self.weigh.parameters()
+            return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner, weights=weights)
         return fused(dot, v, mask, dropout)
 
     def _plain(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, first: int) -> Tensor:
@@ -77,9 +79,10 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     allowed = mask.dense(t, s, device=q.device)
     if allowed is None:
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=scale)
-    empty = ~allowed.any(dim=-1, keepdim=True)
-    mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed | empty, dropout_p=dropout, scale=scale)
-    return mixed.masked_fill(empty, 0.0)
+    empty = empty_rows(allowed)
+    allowed = allowed if empty is None else allowed | empty
+    mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale)
+    return mixed if empty is None else mixed.masked_fill(empty, 0.0)
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:

@@ -1,38 +1,118 @@
 """Attention in chunks of queries, so that what a score holds per query-key pair never exists whole.
 
-A chunk's inner numbers are dropped after the forward pass and made again in the backward pass.
+A chunk's inner numbers are dropped after the forward pass and made again in the backward pass, from the same random
+numbers. Gradients of keys and values are added up in place: a causal chunk touches only the keys it could see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from regard.attention.masks import Mask
 
-CHUNK = 2**22  # numbers held at once (16 MB in float32)
+CHUNK = 2**22  # numbers held at once: 16 MB in float32
 Plain = Callable[[Tensor, Tensor, Tensor, Mask, int], Tensor]
 
 
-def in_chunks(plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inner: int) -> Tensor:
+class Work(NamedTuple):
+    """What is done to every chunk, and the weights that it uses besides queries, keys and values."""
+
+    plain: Plain
+    mask: Mask
+    rows: int
+    weights: list[Tensor]
+
+    def bounds(self, t: int, s: int) -> Iterator[tuple[int, int, int]]:
+        """First and last query of each chunk, and how many keys it may see."""
+        for low in range(0, t, self.rows):
+            high = min(low + self.rows, t)
+            yield low, high, max(0, min(s, s - t + high)) if self.mask.ordered else s
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, *, low: int, first: int) -> Tensor:
+        """One chunk; `first` is the place of its first query, which is number `low`."""
+        return self.plain(q, k, v, self.mask.part(low, low + q.shape[-2], keys=k.shape[-2]), first)
+
+
+def in_chunks(
+    plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inner: int, weights: Iterable[Tensor]
+) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e) -> (b h t e), by `plain` on some queries at a time;
-    `inner` is how many numbers it holds per pair."""
+    `inner` is how many numbers it holds per pair, `weights` what it uses and may be learned."""
     t, s = q.shape[-2], k.shape[-2]
     rows = chunk_rows(q, s, inner)
     if rows >= t:
         return plain(q, k, v, mask, s - t)
-    parts = []
-    for low in range(0, t, rows):
-        high = min(low + rows, t)
-        seen = max(0, min(s, s - t + high)) if mask.ordered else s  # causal: later keys are not even scored
-        piece = (q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], mask.part(low, high, keys=seen), s - t + low)
-        parts.append(checkpoint(plain, *piece, use_reentrant=False) if torch.is_grad_enabled() else plain(*piece))
-    return torch.cat(parts, dim=2)
+    learned = [weight for weight in weights if weight.requires_grad]
+    mixed: Tensor = _chunked(Work(plain, mask, rows, learned), q, k, v)
+    return mixed
 
 
 def chunk_rows(q: Tensor, s: int, inner: int) -> int:
     """How many queries (b h t d) fit into a chunk with `s` keys."""
     return max(1, CHUNK // max(1, q.shape[0] * q.shape[1] * s * inner))
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]  # torch's stub; the compiler cannot follow a nested backward
+def _chunked(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    apply: Any = _Chunked.apply
+    mixed: Tensor = apply(work, q, k, v, *work.weights)
+    return mixed
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, work: Work, q: Tensor, k: Tensor, v: Tensor, *weights: Tensor) -> Tensor:
+        ctx.work, ctx.again = work, _as_now(q.device)
+        ctx.save_for_backward(q, k, v)
+        t, s = q.shape[-2], k.shape[-2]
+        mixed = torch.empty(0)
+        for low, high, seen in work.bounds(t, s):
+            part = work.mix(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, first=s - t + low)
+            mixed = part.new_empty(*q.shape[:-1], v.shape[-1]) if low == 0 else mixed
+            mixed[:, :, low:high] = part
+        return mixed
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        work, (q, k, v) = ctx.work, ctx.saved_tensors
+        t, s = q.shape[-2], k.shape[-2]
+        totals = [torch.zeros_like(x) for x in (q, k, v, *work.weights)]
+        with ctx.again():
+            for low, high, seen in work.bounds(t, s):
+                places = (slice(low, high), slice(seen), slice(seen))
+                leaves = [x[:, :, p].detach().requires_grad_() for x, p in zip((q, k, v), places, strict=True)]
+                mixed = work.mix(*leaves, low=low, first=s - t + low)
+                found = torch.autograd.grad(mixed, [*leaves, *work.weights], grad[:, :, low:high], allow_unused=True)
+                views = [x[:, :, p] for x, p in zip(totals[:3], places, strict=True)] + totals[3:]
+                for total, part in zip(views, found, strict=True):
+                    if part is not None:
+                        total.add_(part)
+        return (None, *totals)
+
+
+def _as_now(device: torch.device) -> Callable[[], Any]:
+    """A context that puts back the random numbers and the precision of this moment."""
+    devices = [] if device.type == "cpu" else [device]
+    states = [torch.get_rng_state(), *(torch.get_device_module(device).get_rng_state(device) for _ in devices)]
+    mixed, dtype = torch.is_autocast_enabled(device.type), torch.get_autocast_dtype(device.type)
+
+    @contextmanager
+    def again() -> Iterator[None]:
+        with (
+            torch.random.fork_rng(devices, device_type=device.type),
+            torch.enable_grad(),
+            torch.autocast(device.type, dtype=dtype, enabled=mixed),
+        ):
+            torch.set_rng_state(states[0])
+            for state in states[1:]:
+                torch.get_device_module(device).set_rng_state(state, device)
+            yield
+
+    return again

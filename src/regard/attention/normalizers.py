@@ -13,9 +13,10 @@ class Softmax(nn.Module):
         """(b h t s) scores, bool broadcastable to it -> weights (b h t s)."""
         if allowed is None:
             return scores.softmax(dim=-1)
-        empty = ~allowed.any(dim=-1, keepdim=True)  # a row of -inf alone would be NaN, in its gradient too
-        weights = scores.masked_fill(~(allowed | empty), float("-inf")).softmax(dim=-1)
-        return weights.masked_fill(empty, 0.0)
+        empty = empty_rows(allowed)  # a row of -inf alone would be NaN, in its gradient too
+        if empty is None:
+            return scores.masked_fill(~allowed, float("-inf")).softmax(dim=-1)
+        return scores.masked_fill(~(allowed | empty), float("-inf")).softmax(dim=-1).masked_fill(empty, 0.0)
 
 
 class Hard(nn.Module):
@@ -41,6 +42,15 @@ class Hard(nn.Module):
         else:
             chosen = weights.argmax(dim=-1, keepdim=True)
         return torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * there
+
+
+def empty_rows(allowed: Tensor) -> Tensor | None:
+    """Bool (… t s) -> (… t 1): the queries that may look at nothing; None where it is cheap to see that there are
+    none, which is the rule and saves two passes over the weights."""
+    empty = ~allowed.any(dim=-1, keepdim=True)
+    if allowed.device.type == "cpu" and not torch.compiler.is_compiling() and not empty.any():
+        return None
+    return empty
 
 
 def log_probability(scores: Tensor, allowed: Tensor | None, place: Tensor) -> Tensor:

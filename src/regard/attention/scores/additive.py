@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.score import ScoreFunction
+from regard.attention.scores._tanh import tanh_scores
 
 
 class Score(ScoreFunction):
@@ -17,15 +17,9 @@ class Score(ScoreFunction):
         self.joined = nn.Linear(dim + (key_dim or dim), dim, bias=False)  # W
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
-    @property
-    def inner(self) -> int:
-        return self.weight.in_features
-
     def prepare(self, k: Tensor) -> Tensor:
         return k @ self.joined.weight[:, -k.shape[-1] :].mT
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         q = q @ self.joined.weight[:, : q.shape[-1]].mT
-        mixed = torch.tanh(q[..., :, None, :] + k[..., None, :, :])  # (b h t s d): Attend bounds t
-        score: Tensor = self.weight(mixed)
-        return score.squeeze(-1)  # (b h t s)
+        return tanh_scores(q, k, self.weight.weight[0])  # (b h t s)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.score import ScoreFunction
+from regard.attention.scores._tanh import tanh_scores
 
 
 class Score(ScoreFunction):
@@ -18,15 +18,9 @@ class Score(ScoreFunction):
         self.key = nn.Linear(key_dim or dim, dim, bias=False)  # U
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
-    @property
-    def inner(self) -> int:
-        return self.weight.in_features
-
     def prepare(self, k: Tensor) -> Tensor:
         prepared: Tensor = self.key(k)
         return prepared
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        mixed = torch.tanh(self.query(q)[..., :, None, :] + k[..., None, :, :])  # (b h t s d): Attend bounds t
-        score: Tensor = self.weight(mixed)
-        return score.squeeze(-1)  # (b h t s)
+        return tanh_scores(self.query(q), k, self.weight.weight[0])  # (b h t s)
