@@ -8,6 +8,9 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
         "data.tokens=256", "data.vocabulary=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip

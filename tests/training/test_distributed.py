@@ -17,19 +17,26 @@ from toys import together
 from regard.core.errors import ConfigError
 from regard.training import distributed, files, log
 from regard.training import recipe as recipes
-from regard.training.distributed import Processes, blocks, join, joined
+from regard.training.distributed import Processes, join, joined
 from regard.training.folder import Folder
 from regard.training.run import resume, train
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.timeout(600)  # several processes import torch, on a machine that may be busy
 
 
 def torchrun(processes, *arguments):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False, timeout=170
-    )
+    command += map(str, arguments)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        out, said = process.communicate(timeout=500)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # torchrun then ends its own processes
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, said)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +105,7 @@ def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
     ran = torchrun(2, "-m", "regard", "train", "toys.summing", "data.fail_on_rank=1", "--out", tmp_path / "run")
     assert ran.returncode != 0
     assert "the toy data broke off at line 7" in ran.stderr
-    assert time.monotonic() - began < 120
+    assert time.monotonic() - began < 300
 
 
 def test_alone_nothing_is_exchanged():
@@ -107,13 +114,8 @@ def test_alone_nothing_is_exchanged():
     assert processes.agree(True) and not processes.agree(False)
     processes.wait()
     model = nn.Linear(2, 2)
-    engine = join(model, processes, shard="full", unused=False)
+    engine = join(model, processes, shard="full", work=lambda model: None)
     assert engine.step(lambda inner, x: inner is model and x, 3) == 3
-
-
-def test_blocks_are_the_members_of_module_lists():
-    model = nn.ModuleDict({"blocks": nn.ModuleList(nn.Linear(2, 2) for _ in range(3)), "readout": nn.Linear(2, 2)})
-    assert blocks(model) == list(model["blocks"])
 
 
 def test_an_apple_gpu_is_not_shared(monkeypatch):

@@ -29,7 +29,7 @@ def test_the_parts_of_all_processes_are_the_batch(count, world, accumulate):
 
 def stepper(recipe):
     task = recipe.task.module("tasks").build(recipe.task.config)
-    engine = join(build_model(recipe, task), ALONE, shard="none", unused=False)
+    engine = join(build_model(recipe, task), ALONE, shard="none", work=lambda model: None)
     made = optimizer.build(recipe.training.optimizer, engine.model)
     factor = schedule(recipe.training.schedule, None)
     return Stepper(recipe, task, engine=engine, optimizer=made, factor=factor, processes=ALONE, work=task.loss)

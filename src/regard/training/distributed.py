@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.core.errors import ConfigError
 from regard.training.device import pick
+from regard.training.units import units
 
 _PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates; torchrun ends them if it dies
 
@@ -90,9 +92,8 @@ class Engine:
     """A model joined with its copies or shards in other processes."""
 
     step: nn.Module  # step(work, *values) -> work(model, *values), gradients exchanged
-    alone: nn.Module  # the same without exchange, for evaluation
     model: nn.Module  # the plain model inside
-    sharded: bool = False
+    twin: nn.Module | None = None  # where the model is sharded: a whole one of the same shape
 
     def quietly(self, last: bool) -> AbstractContextManager[Any]:
         """Gradients are exchanged only in the last part of an accumulated step."""
@@ -102,19 +103,23 @@ class Engine:
         return held
 
 
-def blocks(model: nn.Module) -> list[nn.Module]:
-    """The repeated blocks of a model: the members of its module lists."""
-    return [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
-
-
-def join(model: nn.Module, processes: Processes, *, shard: str, unused: bool) -> Engine:
-    """DDP or FSDP around the model where there are several processes; `unused` says some weights get no gradient."""
+def join(model: nn.Module, processes: Processes, *, shard: str, work: Callable[[nn.Module], Any]) -> Engine:
+    """DDP or FSDP around the model where there are several processes; `work` is one example's loss, to learn from."""
     step = Step(model)
     if processes.world == 1:
-        return Engine(step, step, model)
+        return Engine(step, model)
     if shard == "full":
-        for block in blocks(model):
-            fully_shard(block)
+        twin = copy.deepcopy(model).to("cpu")
+        for part in units(model, lambda: work(model)):
+            fully_shard(part)
         fully_shard(step, reshard_after_forward=False)  # the task may use the root's weights after its forward
-        return Engine(step, step, model, sharded=True)
-    return Engine(DistributedDataParallel(step, find_unused_parameters=unused), step, model)
+        return Engine(step, model, twin=twin)
+    return Engine(DistributedDataParallel(step, find_unused_parameters=_some_unused(model, work)), model)
+
+
+def _some_unused(model: nn.Module, work: Callable[[nn.Module], Any]) -> bool:
+    """Whether one example leaves some weight without gradient: DDP wants to know beforehand."""
+    work(model).total.backward()
+    unused = any(weight.grad is None for weight in model.parameters() if weight.requires_grad)
+    model.zero_grad(set_to_none=True)
+    return unused

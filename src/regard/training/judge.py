@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import nn
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Task
@@ -50,16 +51,28 @@ class Judge:
         return {"step": now.step, "average": len(now.snapshots), "valid": metrics, "best": better}
 
     def _metrics(self, step: int) -> dict[str, float]:
-        """The first process evaluates while the others wait; a sharded model needs them all."""
+        """The first process evaluates while the others wait."""
         found: dict[str, float] = {}
-        if self.processes.first or self.engine.sharded:
+        model = self._whole()
+        if self.processes.first:
             seed_all(self.recipe.seed, step, _EVALUATION)
-            self.engine.model.eval()
+            model.eval()
             with torch.no_grad():
-                decoding = self.recipe.decoder()
-                found = self.engine.alone(lambda model: self.task.evaluate(model, "valid", decoding))
+                found = self.task.evaluate(model, "valid", self.recipe.decoder())
+        if self.engine.twin is not None:
+            self.engine.twin.to("cpu")  # its place on the device is needed for training
         self.processes.wait()
         return {name: float(value) for name, value in found.items()}
+
+    def _whole(self) -> nn.Module:
+        """The model as one process can use it alone: if it is sharded, its twin with the weights gathered."""
+        twin = self.engine.twin
+        if twin is None:
+            return self.engine.model
+        tensors = checkpoint.weights(self.engine.model)
+        if self.processes.first:
+            checkpoint.restore_weights(twin.to(self.processes.device), tensors, self.folder.state)
+        return twin
 
     def _note(self, now: Progress, metrics: dict[str, float]) -> bool:
         score = self._score(metrics)

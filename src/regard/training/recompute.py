@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from regard.training.distributed import blocks
+from regard.training.units import blocks
 
 
 def recompute_blocks(model: nn.Module) -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
-from regard.core.protocols import Task
+from regard.core.protocols import Loss, Task
 from regard.core.seed import seed_all
 from regard.training import card, checkpoint, files
 from regard.training import recipe as recipes
@@ -137,18 +137,12 @@ def _engine(recipe: Recipe, task: Task, *, processes: Processes) -> Engine:
     model = build_model(recipe, task).to(processes.device)
     if hardware.checkpoint_activations:
         recompute_blocks(model)
-    unused = processes.world > 1 and hardware.shard == "none" and _some_unused(recipe, task, model=model)
-    return join(model, processes, shard=hardware.shard, unused=unused)
+    return join(model, processes, shard=hardware.shard, work=lambda model: _one_example(recipe, task, model=model))
 
 
-def _some_unused(recipe: Recipe, task: Task, *, model: nn.Module) -> bool:
-    """Whether one example leaves some weight without gradient: DDP wants to know beforehand."""
-    device = next(model.parameters()).device
-    batch = move(task.batch(task.plan(0, recipe.seed)[0][:1]), device)
-    task.loss(model, batch).total.backward()
-    unused = any(p.grad is None for p in model.parameters() if p.requires_grad)
-    model.zero_grad(set_to_none=True)
-    return unused
+def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:
+    batch = task.batch(task.plan(0, recipe.seed)[0][:1])
+    return task.loss(model, move(batch, next(model.parameters()).device))
 
 
 def build_model(recipe: Recipe, task: Task) -> nn.Module:

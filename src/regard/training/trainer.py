@@ -166,7 +166,7 @@ class Trainer:
 
     def _be_watched(self) -> None:
         """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
-        if self.processes.first and not self.engine.sharded:
+        if self.processes.first and self.engine.twin is None:
             self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=self.now.step)
 
     def _evaluate(self, edge: bool) -> bool:
