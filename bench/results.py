@@ -1,9 +1,9 @@
-"""Write docs/results.md from run folders: every figure comes from a run's own files and a fresh evaluation on the test data.
+"""Write docs/results.md from run folders: figures come from a run's own files and a fresh decoding of the test data.
 
     python bench/results.py RUNS            # RUNS/<recipe name>/ is a run trained by recipes/<recipe name>.toml
 
-Figures already in docs/results.json stay unless their run is given anew. The plot of BLEU by sentence length is drawn from the
-German -> English runs (Bahdanau et al. 2015, figure 2).
+Figures already in docs/results.json stay unless their run is given anew. The plot of BLEU by sentence length is drawn
+from the German -> English runs (Bahdanau et al. 2015, figure 2).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import platform
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def basics(run: Run) -> dict[str, Any]:
 def by_length(pairs: list[Any], found: list[str], references: list[str], *, language: str) -> list[dict[str, float]]:
     """BLEU of the sentences of like source length."""
     rows = []
-    for low, high in zip(EDGES, EDGES[1:], strict=False):
+    for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
             scores = _bleu.scores([found[i] for i in chosen], [references[i] for i in chosen], language=language)
@@ -91,7 +92,9 @@ def by_length(pairs: list[Any], found: list[str], references: list[str], *, lang
 
 def plot(figures: dict[str, Any]) -> None:
     """docs/images/bleu_by_length.png: does the fixed context fall behind on long sentences?"""
-    lines = {name: one for name, one in figures.items() if one.get("pair") == "de -> en" and name.startswith("multi30k")}
+    lines = {
+        name: one for name, one in figures.items() if one.get("pair") == "de -> en" and name.startswith("multi30k")
+    }
     if not lines:
         return
     import matplotlib.pyplot as plt
@@ -99,7 +102,9 @@ def plot(figures: dict[str, Any]) -> None:
     plt.figure(figsize=(6.4, 4), dpi=150)
     for name, one in lines.items():
         rows = one["by_length"]
-        labels = [f"{row['from']}-{row['below'] - 1}" if row["below"] < EDGES[-1] else f"{row['from']}+" for row in rows]
+        labels = [
+            f"{row['from']}-{row['below'] - 1}" if row["below"] < EDGES[-1] else f"{row['from']}+" for row in rows
+        ]
         plt.plot(labels, [row["bleu_lc"] for row in rows], marker="o", label=name.removeprefix("multi30k_de_en_"))
     plt.xlabel("words in the German sentence")
     plt.ylabel("BLEU (lowercased)")
@@ -125,9 +130,10 @@ def page(figures: dict[str, Any]) -> str:
     notes = (ROOT / "docs" / "results_notes.md").read_text(encoding="utf-8")
     return f"""# Results
 
-Written by `python bench/results.py RUNS` from the runs' own files and a fresh decoding of the test data; the numbers are in
-[results.json](results.json) with sacreBLEU signatures. BLEU lc is lowercased, tokenised by 13a; cased BLEU and chrF are on
-detokenised text. Minutes are wall time of training with evaluation, one thread on a shared two-core machine unless a note says otherwise.
+Written by `python bench/results.py RUNS` from the runs' own files and a fresh decoding of the test data; the numbers
+are in [results.json](results.json) with sacreBLEU signatures. BLEU lc is lowercased, tokenised by 13a; cased BLEU and
+chrF are on detokenised text. Minutes are wall time of training with evaluation, on one thread of a shared two-core
+machine unless a note says otherwise.
 
 | recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |
 |---|---|---|---|---|---|---|---|
