@@ -24,6 +24,7 @@ from regard.layers.heads import Heads, Widths
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.residual import PostNorm, PreNorm
+from regard.models._prepared import Precision, Prepared, preparable
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,10 @@ class Transformer(nn.Module):
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
+
+    def prepared(self, precision: Precision = "float32") -> nn.Module:
+        """An equal model for decoding on a CPU, of the weights as they are now; the model itself where none is made."""
+        return Prepared(self, precision) if preparable(self, precision) else self
 
 
 def build(config: Config, sizes: Sizes) -> Transformer:

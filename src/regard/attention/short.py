@@ -1,0 +1,52 @@
+"""Attention over few keys on a CPU: two batched products and a softmax, with the keys padded to whole vectors.
+
+A softmax over 15 numbers is computed one by one, over 16 in two vector instructions: ten times as fast. And where a
+query is one token, the fused kernel's blocks are mostly air.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+LANES = 8  # numbers in a vector
+LEAST = 16  # below, the softmax of PyTorch is not vectorised
+
+
+def whole(length: int) -> int:
+    """The next length made of whole vectors."""
+    return max(LEAST, -(-length // LANES) * LANES)
+
+
+def split(x: Tensor, heads: int, room: int) -> Tensor:
+    """(b s h·d) -> (b·h room d), zeros behind the last key."""
+    b, s, width = x.shape
+    made = x.new_zeros(b, heads, room, width // heads)
+    made[:, :, :s] = x.view(b, s, heads, -1).transpose(1, 2)
+    return made.flatten(0, 1)
+
+
+def fold(x: Tensor, heads: int, sources: int) -> Tensor:
+    """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""
+    if x.shape[0] == sources:
+        return x.reshape(sources * heads, 1, -1)
+    return x.reshape(sources, -1, heads, x.shape[1] // heads).transpose(1, 2).flatten(0, 1)
+
+
+def unfold(mixed: Tensor, heads: int, rows: int) -> Tensor:
+    """(b·h w d) -> (r h·d)."""
+    if mixed.shape[1] == 1:
+        return mixed.view(rows, -1)
+    width, d = mixed.shape[1:]
+    return mixed.view(-1, heads, width, d).transpose(1, 2).reshape(rows, -1)
+
+
+def absent(lengths: Tensor, room: int) -> Tensor:
+    """Lengths (b) -> (b 1 room): 0 where there is a key, -inf behind."""
+    there = torch.arange(room, device=lengths.device) < lengths[:, None]
+    return torch.zeros(1).where(there, -torch.inf)[:, None]
+
+
+def mix(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """Queries (n t d), keys and values (n s d), a mask to add (n 1 s) or (1 1 s) -> (n t d)."""
+    return torch.bmm(torch.baddbmm(mask, q, k.mT, alpha=scale).softmax(-1), v)

@@ -1,0 +1,67 @@
+"""Pieces of work in several processes: order, laziness, errors, death."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.door.workers import AHEAD, WorkerError, available, in_order
+
+pytestmark = pytest.mark.skipif(available() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
+
+
+def nothing():
+    pass
+
+
+def slow_at_first(piece):
+    time.sleep(0.05 if piece == 0 else 0.0)
+    return piece, os.getpid()
+
+
+def test_results_come_in_the_order_of_the_pieces():
+    found = list(in_order(slow_at_first, range(9), processes=2, begin=nothing))
+    assert [piece for piece, _ in found] == list(range(9))
+    assert os.getpid() not in {process for _, process in found}
+
+
+def test_no_pieces_no_results():
+    assert list(in_order(slow_at_first, [], processes=2, begin=nothing)) == []
+
+
+def test_pieces_are_read_as_they_are_needed():
+    read = []
+
+    def pieces():
+        for number in range(1000):
+            read.append(number)
+            yield number
+
+    results = in_order(slow_at_first, pieces(), processes=2, begin=nothing)
+    next(results)
+    assert len(read) <= 2 * AHEAD + 2
+    results.close()
+
+
+def test_every_process_begins():
+    begun = []
+    found = list(in_order(lambda _: len(begun), range(4), processes=2, begin=lambda: begun.append(1)))
+    assert found == [1] * 4 and begun == []
+
+
+def test_an_error_of_ours_is_raised_here():
+    def refuse(piece):
+        raise DataError(f"piece {piece} is wrong; mend it")
+
+    with pytest.raises(DataError, match="piece 0 is wrong; mend it"):
+        list(in_order(refuse, [0], processes=2, begin=nothing))
+
+
+def test_a_process_that_dies_is_an_error():
+    def die(piece):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(WorkerError, match=r"a working process died \(exit code -9\).*--workers 1"):
+        list(in_order(die, range(3), processes=2, begin=nothing))
