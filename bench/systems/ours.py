@@ -1,0 +1,102 @@
+"""regard itself: its own training step, its own decoders, its own processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from regard.core.protocols import Marks, Padded, Sizes
+from regard.data import batching
+from regard.data.batching import PairBatch
+from regard.decoding import beam, greedy
+from regard.door.workers import in_order
+from regard.models import bahdanau, transformer
+from regard.tasks.translation import teacher_forced
+from regard.training import recipe as recipes
+from regard.training.allocator import prepare_process
+from regard.training.distributed import join, joined
+from regard.training.optimizer import build as build_optimizer
+from regard.training.step import Stepper
+from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows
+
+SIZES = Sizes(VOCABULARY, VOCABULARY, longest=128, joint=True)
+
+
+def model(name: str) -> Any:
+    """The model of that shape, the same weights every time."""
+    torch.manual_seed(1)
+    if name == "bahdanau":
+        return bahdanau.build(bahdanau.Config(dim=512, embedding=256, dropout=0.3), SIZES)
+    shape = SHAPES[name]
+    config = transformer.Config(
+        layers=shape.layers, dim=shape.dim, hidden=shape.hidden, heads=shape.heads, dropout=shape.dropout
+    )
+    return transformer.build(config, SIZES).eval()
+
+
+class Given:
+    """A task whose batches are given: what the training step asks of one."""
+
+    def __init__(self) -> None:
+        self.rows: tuple[Rows, Rows] = ([], [])
+
+    def batch(self, examples: Any) -> PairBatch:
+        source, target = self.rows
+        return PairBatch(
+            batching.pad([[*row, END] for row in source]), batching.pad([[START, *row, END] for row in target])
+        )
+
+
+def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int]:
+    """The step of regard's trainer; it returns the target tokens it was made of."""
+    prepare_process()
+    recipe = recipes.read("translation", settings=["training.optimizer.lr=5e-4"])
+    net, task = model(name), Given()
+    processes = joined("cpu").__enter__()
+    stepper = Stepper(
+        recipe,
+        task,  # type: ignore[arg-type]
+        engine=join(net, processes, shard="none", work=lambda net: None),
+        optimizer=build_optimizer(recipe.training.optimizer, net),
+        factor=lambda step: 1.0,
+        processes=processes,
+        work=lambda net, batch: teacher_forced(net, batch, pad=0, smoothing=0.1),
+    )
+    steps = iter(range(1, 1_000_000))
+
+    def step() -> int:
+        task.rows = next(batches)
+        return stepper(torch.zeros(1).numpy(), step=next(steps), flags=lambda: ()).tokens
+
+    return step
+
+
+def decoder(name: str, *, width: int, precision: str) -> Callable[[Rows], int]:
+    """Rows -> how many; every output has the same length."""
+    net = model(name).prepared(precision)
+    config: Any = greedy.Config(min_length=LENGTH) if width == 1 else beam.Config(width=width, min_length=LENGTH)
+    module: Any = greedy if width == 1 else beam
+
+    @torch.inference_mode()
+    def decode(rows: Rows) -> int:
+        source: Padded = batching.pad(rows)
+        limits = torch.full((len(rows),), LENGTH)
+        found = module.decode(net, net.start(source), marks=Marks(), limits=limits, config=config)
+        if any(len(best.tokens) != LENGTH for best, *_ in found):
+            raise SystemExit("regard: an output has another length than was asked for")
+        return len(rows)
+
+    return decode
+
+
+def begin() -> None:
+    """What every process of `regard translate` begins with."""
+    torch.set_num_threads(1)
+    prepare_process()
+
+
+def everything(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int) -> int:
+    """All groups, by several processes of one thread each."""
+    return sum(in_order(decode, groups, processes=processes, begin=begin))

@@ -1,0 +1,109 @@
+"""What every system is given: shapes, sentences as token numbers, batches; and how it is timed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+PAD, UNKNOWN, START, END = 0, 1, 2, 3
+VOCABULARY = 8000
+LENGTH = 15  # tokens of every output: random weights know no end, and all systems do the same work
+MULTI30K = Path(__file__).parents[2] / ".." / "shared" / "data" / "multi30k"
+Rows = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A Transformer, and the padded tokens of its training batches."""
+
+    layers: int
+    dim: int
+    hidden: int
+    heads: int
+    dropout: float
+    tokens: int
+
+
+SHAPES = {"tiny": Shape(4, 128, 256, 4, 0.3, 4096), "base": Shape(6, 512, 2048, 8, 0.1, 2048)}
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Rows without marks."""
+
+    source: Rows
+    target: Rows
+    test: Rows
+    real: bool
+
+    def batches(self, tokens: int) -> Iterator[tuple[Rows, Rows]]:
+        """The batches of regard's own plan, for everybody: padding of a few per cent."""
+        from regard.data import batching
+
+        lengths = [np.array([len(row) + 1 for row in side]) for side in (self.source, self.target)]
+        plan = batching.plan(*lengths, among=np.arange(len(self.source)), budget=tokens, seed=1, epoch=0)
+        while True:
+            for chosen in plan:
+                yield [self.source[i] for i in chosen], [self.target[i] for i in chosen]
+
+
+def prepare(path: Path) -> None:
+    """Write the sentences: Multi30k English -> German in a joint vocabulary, or made ones of such lengths."""
+    if (MULTI30K / "train.en.gz").exists():
+        from regard.data import tokens
+
+        names = ("train.en", "train.de", "test_2016_flickr.en")
+        texts = [gzip.decompress((MULTI30K / f"{n}.gz").read_bytes()).decode("utf-8").splitlines() for n in names]
+        tokenizer = tokens.train(texts[0] + texts[1], level="bpe", size=VOCABULARY, lowercase=False, minimum=1)
+        rows = [tokenizer.encode(part) for part in texts]
+    else:
+        rows = [made(29_000, 1), made(29_000, 2), made(1_000, 3)]
+    path.write_text(json.dumps({"rows": rows, "real": (MULTI30K / "train.en.gz").exists()}))
+
+
+def made(count: int, seed: int) -> Rows:
+    """Random rows whose lengths are spread as in Multi30k: mean 14.5, most below 25, none above 48."""
+    random = np.random.default_rng(seed)
+    lengths = np.clip(random.lognormal(np.log(13.7), 0.33, count).round(), 4, 48).astype(int)
+    return [random.integers(4, VOCABULARY, length).tolist() for length in lengths]
+
+
+def load(path: Path) -> Sentences:
+    """The sentences that `prepare` wrote."""
+    table = json.loads(path.read_text())
+    return Sentences(*table["rows"], real=table["real"])
+
+
+def groups(rows: Rows, size: int) -> list[Rows]:
+    """Batches of like length, with end marks, in a mixed order: a short measurement sees short and long ones."""
+    rows = sorted(([*row, END] for row in rows), key=len)
+    cut = [rows[i : i + size] for i in range(0, len(rows), size)]
+    return [cut[i] for i in np.random.default_rng(1).permutation(len(cut))]
+
+
+def rate(step: Callable[[], int], *, seconds: float, least: int = 3) -> float:
+    """Run `step` for so long, after one that is not counted; what it counts, per second."""
+    step()
+    done, steps, begun = 0, 0, time.perf_counter()
+    while steps < least or time.perf_counter() - begun < seconds:
+        done += step()
+        steps += 1
+    return done / (time.perf_counter() - begun)
+
+
+def memory() -> float:
+    """Megabytes at most held by this process, and by the largest of its children."""
+    return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+
+
+def since_start() -> float:
+    """Seconds since this process was started."""
+    ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+    return float(Path("/proc/uptime").read_text().split()[0]) - ticks / 100
