@@ -32,7 +32,8 @@ def opened(browser, address, *, fragment="", width=1280, height=900, scheme="lig
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address}{fragment}")
-    page.wait_for_selector("html[data-ready]")
+    if address != "about:blank":
+        page.wait_for_selector("html[data-ready]")
     page.asked = asked
     try:
         yield page

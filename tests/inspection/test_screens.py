@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import examples
 import numpy as np
 import pytest
@@ -84,14 +82,23 @@ def test_the_theme_can_be_switched_and_maps_are_painted_anew(browser, page_file)
         assert page.locator(".cells").screenshot() != before
 
 
+def watching(page):
+    """Asks how much time of the processor the page has used, by the browser's own count."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    return lambda name: {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}[name]
+
+
 def test_a_long_map_is_painted_soon(browser, long_file):
-    begun = time.perf_counter()
-    with opened(browser, long_file) as page:
-        page.wait_for_selector(".tiles")
-        painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1000
-        ready = page.evaluate("performance.now()") / 1000
-        assert painted < FIRST_PAINT, f"first paint after {painted:.2f} s, all after {ready:.2f} s"
-    assert time.perf_counter() - begun < 30
+    """In the processor's time of the page, which tests running beside this one do not change."""
+    with opened(browser, "about:blank") as page:
+        spent = watching(page)
+        page.goto(long_file)
+        page.wait_for_selector(".legend-bar")
+        used = spent("ProcessTime")
+        assert page.evaluate("performance.getEntriesByName('first-map').length") == 1
+        page.asked.clear()
+    assert 0 < used < FIRST_PAINT
 
 
 def test_a_long_map_zooms_to_single_cells_with_their_true_weights(browser, long_file, long_found):
@@ -109,18 +116,16 @@ def test_a_long_map_zooms_to_single_cells_with_their_true_weights(browser, long_
         assert page.locator(".sum").inner_text() == "sum 1.0000"
 
 
-def test_scrolling_over_a_long_map_never_stalls(browser, long_file):
+def test_moving_over_a_long_map_never_stalls(browser, long_file):
     with opened(browser, long_file) as page:
-        page.wait_for_selector(".tiles")
+        page.wait_for_selector(".legend-bar")
         box = page.locator(".tiles").bounding_box()
         page.mouse.move(box["x"] + 300, box["y"] + 300)
-        page.evaluate(
-            "window.gaps = []; let last = performance.now();"
-            "const tick = () => { const now = performance.now(); window.gaps.push(now - last); last = now;"
-            " requestAnimationFrame(tick); }; requestAnimationFrame(tick)"
-        )
+        spent = watching(page)
+        before = spent("TaskDuration")
         for _ in range(12):
             page.mouse.wheel(0, -240)
             page.wait_for_timeout(30)
-        gaps = page.evaluate("window.gaps")
-        assert np.median(gaps) < 100 and max(gaps) < 1000
+        assert (
+            spent("TaskDuration") - before < 12 * 0.1
+        )  # a tenth of a second for each turn of the wheel, all it unpacks

@@ -90,8 +90,8 @@ def _flattened(vectors: Numbers) -> dict[str, Numbers]:
     few = max(2.0, min(20.0, (len(vectors) - 1) / 3))
     flat = {
         "PCA": decomposition.PCA(n_components=2, random_state=0).fit_transform(vectors),
-        "t-SNE": manifold.TSNE(n_components=2, perplexity=few, init="pca", random_state=0, max_iter=300).fit_transform(
-            vectors
-        ),
+        "t-SNE": manifold.TSNE(
+            metric="cosine", n_components=2, perplexity=few, init="pca", random_state=0, max_iter=300
+        ).fit_transform(vectors),
     }
     return {name: np.asarray(points, dtype=np.float32) for name, points in flat.items()}

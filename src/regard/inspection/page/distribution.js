@@ -16,7 +16,7 @@ function entry(label, weight, { top, head, key }) {
 // labels, weights (same length) -> a list. Long rows show their largest weights and what is left over.
 export function distribution({ labels, weights, title, subtitle, head = -1 }) {
   let shown = Array.from(weights, (_, i) => i);
-  if (shown.length > MOST) shown = shown.sort((a, b) => weights[b] - weights[a]).slice(0, MOST);
+  if (shown.length > MOST) shown = shown.filter((i) => weights[i] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, MOST);
   const top = Math.max(0, ...shown.map((i) => weights[i]));
   const sum = weights.reduce((total, weight) => total + weight, 0);
   const rest = sum - shown.reduce((total, i) => total + weights[i], 0);

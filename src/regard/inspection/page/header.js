@@ -27,10 +27,10 @@ function runPicker(page) {
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
-function spoken(data) {
+function spoken(data, compared) {
   const text = (label, value, extra) => value
     ? make("p", { class: `spoken ${label}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value), extra) : null;
-  const best = data.outputs?.[0];
+  const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
     text("input", data.title),
     text("output", best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: "sum of log probabilities" }, ` log p ${number(best.score, 2)}`) : null));
@@ -38,13 +38,14 @@ function spoken(data) {
 
 export function header(page) {
   const dark = themeNow() === "dark";
+  const compared = page.view?.name === "compare"; // then each run says for itself what it is and what it answered
   return [
     make("div", { class: "bar" },
       make("span", { class: "mark-name", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
-      facts(page.data), runPicker(page),
+      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, `${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page),
       make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? "Use light colours" : "Use dark colours",
         title: dark ? "Light" : "Dark", onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
     make("h1", { class: "unseen" }, `Attention of ${page.data.model} on: ${page.data.title}`),
-    spoken(page.data),
+    spoken(page.data, compared),
   ];
 }

@@ -9,7 +9,7 @@ const MARGIN = 96;
 const LABELLED = 13; // pixels a cell needs before its label is written
 
 export class TileMap {
-  // options: map, head, rowLabels, columnLabels, title, point(row, column, value), cursor
+  // options: map, head, rowLabels, columnLabels, title, point(row, column, value), cursor, painted(top)
   constructor(options, width, height) {
     Object.assign(this, options, { width, height, pictures: new Map(), waiting: false, top: 0, pointers: new Map() });
     this.plot = { width: width - MARGIN, height: height - MARGIN };
@@ -30,7 +30,7 @@ export class TileMap {
     this.pictures.clear();
     if (this.cursor) this.centre(this.cursor[0], this.cursor[1], LABELLED + 5);
     this.redraw();
-    this.painted?.();
+    this.painted?.(this.top);
   }
 
   centre(row, column, cell = this.cell) {
@@ -90,6 +90,7 @@ export class TileMap {
     for (const level of new Set([coarsest, Math.min(coarsest, wanted + 1), wanted])) this.drawLevel(level);
     context.restore();
     this.drawLabels(style);
+    if (this.pictures.size && !performance.getEntriesByName("first-map").length) performance.mark("first-map");
   }
 
   drawLevel(level) {
@@ -201,8 +202,7 @@ export class TileMap {
 export function tileMap(options, width, height) {
   const tiles = new TileMap(options, width, height);
   const button = (label, text, act) => make("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick: act }, text);
-  const element = make("div", { class: "tile-frame" }, tiles.canvas, make("div", { class: "tile-tools" },
+  return make("div", { class: "tile-frame" }, tiles.canvas, make("div", { class: "tile-tools" },
     button("Zoom in", "+", () => tiles.zoom(1.6)), button("Zoom out", "−", () => tiles.zoom(1 / 1.6)),
     button("Whole map", "⤢", () => { tiles.cell = 0; tiles.keep(); tiles.redraw(); })));
-  return { element, tiles };
 }

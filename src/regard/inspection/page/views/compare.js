@@ -14,7 +14,9 @@ function table(page) {
 
 function card(run, i, page) {
   const map = run.map();
-  const room = Math.max(240, Math.min(560, document.getElementById("view").clientWidth / Math.min(2, page.runs.length) - 60));
+  const whole = document.getElementById("view").clientWidth;
+  const across = Math.max(1, Math.min(page.runs.length, Math.floor((whole + 20) / 400))); // as the style lays them out
+  const room = Math.max(240, (whole - 20 * (across - 1)) / across - 48);
   let body = make("p", { class: "no-map" }, "No attention map: this model hands the decoder one vector, so there is nothing to look at.");
   if (map && !map.long) {
     const values = map.numbers(-1);

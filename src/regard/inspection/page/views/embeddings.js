@@ -11,9 +11,16 @@ function points(space) {
 
 function scatter(space, { width, height, chosen, pick }) {
   const all = points(space);
-  const range = (key) => [Math.min(...all.map((one) => one[key])), Math.max(...all.map((one) => one[key]))];
+  // The few that lie far out are drawn at the edge, so that the many do not crowd in the middle.
+  const range = (key) => {
+    const sorted = all.map((one) => one[key]).sort((a, b) => a - b);
+    const at = (share) => sorted[Math.round(share * (sorted.length - 1))];
+    const margin = 0.35 * (at(0.96) - at(0.04));
+    return [Math.max(at(0), at(0.04) - margin), Math.min(at(1), at(0.96) + margin)];
+  };
   const [[x0, x1], [y0, y1]] = [range("x"), range("y")];
-  const place = (one) => [46 + ((one.x - x0) / (x1 - x0 || 1)) * (width - 92), 20 + ((one.y - y0) / (y1 - y0 || 1)) * (height - 40)];
+  const within = (share) => Math.min(1, Math.max(0, share));
+  const place = (one) => [46 + within((one.x - x0) / (x1 - x0 || 1)) * (width - 92), 20 + within((one.y - y0) / (y1 - y0 || 1)) * (height - 40)];
   const near = new Set(space.neighbours[chosen]?.map(([i]) => i));
   const taken = [];
   const dots = all.map((one, i) => {

@@ -78,8 +78,12 @@ function large(data, map, head, { page, element }) {
   const room = Math.max(240, element.clientWidth - 48 - (element.clientWidth > 860 ? 328 : 0));
   let body;
   if (map.long) {
-    const side = Math.min(room, 760);
-    body = tileMap({ ...common, map, head, point, cursor: page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null }, side, Math.min(side, Math.max(320, window.innerHeight - 180))).element;
+    const side = Math.min(room - 46, 760);
+    const cursor = page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null;
+    const scale = make("div", {});
+    const painted = (top) => scale.replaceChildren(legend(top));
+    body = make("div", {}, tileMap({ ...common, map, head, point, cursor, painted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
+    line.firstChild.textContent = "Wheel or + and − zoom, dragging or arrow keys move.";
   } else {
     const values = map.numbers(head);
     const top = maximum(values);
