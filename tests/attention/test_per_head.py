@@ -9,6 +9,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
+from regard.attention.score import ScoreFunction
 from regard.core.errors import ShapeError
 from regard.core.names import names
 
@@ -34,7 +35,13 @@ def test_inner_products_alone_use_one_kernel():
     q = torch.randn(1, 2, 3, 4)
     assert PerHead(make("dot", "cosine")).as_dot(q, q) is not None
     assert PerHead(make("dot", "concat")).as_dot(q, q) is None
-    assert PerHead(make("dot", "concat")).inner == 4
+
+
+def test_it_holds_as_much_as_the_most_demanding_of_its_scores():
+    class Demanding(ScoreFunction):
+        inner = 7
+
+    assert PerHead([*make("dot"), Demanding()]).inner == 7
 
 
 def test_scores_and_heads_must_be_as_many():

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-BLOCK = 2**18  # numbers of a block: 1 MB in float32
+BLOCK = 2**19  # numbers of a block: 1 MB in float32 for each of two cores
 FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
 
 
 def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
     pairs = a.shape[0] * a.shape[1] * a.shape[2] * c.shape[2]
-    if pairs * a.shape[3] <= 4 * BLOCK or torch.compiler.is_compiling():  # small: three kernels are quicker than blocks
+    if pairs * a.shape[3] <= 2 * BLOCK or torch.compiler.is_compiling():  # small: three kernels are quicker than blocks
         return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)

@@ -1,0 +1,187 @@
+"""The kernels that bench/attention.py compares, and the measuring of one of them in a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.layers.positions.relative import Relative
+
+HEADS, DIM, WINDOW = 8, 64, 256
+Kernel = Callable[[Tensor, Tensor, Tensor], Tensor]  # three (b h n d) -> (b h n d)
+
+
+def plain(n: int, mask: Mask) -> Kernel:
+    """The formula, written down."""
+    allowed = mask.dense(n, n)
+
+    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        found = q @ k.mT / math.sqrt(DIM)
+        if allowed is not None:
+            found = found.masked_fill(~allowed, float("-inf"))
+        return found.softmax(dim=-1) @ v
+
+    return run
+
+
+def ours(mask: Mask) -> Kernel:
+    attend = Attend(scores.build("scaled_dot", DIM))
+    return lambda q, k, v: attend(q, k, v, mask)
+
+
+def additive() -> Kernel:
+    score = scores.build("concat", DIM)
+    attend = Attend(score)
+    return lambda q, k, v: attend(q, score.prepare(k), v)
+
+
+def plain_additive() -> Kernel:
+    w, u = nn.Linear(DIM, DIM, bias=False), nn.Linear(DIM, DIM, bias=False)
+    weight = nn.Linear(DIM, 1, bias=False)
+
+    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        found = weight(torch.tanh(w(q)[..., :, None, :] + u(k)[..., None, :, :])).squeeze(-1)
+        return found.softmax(dim=-1) @ v
+
+    return run
+
+
+def relative(n: int) -> Kernel:
+    attend = Attend(scores.build("scaled_dot", DIM), place=Relative(HEADS, DIM, reach=n - 1))
+    return lambda q, k, v: attend(q, k, v, Mask.causal())
+
+
+def naive_relative(n: int) -> Kernel:
+    """Relative attention with a vector gathered for every pair: (t s d) for each head. One head only: see HEADS_OF."""
+    table = nn.Parameter(torch.randn(1, n, DIM) * DIM**-0.5)
+    distance = (torch.arange(n)[:, None] - torch.arange(n)).clamp_min(0)
+    ahead = torch.ones(n, n, dtype=torch.bool).triu(1)
+
+    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        met = (table[:, distance] @ q[..., None]).squeeze(-1)  # (1 h t s)
+        found = (q @ k.mT + met) / math.sqrt(DIM)
+        return found.masked_fill(ahead, float("-inf")).softmax(dim=-1) @ v
+
+    return run
+
+
+def image(n: int) -> Mask:
+    """An image of n pixels, as square as can be, in blocks of 8 x 16 with 8 rows above and 8 columns at each side."""
+    height = 2 ** (int(math.log2(n)) // 2)
+    return Mask.causal() & Mask.image(height, n // height, query=(8, 16), memory=(8, 8))
+
+
+KERNELS: dict[str, Callable[[int], Kernel]] = {
+    "full: formula": lambda n: plain(n, Mask()),
+    "full: SDPA": lambda n: scaled_dot_product_attention,
+    "full: regard": lambda n: ours(Mask()),
+    "causal: formula": lambda n: plain(n, Mask.causal()),
+    "causal: SDPA": lambda n: lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=True),
+    "causal: regard": lambda n: ours(Mask.causal()),
+    "additive: formula": lambda n: plain_additive(),
+    "additive: regard": lambda n: additive(),
+    "relative: naive gather": naive_relative,
+    "relative: regard": relative,
+    "local 1-D: regard": lambda n: ours(Mask.causal() & Mask.local(back=WINDOW)),
+    "local 2-D: regard": lambda n: ours(image(n)),
+}
+HEADS_OF = {"relative: naive gather": 1}  # eight heads at 4096 would need 34 GB
+
+
+def inputs(n: int, heads: int) -> tuple[list[Tensor], Tensor]:
+    """Queries, keys and values as an attention layer lays them out, and a gradient for the output."""
+    made = [torch.randn(1, n, heads, DIM).transpose(1, 2) for _ in range(4)]
+    return [x.requires_grad_() for x in made[:3]], made[3]
+
+
+def passes(kernel: Kernel, n: int, heads: int) -> dict[str, Callable[[], None]]:
+    tensors, change = inputs(n, heads)
+
+    def forward() -> None:
+        with torch.no_grad():
+            kernel(*tensors)
+
+    def both() -> None:
+        kernel(*tensors).backward(change)
+        for x in tensors:
+            x.grad = None
+
+    return {"forward": forward, "both": both}
+
+
+def timed(run: Callable[[], None], *, seconds: float, most: int) -> list[float]:
+    """Milliseconds of each repetition."""
+    found: list[float] = []
+    while len(found) < most and (len(found) < 3 or sum(found) < 1000 * seconds):
+        start = time.perf_counter()
+        run()
+        found.append(1000 * (time.perf_counter() - start))
+        if found[-1] > 1000 * seconds:
+            break
+    return found
+
+
+def status(field: str) -> float:
+    """VmRSS or VmHWM of this process in MB."""
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(field)) / 1024
+
+
+def peak(run: Callable[[], None]) -> float:
+    """How far the memory of this process rises while something runs, in MB."""
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what was freed before goes back to the system, so that it counts again
+    with open("/proc/self/clear_refs", "w", encoding="utf-8") as file:
+        file.write("5")  # forget the old high-water mark
+    before = status("VmRSS")
+    run()
+    return max(0.0, status("VmHWM") - before)
+
+
+def measure(name: str, n: int) -> dict[str, dict[str, float]]:
+    """Time and memory of one kernel; a heavy one is timed by the run whose memory is measured."""
+    heads = HEADS_OF.get(name, HEADS)
+    runs = passes(KERNELS[name](n), n, heads)
+    passes(ours(Mask()), 64, heads)["both"]()  # threads and libraries are there before anything is measured
+    found = {}
+    for kind, run in runs.items():
+        start = time.perf_counter()
+        memory = peak(run)
+        first = 1000 * (time.perf_counter() - start)
+        times = timed(run, seconds=0.5, most=20) if first < 8000 else [first]
+        found[kind] = {"ms": statistics.median(times), "mb": memory, "heads": heads}
+    return found
+
+
+def compare(kind: str, n: int) -> dict[str, float]:
+    """How much longer ours takes than SDPA called directly, the two in turn in one process."""
+    one, two = (passes(KERNELS[f"{kind}: {name}"](n), n, HEADS) for name in ("SDPA", "regard"))
+    found = {}
+    for part in ("forward", "both"):
+        pairs = []
+        repetitions = 60 if n <= 512 else 20 if n <= 2048 else 6
+        for turn in range(repetitions + 2):
+            order = (one, two) if turn % 2 else (two, one)  # who goes first is no advantage
+            times = {id(runs): timed(runs[part], seconds=0.0, most=1)[0] for runs in order}
+            pairs.append((times[id(one)], times[id(two)]))
+        found[part] = statistics.median(b for _, b in pairs[2:]) / statistics.median(a for a, _ in pairs[2:])
+    return found
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(int(os.environ.get("BENCH_THREADS", os.cpu_count() or 1)))
+    torch.manual_seed(0)
+    what, given, size = sys.argv[1:]
+    print(json.dumps((measure if what == "measure" else compare)(given, int(size))))
