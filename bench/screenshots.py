@@ -17,7 +17,7 @@ from regard.training import run as runs
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height
 SHOTS = (
-    ("heads", "grid", "light", 1280, 860),
+    ("look", "grid", "light", 1280, 860),
     ("alignment", "alignment", "light", 1280, 800),
     ("lines", "lines", "dark", 1280, 720),
     ("steps", "steps", "light", 1280, 860),

@@ -90,6 +90,34 @@ def step(random: np.random.Generator, one: Map, head: int) -> Step:
     return Step(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages, allowed, weights)
 
 
+def positions() -> Positions:
+    place = np.arange(40)[:, None] / 10000 ** (2 * (np.arange(32) // 2)[None] / 32)
+    table = np.where(np.arange(32) % 2 == 0, np.sin(place), np.cos(place)).astype(np.float32)
+    dots = np.array([np.mean((table[: 40 - n] * table[n:]).sum(-1)) for n in range(40)], np.float32)
+    return Positions("sinusoidal", table, dots)
+
+
+def embeddings(random: np.random.Generator) -> Embeddings:
+    words = tuple("teacher student child book letter gave reads 선생님 학생 아이 책 편지 old small".split())
+    points = random.normal(0, 1, (len(words), 2)).astype(np.float32)
+    near = tuple(tuple((int((i + n) % len(words)), 0.9 - 0.1 * n) for n in range(1, 6)) for i in range(len(words)))
+    return Embeddings("source", "PCA", words, points, near)
+
+
+def probe(n: int, axes: dict[str, Axis]) -> Probe:
+    weights = cross(np.random.default_rng(7), 2, n / 4)
+    return Probe(100 * n, axes, (Map("cross.0", "cross", 0, "output", "source", weights),), " ".join(TARGET[:n]))
+
+
+def alignment(random: np.random.Generator, found: tuple[Map, ...]) -> Alignment:
+    crossing = [one for one in found if one.group == "cross"]
+    heads = [[round(float(x), 3) for x in random.random(len(one.weights))] for one in crossing]
+    rates = {
+        one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": each} for one, each in zip(crossing, heads, strict=True)
+    }
+    return Alignment(TRUTH, rates, crossing[-1].name)
+
+
 def translation(
     layers: int = 6, heads: int = 8, title: str = "the old teacher gave the small child a book"
 ) -> Inspection:
@@ -97,41 +125,7 @@ def translation(
     random = np.random.default_rng(7)
     found = maps(random, layers, heads)
     axes = {"source": Axis(SOURCE), "output": Axis(TARGET), "read": Axis(("<s>", *TARGET[:-1]))}
-    rates = {
-        one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": [round(float(x), 3) for x in random.random(heads)]}
-        for one in found
-        if one.group == "cross"
-    }
-    place = np.arange(40)[:, None] / 10000 ** (2 * (np.arange(32) // 2)[None] / 32)
-    table = np.where(np.arange(32) % 2 == 0, np.sin(place), np.cos(place)).astype(np.float32)
-    dots = np.array([np.mean((table[: 40 - n] * table[n:]).sum(-1)) for n in range(40)], np.float32)
-    words = (
-        "teacher",
-        "student",
-        "child",
-        "book",
-        "letter",
-        "gave",
-        "reads",
-        "선생님",
-        "학생",
-        "아이",
-        "책",
-        "편지",
-        "old",
-        "small",
-    )
-    points = random.normal(0, 1, (len(words), 2)).astype(np.float32)
-    near = tuple(tuple((int((i + n) % len(words)), 0.9 - 0.1 * n) for n in range(1, 6)) for i in range(len(words)))
-    probes = tuple(
-        Probe(
-            100 * n,
-            axes,
-            (Map("cross.0", "cross", 0, "output", "source", cross(np.random.default_rng(7), 2, n / 4)),),
-            " ".join(TARGET[:n]),
-        )
-        for n in range(8)
-    )
+    telling = (found[0], found[layers], found[layers + 1])
     return Inspection(
         title=title,
         model="transformer",
@@ -144,15 +138,11 @@ def translation(
             Output("선생님은 작은 아이에게 책을 주었다 .", -3.2, -0.9),
         ),
         facts={"parameters": 1_284_608, "run": "runs/en-ko"},
-        alignment=Alignment(TRUTH, rates, f"cross.{layers - 1}"),
-        steps=tuple(
-            step(random, one, head)
-            for one in (found[0], found[layers], found[layers + 1])
-            for head in range(min(2, heads))
-        ),
-        positions=Positions("sinusoidal", table, dots),
-        embeddings=(Embeddings("source", "PCA", words, points, near),),
-        probes=probes,
+        alignment=alignment(random, found),
+        steps=tuple(step(random, one, head) for one in telling for head in range(min(2, heads))),
+        positions=positions(),
+        embeddings=(embeddings(random),),
+        probes=tuple(probe(n, axes) for n in range(8)),
     )
 
 
