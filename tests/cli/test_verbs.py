@@ -133,3 +133,29 @@ def test_a_usage_error_is_exit_code_2():
     done = subprocess.run([sys.executable, "-m", "regard", "translate"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_long_inputs_are_shared_among_processes_and_keep_their_order(run, capsys, monkeypatch):
+    texts = [f"The cook buys {number} apples." for number in range(2, 40)]
+    monkeypatch.setattr("regard.cli.translate.LINES", 4)
+    monkeypatch.setattr("regard.cli.translate.available", lambda: 2)
+    found = []
+    for workers in (1, 2):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{text}\n" for text in texts)))
+        call("translate", run, "--workers", workers)
+        found.append(lines(capsys))
+    assert found[0] == found[1] and len(found[0]) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--engine", "int9", "no engine 'int9'; did you mean 'int8'?"),
+        ("--workers", "-1", "--workers -1: give a number of processes, or 0 for one on each core"),
+        ("--nbest", "0", "--nbest 0: ask for at least one translation"),
+    ],
+)
+def test_options_that_cannot_be_are_one_line(run, capsys, option, value, message):
+    with pytest.raises(SystemExit):
+        call("translate", run, "x", option, value)
+    assert message in capsys.readouterr().err

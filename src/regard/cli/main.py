@@ -78,14 +78,18 @@ def translate(
     sentences: Annotated[
         list[str] | None, typer.Argument(help="What to translate; without it, lines of stdin.")
     ] = None,
+    *,
     nbest: Annotated[int, typer.Option(help="How many translations of each sentence, with scores.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="decoding.width=8, decoding=greedy …")] = None,
+    engine: Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")] = "native",
+    workers: Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")] = 0,
 ) -> None:
     """Translate sentences, or standard input line by line."""
-    from regard.cli.translate import run
+    from regard.cli.translate import How, run
 
-    run(folder, sentences or [], nbest=nbest, as_json=as_json, settings=settings or [])
+    how = How(nbest=nbest, as_json=as_json, engine=engine, workers=workers)
+    run(folder, sentences or [], how=how, settings=settings or [])
 
 
 @app.command()

@@ -3,27 +3,72 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from regard.core.errors import ConfigError
-from regard.door.run import Candidate, load
+from regard.door.engines import Candidate
+from regard.door.run import Run, load
+from regard.door.workers import available, in_order
+from regard.training.allocator import prepare_process
 
 LINES = 512  # read, translated and printed at once: memory stays bounded however long the input is
 
 
-def run(folder: Path, sentences: list[str], *, nbest: int, as_json: bool, settings: list[str]) -> None:
-    """Translate the sentences, or the lines of standard input."""
-    if nbest < 1:
-        raise ConfigError(f"--nbest {nbest}: ask for at least one translation")
-    found = load(folder, settings)
-    lines: Iterable[str] = sentences or _lines(sys.stdin)
-    for piece in _pieces(lines):
-        for text, candidates in zip(piece, found.candidates(piece, nbest=nbest), strict=True):
-            print("\n".join(_rows(text, candidates, nbest=nbest, as_json=as_json)))
+class How(NamedTuple):
+    """What the options say."""
+
+    nbest: int = 1
+    as_json: bool = False
+    engine: str = "native"
+    workers: int = 0  # 0: one on each core
+
+
+def run(folder: Path, sentences: list[str], *, how: How, settings: list[str]) -> None:
+    """Translate the sentences, or the lines of standard input; many lines by several processes."""
+    if how.nbest < 1:
+        raise ConfigError(f"--nbest {how.nbest}: ask for at least one translation")
+    if how.workers < 0:
+        raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
+    prepare_process()
+    found = load(folder, settings, engine=how.engine)
+    found.candidates([], nbest=how.nbest)  # what can be wrong with run and engine is, before anything is read
+    pieces = _pieces(sentences or _lines(sys.stdin))
+    processes = _processes(how.engine, how.workers)
+    for piece, translated in _translated(found, pieces, nbest=how.nbest, processes=processes):
+        for text, candidates in zip(piece, translated, strict=True):
+            print("\n".join(_rows(text, candidates, nbest=how.nbest, as_json=how.as_json)))
         sys.stdout.flush()
+
+
+def _processes(engine: str, workers: int) -> int:
+    """CTranslate2 has workers of its own."""
+    return 1 if engine == "ctranslate2" else min(workers or available(), available())
+
+
+def _translated(
+    found: Run, pieces: Iterator[list[str]], *, nbest: int, processes: int
+) -> Iterator[tuple[list[str], list[list[Candidate]]]]:
+    def work(piece: list[str]) -> tuple[list[str], list[list[Candidate]]]:
+        return piece, found.candidates(piece, nbest=nbest)
+
+    first = list(islice(pieces, 2))
+    if processes == 1 or len(first) < 2:  # too little to share
+        yield from map(work, chain(first, pieces))
+    else:
+        yield from in_order(work, chain(first, pieces), processes=processes, begin=_begin)
+
+
+def _begin() -> None:
+    """Every process has one thread: they do not wait for each other."""
+    import torch
+
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(1)
 
 
 def _lines(stream: Iterable[str]) -> Iterator[str]:

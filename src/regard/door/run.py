@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch import nn
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Sizes
+from regard.door import engines
+from regard.door.engines import Candidate, Engine
 from regard.inspection import laws, probes
 from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
@@ -17,14 +20,13 @@ from regard.training import recipe as recipes
 from regard.training import run as runs
 from regard.training.recipe import Recipe
 
-Candidate = tuple[str, float]  # an output and its log probability
-
 
 class Run:
     """A trained model with its task: what a run folder holds."""
 
-    def __init__(self, trained: runs.Run) -> None:
+    def __init__(self, trained: runs.Run, *, engine: str = engines.NATIVE) -> None:
         self._trained = trained
+        self._engine_name = engine
 
     @property
     def folder(self) -> Path:
@@ -72,16 +74,20 @@ class Run:
         """The `nbest` best translations of each text with their log probabilities, best first."""
         if isinstance(texts, str):
             raise ConfigError("translate takes a list of texts; write translate([text])")
-        if not hasattr(self.task, "translate"):
-            raise ConfigError(f"{self.folder} was trained for {self.recipe.task.name!r}, which does not translate")
         recipe = self.recipe if nbest == 1 else self.recipe.changed(_nbest(self.recipe, nbest))
-        found: list[list[Candidate]] = self.task.translate(self.model, texts, decoding=recipe.decoder())
-        return found
+        return self._engine(texts, recipe)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return engines.build(self._engine_name, self._trained)
 
 
-def load(folder: Path | str, settings: Sequence[str] = ()) -> Run:
-    """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own."""
-    return Run(runs.load(folder, list(settings)))
+def load(folder: Path | str, settings: Sequence[str] = (), *, engine: str = engines.NATIVE) -> Run:
+    """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
+
+    `engine` is what translates: native; int8, faster for wide Transformers and not exact; ctranslate2, for plain ones.
+    """
+    return Run(runs.load(folder, list(settings)), engine=engine)
 
 
 def train(task: str, settings: Sequence[str] = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
