@@ -15,6 +15,7 @@ from regard.attention.local import attend_blocks, is_local
 from regard.attention.masks import Mask
 from regard.attention.normalizers import empty_rows
 from regard.attention.score import Dot, ScoreFunction
+from regard.attention.short import is_short, mix_heads
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
 
@@ -74,6 +75,12 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
+    if not dropout and is_short(q, k):
+        allowed = mask.dense(t, s, device=q.device)
+        if allowed is None or mask.only_causal and t <= s:  # every query sees itself at least
+            return mix_heads(dot, v, allowed)
+        empty = ~allowed.any(dim=-1, keepdim=True)
+        return mix_heads(dot, v, allowed | empty).masked_fill(empty, 0.0)
     if mask.only_causal and t == s:  # without a dense mask the kernel skips the upper half
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
@@ -87,18 +94,23 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Queries, keys and values that do not fit together are named, with their shapes."""
-    shapes = f"query {tuple(q.shape)}, key {tuple(k.shape)}, value {tuple(v.shape)}"
     if q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
-        raise ShapeError(f"attend: needs (b h t d), (b h s d), (b h s e); got {shapes}")
+        raise ShapeError(f"attend: needs (b h t d), (b h s d), (b h s e); got {_shapes(q, k, v)}")
     if k.shape[:3] != v.shape[:3]:
-        raise ShapeError(f"attend: keys and values come in pairs but differ in batch, heads or length: {shapes}")
+        raise ShapeError(
+            f"attend: keys and values come in pairs but differ in batch, heads or length: {_shapes(q, k, v)}"
+        )
     if q.shape[1] != k.shape[1]:
-        raise ShapeError(f"attend: queries have {q.shape[1]} heads but keys {k.shape[1]}; split both alike: {shapes}")
+        heads = f"queries have {q.shape[1]} heads but keys {k.shape[1]}"
+        raise ShapeError(f"attend: {heads}; split both alike: {_shapes(q, k, v)}")
     rows, memories = q.shape[0], k.shape[0]
     if rows != memories and (memories == 0 or rows == 0 or rows % memories):
-        raise ShapeError(
-            f"attend: {rows} rows of queries cannot share {memories} rows of keys; give a multiple: {shapes}"
-        )
+        sharing = f"{rows} rows of queries cannot share {memories} rows of keys"
+        raise ShapeError(f"attend: {sharing}; give a multiple: {_shapes(q, k, v)}")
+
+
+def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
+    return f"query {tuple(q.shape)}, key {tuple(k.shape)}, value {tuple(v.shape)}"
 
 
 def fold(q: Tensor, k: Tensor, mask: Mask) -> Tensor:

@@ -1,0 +1,31 @@
+"""A memory grows; one of length zero is a memory like any other; it is a state that can be selected."""
+
+from __future__ import annotations
+
+import torch
+
+from regard.core.tree import select
+from regard.layers.memory import KV
+
+
+def memory(s):
+    return KV(torch.randn(3, 2, s, 4), torch.randn(3, 2, s, 5))
+
+
+def test_append():
+    one, two = memory(2), memory(3)
+    both = one.append(two)
+    assert both.length == 5
+    assert both.k.equal(torch.cat([one.k, two.k], dim=2)) and both.v.equal(torch.cat([one.v, two.v], dim=2))
+    assert one.length == 2  # a value: the old one is as it was
+
+
+def test_an_empty_memory_adds_nothing():
+    one = memory(2)
+    assert memory(0).append(one).k.equal(one.k)
+    assert one.append(memory(0)).v.equal(one.v)
+
+
+def test_rows_are_selected():
+    one = memory(2)
+    assert select(one, torch.tensor([2, 2])).k.equal(one.k[[2, 2]])

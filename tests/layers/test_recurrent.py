@@ -1,0 +1,62 @@
+"""Recurrent networks: batch first in states too, any cut gives the same, padding changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from regard.core.tree import select
+from regard.layers.recurrent import KINDS, Recurrent, RecurrentEncoder, widen
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@every_kind
+@pytest.mark.parametrize("layers", [1, 2])
+def test_however_it_is_cut(kind, layers):
+    network, x = Recurrent(kind, 3, 4, layers=layers), torch.randn(2, 6, 3)
+    whole, end = network(x, network.empty(2, x))
+    state, parts = network.empty(2, x), []
+    for piece in x.split((1, 3, 2), dim=1):
+        out, state = network(piece, state)
+        parts.append(out)
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole)
+    torch.testing.assert_close(state, end)
+    assert state.hidden.shape == (2, layers, 4)
+    assert state.cell.shape == (2, layers, 4 if kind == "lstm" else 0)
+
+
+@every_kind
+def test_rows_of_a_state_are_rows_of_the_batch(kind):
+    network, x = Recurrent(kind, 3, 4), torch.randn(3, 5, 3)
+    _, state = network(x[:, :2], network.empty(3, x))
+    rows = torch.tensor([2, 0])
+    out, _ = network(x[rows, 2:], select(state, rows))
+    torch.testing.assert_close(out, network(x, network.empty(3, x))[0][rows, 2:])
+
+
+@every_kind
+@pytest.mark.parametrize("both", [False, True])
+def test_padding_changes_nothing(kind, both):
+    network, x = RecurrentEncoder(kind, 3, 4, layers=2, both=both), torch.randn(2, 5, 3)
+    lengths = torch.tensor([5, 2])
+    out, state = network(x, lengths)
+    assert out.shape == (2, 5, 8 if both else 4) and not out[1, 2:].any()
+    alone, alone_state = network(x[1:, :2], lengths[1:])
+    torch.testing.assert_close(out[1:, :2], alone)
+    torch.testing.assert_close(state.hidden[1:], alone_state.hidden)
+
+
+def test_widen():
+    x = torch.arange(2)
+    assert widen(x, 2) is x
+    assert widen(x, 6).tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_weights_start_orthogonal_and_the_forget_gate_open():
+    network = Recurrent("lstm", 3, 4).net
+    for gate in network.weight_hh_l0.split(4):
+        torch.testing.assert_close(gate @ gate.mT, torch.eye(4), atol=1e-5, rtol=0)
+    assert (network.bias_ih_l0 + network.bias_hh_l0).tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
+    assert isinstance(network, nn.LSTM)
