@@ -15,7 +15,8 @@ from regard.data.music.encoding import Grammar, Tokens
 from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note
 from regard.decoding import sample
-from regard.tasks.music import Music, evaluating
+from regard.tasks._evaluating import evaluating
+from regard.tasks.music import Music
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
@@ -27,6 +25,7 @@ from regard.layers.loss import linear_cross_entropy
 from regard.tasks import _crops
 from regard.tasks._classes import Classes, Condition, classes_of
 from regard.tasks._crops import Crop, Shape
+from regard.tasks._evaluating import evaluating
 
 FILE = "music.json"
 DEFAULTS: dict[str, Any] = {
@@ -226,18 +225,6 @@ class Music:
         """Write the encoding and the classes, from which `load` makes the task."""
         table = {"encoding": self.encoding.settings(), "size": self.encoding.size, "classes": self.classes.names}
         files.write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[torch.device]:
-    """The model in evaluation mode, without gradients, and as it was afterwards."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield next(model.parameters()).device
-    finally:
-        model.train(training)
 
 
 Parts = list[tuple[int, _crops.Window]]

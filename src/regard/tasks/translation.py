@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -26,6 +25,7 @@ from regard.data.text import Languages, Pair, Pairs
 from regard.data.tokens import Level, Tokenizer
 from regard.layers.loss import linear_cross_entropy
 from regard.tasks import _bleu
+from regard.tasks._evaluating import evaluating
 
 Decode = Callable[..., list[list[Hypothesis]]]  # decode(model, state, marks=…, limits=…)
 Candidate = tuple[str, float]  # a translation and its log probability
@@ -153,7 +153,7 @@ class Translation:
         lengths = rows.lengths()
         kept = batching.select(*lengths, longest=self.config.longest, budget=self.config.tokens).kept
         total, count = 0.0, 0
-        with _evaluating(model) as device:
+        with evaluating(model) as device:
             for examples in batching.plan(*lengths, among=kept, budget=self.config.tokens, seed=0, epoch=0):
                 batch = map_tensors(rows.batch(examples, self.marks), lambda x: x.to(device))
                 loss = teacher_forced(model, batch, pad=self.marks.pad, smoothing=0.0)
@@ -188,7 +188,7 @@ class Translation:
         full = [i for i, text in enumerate(texts) if text.strip()]
         source = self.encode_sources([texts[i] for i in full])
         found: list[list[Candidate]] = [[("", 0.0)] for _ in texts]
-        with _evaluating(model) as device:
+        with evaluating(model) as device:
             model = model.prepared() if hasattr(model, "prepared") else model  # the same, faster
             for rows in _by_length(source.lengths, budget=self.config.tokens, most=max(1, ROWS // _width(decoding))):
                 lengths = source.lengths[rows]
@@ -220,18 +220,6 @@ def teacher_forced(model: Any, batch: PairBatch, *, pad: int, smoothing: float) 
     readout = model.readout
     total = linear_cross_entropy(features[real], readout.weight, readout.bias, labels[real], smoothing)
     return Loss(total, int((batch.target.lengths - 1).sum()))
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[torch.device]:
-    """The model in evaluation mode, without gradients, and as it was afterwards."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield next(model.parameters()).device
-    finally:
-        model.train(training)
 
 
 def _width(decoding: Decode) -> int:
