@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 # Commands that tests start in processes of their own find the package too, installed or not.
@@ -67,3 +68,16 @@ def browser_path() -> str:
     if os.environ.get("CI") == "true":
         pytest.fail("no chromium on PATH; install it: apt-get install chromium")
     pytest.skip("no chromium on PATH")
+
+
+@pytest.fixture(scope="session")
+def browser(browser_path: str) -> Iterator[Any]:
+    """One headless Chromium for all tests of a process. It talks to nobody on its own."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(
+            executable_path=browser_path, args=[*flags, "--disable-component-update", "--disable-sync"]
+        )
+        yield chromium
+        chromium.close()

@@ -1,25 +1,8 @@
-"""A headless Chromium without network, and a page opened in it. Every error a page makes fails its test."""
+"""A page opened in a browser without network. Every error a page makes fails its test."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-
-import pytest
-
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def browser(browser_path):
-    """One browser for all tests of a process."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=browser_path, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @contextmanager

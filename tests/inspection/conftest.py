@@ -1,4 +1,4 @@
-"""What tests of looking inside share: made-up inspections, tiny models, and a browser."""
+"""What tests of looking inside share: made-up inspections, and tiny models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import browsing
 import subjects
-
-browser = browsing.browser
 
 
 @pytest.fixture(scope="session")

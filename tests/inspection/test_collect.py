@@ -83,18 +83,14 @@ def test_looking_changes_nothing(looked):
 def test_the_true_alignment_is_judged_when_the_output_is_right(task, sentence, subject):
     reference = dict(task.split("train"))[sentence]
     tokens = task.vocabularies.target.encode([reference])[0]
-    said = Subject(
-        task, subject().model, lambda *_, **__: [[Hypothesis(tuple(tokens), -1.0, -1.0)]], About("translation", "t")
-    )
+    said = replace(subject(), decode=lambda *_, **__: [[Hypothesis(tuple(tokens), -1.0, -1.0)]])
     found = collect(said, sentence)
     assert found.outputs[0].text == reference
     assert set(found.alignment.rates) == {one.name for one in found.maps if one.group == "cross"}
     assert all(0 <= rate["mean"] <= 1 for rate in found.alignment.rates.values())
     rows, columns = len(found.axes["output"].labels), len(found.axes["source"].labels)
     assert found.alignment.truth and all(t < rows - 1 and s < columns - 1 for t, s in found.alignment.truth)
-    other = Subject(
-        task, subject().model, lambda *_, **__: [[Hypothesis((7, 8), -1.0, -1.0)]], About("translation", "t")
-    )
+    other = replace(subject(), decode=lambda *_, **__: [[Hypothesis((7, 8), -1.0, -1.0)]])
     assert collect(other, sentence).alignment is None
 
 

@@ -15,6 +15,7 @@ from regard.core.errors import DataError, RegardError
 from regard.decoding import beam, greedy
 from regard.inspection import look as looking
 from regard.inspection.look import decoder, look
+from regard.inspection.tables import Tables
 
 
 @dataclass
@@ -37,7 +38,8 @@ def recipe(module, config):
 
 
 @pytest.fixture
-def run(tmp_path, subject, task):
+def run(tmp_path, subject, task, monkeypatch):
+    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
     return Run(tmp_path / "en-ko", recipe(greedy, greedy.Config()), task, subject().model)
 
 

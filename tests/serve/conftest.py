@@ -1,4 +1,4 @@
-"""The server's tests use the tiny models and the browser of the tests of looking inside."""
+"""The server's tests use the tiny models of the tests of looking inside."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "inspection"))
 
-import browsing
 import subjects
-
-browser = browsing.browser
 
 
 @pytest.fixture(scope="session")
