@@ -57,8 +57,9 @@ def mix(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tensor:
 
 
 def is_short(q: Tensor, k: Tensor) -> bool:
-    """Are queries (b h t d) and keys (b h s d) few, and on a CPU?"""
-    return q.device.type == "cpu" and 0 < q.shape[2] <= SHORT and 0 < k.shape[2] <= SHORT
+    """Are queries (b h t d) and keys (b h s d) few, on a CPU, and not of half precision, which is slow there?"""
+    plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64)
+    return plain and 0 < q.shape[2] <= SHORT and 0 < k.shape[2] <= SHORT
 
 
 def mix_heads(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
