@@ -75,20 +75,17 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
-    if not dropout and is_short(q, k):
-        allowed = mask.dense(t, s, device=q.device)
-        if allowed is None or mask.only_causal and t <= s:  # every query sees itself at least
-            return mix_heads(dot, v, allowed)
-        empty = ~allowed.any(dim=-1, keepdim=True)
-        return mix_heads(dot, v, allowed | empty).masked_fill(empty, 0.0)
-    if mask.only_causal and t == s:  # without a dense mask the kernel skips the upper half
+    few = not dropout and is_short(q, k)
+    if mask.only_causal and t == s and not few:  # without a dense mask the kernel skips the upper half
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
-    if allowed is None:
-        return scaled_dot_product_attention(q, k, v, dropout_p=dropout, scale=scale)
-    empty = empty_rows(allowed)
-    allowed = allowed if empty is None else allowed | empty
-    mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale)
+    empty = None if allowed is None else empty_rows(allowed)
+    if allowed is not None and empty is not None:
+        allowed = allowed | empty
+    if few:
+        mixed = mix_heads(dot, v, allowed)
+    else:
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, scale=scale)
     return mixed if empty is None else mixed.masked_fill(empty, 0.0)
 
 
