@@ -1,0 +1,36 @@
+"""What a new score gets without writing anything but `forward`: every mask, chunks, gradients."""
+
+from __future__ import annotations
+
+import torch
+
+from regard.attention import chunks
+from regard.attention.attend import Attend
+from regard.attention.door import attend
+from regard.attention.masks import Mask
+from regard.attention.score import ScoreFunction
+
+
+class Distance(ScoreFunction):
+    """-|q - k|²: not an inner product as it stands."""
+
+    def forward(self, q, k):
+        return -(q[..., :, None, :] - k[..., None, :, :]).square().sum(dim=-1)
+
+    @property
+    def inner(self):
+        return 4
+
+
+def test_the_least_that_is_needed(monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 100)
+    score, q, k = Distance(), torch.randn(1, 2, 5, 4, requires_grad=True), torch.randn(1, 2, 6, 4)
+    assert score.prepare(k) is k and score.as_dot(q, k) is None and (score.dim, score.key_dim) == (None, None)
+    mixed = Attend(score)(q, k, k, Mask.causal())
+    torch.testing.assert_close(mixed, Attend(score).weigh(q, k, Mask.causal()) @ k)
+    assert torch.autograd.grad(mixed.sum(), q)[0].isfinite().all()
+    torch.testing.assert_close(attend(q, k, k, score=score, mask=Mask.causal()), mixed)
+
+
+def test_the_base_holds_one_number_per_pair():
+    assert ScoreFunction().inner == 1
