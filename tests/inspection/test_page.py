@@ -10,8 +10,10 @@ import examples
 import numpy as np
 import pytest
 from browsing import opened
+from subjects import MODELS
 
 from regard.inspection.bundle import bundle
+from regard.inspection.collect import collect, inspect
 from regard.inspection.compare import to_page
 from regard.inspection.format import Axis, Inspection, to_json
 
@@ -226,3 +228,25 @@ def test_a_view_of_ones_own_is_one_file(browser, tmp_path):
     address = write(tmp_path / "own.html", data, views=[own])
     with opened(browser, address, fragment="#view=regions") as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_page_of_every_model_with_attention_draws_all_its_views(browser, tmp_path, subject, sentence, name):
+    found = collect(subject(name), sentence)
+    with opened(browser, write(tmp_path / "page.html", to_json(found))) as page:
+        assert page.locator(".spoken.output .spoken-text").inner_text() == found.outputs[0].text
+        for tab in page.get_by_role("tab").all():
+            tab.click()
+            assert page.locator("#view").inner_text().strip()
+        page.locator("#tab-steps").click()
+        step = found.steps[0]
+        assert page.locator(".formula").inner_text() == step.formula
+        shown = page.locator(".steps tbody td.weight").all_inner_texts()
+        assert [float(value) for value in shown] == pytest.approx(step.weights[0].tolist(), abs=1e-4)
+
+
+def test_looking_at_a_model_without_attention_is_told_in_the_comparison(browser, tmp_path, subject, sentence):
+    both = [inspect(subject(name), sentence) for name in ("seq2seq", "bahdanau")]
+    with opened(browser, write(tmp_path / "both.html", to_page(both))) as page:
+        assert page.locator(".no-map").count() == 1
+        assert page.locator(".compared .matrix").count() == 1
