@@ -46,8 +46,9 @@ class Attend(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> Tensor:
         check_shapes(q, k, v)
-        mask.fits_rows(k.shape[0], k.shape[1])
-        if q.shape[0] == k.shape[0]:
+        rows, heads, *_ = k.shape
+        mask.fits_rows(rows, heads)
+        if q.shape[0] == rows:
             return self._mix(q, k, v, mask)
         if self.weigh.placed:
             raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
@@ -56,10 +57,11 @@ class Attend(nn.Module):
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         dot = self.weigh.as_dot(q, k)
-        if dot is not None and is_local(mask, q.shape[-2], k.shape[-2]):
+        if dot is not None and mask.regional and is_local(mask, q.shape[-2], k.shape[-2]):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
-        whole = chunk_rows(q, k.shape[-2], 1) >= q.shape[-2]
-        if dot is None or (dropout and not whole):  # with dropout the kernel would hold every weight at once
+        if dot is None or (
+            dropout and chunk_rows(q, k.shape[-2], 1) < q.shape[-2]
+        ):  # dropout: the kernel holds all weights
             weights = self.weigh.parameters()
             return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner, weights=weights)
         return fused(dot, v, mask, dropout)
@@ -91,6 +93,9 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Queries, keys and values that do not fit together are named, with their shapes."""
+    (*queries, _), (*keys, _), (*values, _) = q.shape, k.shape, v.shape
+    if len(queries) == 3 and keys == values and queries[:2] == keys[:2]:
+        return  # the rule, seen at once: this is called at every step of every layer
     if q.dim() != 4 or k.dim() != 4 or v.dim() != 4:
         raise ShapeError(f"attend: needs (b h t d), (b h s d), (b h s e); got {_shapes(q, k, v)}")
     if k.shape[:3] != v.shape[:3]:

@@ -120,13 +120,17 @@ class Mask(NamedTuple):
     @property
     def placed(self) -> bool:
         """Does it depend on where queries and keys stand?"""
-        return self.ordered or self.window is not None or self.blocks is not None or self.raster is not None
+        return self.ordered or self.regional
+
+    @property
+    def regional(self) -> bool:
+        """Is there a window, or are there blocks?"""
+        return self.window is not None or self.blocks is not None or self.raster is not None
 
     @property
     def only_causal(self) -> bool:
         """Causal and nothing else: the kernel has a flag for it."""
-        others = (self.window, self.blocks, self.raster, self.keys, self.pairs)
-        return self.ordered and all(other is None for other in others)
+        return self.ordered and self.keys is None and self.pairs is None and not self.regional
 
     def part(self, low: int, high: int, *, keys: int) -> Mask:
         """The mask of queries low..high and the first `keys` keys; their places are told to `dense` by `first`."""
@@ -192,6 +196,8 @@ class Mask(NamedTuple):
 
     def fits_rows(self, b: int, h: int) -> None:
         """An error where its tensors are for another batch or number of heads."""
+        if self.keys is None and self.pairs is None:
+            return
         keys = 1 if self.keys is None else self.keys.shape[0]
         rows, heads = (1, 1) if self.pairs is None else self.pairs.shape[:2]
         if keys not in (1, b) or rows not in (1, b):

@@ -42,6 +42,7 @@ class Weigh(nn.Module):
         self.score = score
         self.normalizer = Softmax() if normalizer is None else normalizer
         self.place: Place = Anywhere() if place is None else place
+        self.soft = isinstance(self.normalizer, Softmax)
 
     def forward(self, q: Tensor, k: Tensor, mask: Mask = Mask(), first: int | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], first=first, device=q.device)
@@ -55,7 +56,7 @@ class Weigh(nn.Module):
 
     def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
         """The scores as an inner product where that is possible and the normaliser is a softmax."""
-        if not isinstance(self.normalizer, Softmax):
+        if not self.soft:
             return None
         return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2])
 
