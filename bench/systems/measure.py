@@ -37,7 +37,7 @@ def train(shape: str, system: str, sentences: work.Sentences, seconds: float) ->
 
 
 def decode(shape: str, system: str, groups: list[work.Rows], **how) -> float:
-    """Sentences a second: `width`, `seconds`, `folder`, and `batch`, the size of the groups."""
+    """Sentences a second; `how` has kind, width, seconds, folder, and batch, the size of the groups."""
     width, seconds = how["width"], how["seconds"]
     if system.startswith("CTranslate2"):
         return _ctranslate2(shape, system, groups, **how)
@@ -63,6 +63,8 @@ def _regard(shape: str, system: str, groups: list[work.Rows], **how) -> float:
         turn = iter(range(1_000_000))
         return work.rate(lambda: run(groups[next(turn) % len(groups)]), seconds=how["seconds"])
     ours.begin()  # before the fork: no threads yet
+    if how["kind"] == "decode":
+        return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
     return work.rate(lambda: ours.everything(run, groups, processes=CORES), seconds=how["seconds"], least=1)
 
 
@@ -93,7 +95,7 @@ def measure(task: str, system: str, sentences: work.Sentences, *, seconds: float
     batch = {"decode": 64, "single": 1, "corpus": 256 // width}[kind]
     rows = sentences.source[:CORPUS] if kind == "corpus" else sentences.test
     groups = work.groups(rows if kind != "single" else rows[::10], batch)
-    return decode(shape, system, groups, width=width, seconds=seconds, folder=folder, batch=batch)
+    return decode(shape, system, groups, width=width, seconds=seconds, folder=folder, batch=batch, kind=kind)
 
 
 def main() -> None:

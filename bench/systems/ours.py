@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -97,6 +99,19 @@ def begin() -> None:
     prepare_process()
 
 
+def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:
+    """Sentences a second of processes that are at work already, as a server's or a long file's are."""
+    results = in_order(decode, itertools.cycle(groups), processes=processes, begin=begin)
+    for _ in groups:
+        next(results)
+    done, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        done += next(results)
+    rate = done / (time.perf_counter() - begun)
+    results.close()
+    return rate
+
+
 def everything(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int) -> int:
-    """All groups, by several processes of one thread each."""
+    """All groups, by several processes of one thread each, from their start to their end."""
     return sum(in_order(decode, groups, processes=processes, begin=begin))

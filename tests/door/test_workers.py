@@ -1,5 +1,6 @@
 """Pieces of work in several processes: order, laziness, errors, death."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -65,3 +66,11 @@ def test_a_process_that_dies_is_an_error():
 
     with pytest.raises(WorkerError, match=r"a working process died \(exit code -9\).*--workers 1"):
         list(in_order(die, range(3), processes=2, begin=nothing))
+
+
+def test_who_stops_asking_leaves_no_process_and_no_complaint(capfd):
+    results = in_order(slow_at_first, iter(int, 1), processes=2, begin=nothing)  # pieces without end
+    next(results)
+    results.close()
+    assert multiprocessing.active_children() == []
+    assert capfd.readouterr().err == ""

@@ -71,16 +71,16 @@ def _serve(work: Callable[[Any], Any], begin: Callable[[], None], pipe: Connecti
     for end in foreign:  # inherited by the fork; held open they would hide that the parent is gone
         end.close()
     begin()
-    while True:
-        try:
+    try:
+        while True:
             piece = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        try:
-            answer: tuple[bool, Any] = True, work(piece)
-        except RegardError as wrong:
-            answer = False, wrong
-        pipe.send(answer)
+            try:
+                answer: tuple[bool, Any] = True, work(piece)
+            except RegardError as wrong:
+                answer = False, wrong
+            pipe.send(answer)
+    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        return  # nobody asks any more
 
 
 def _results(workers: list[_Worker], pieces: Iterator[tuple[int, Any]]) -> Iterator[Any]:
