@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, layer_norm, pad
+from torch.nn.functional import embedding, pad
 
 from regard.attention import short
 from regard.attention.normalizers import Softmax
@@ -88,7 +88,7 @@ class Around:
         norm: nn.LayerNorm = module.norm
         shape = list(norm.normalized_shape)
         self.pre = isinstance(module, PreNorm)
-        self.norm: Product = lambda x: layer_norm(x, shape, norm.weight, norm.bias, norm.eps)
+        self.norm: Product = lambda x: torch.layer_norm(x, shape, norm.weight, norm.bias, norm.eps)
 
     def __call__(self, x: Tensor, sublayer: Product) -> Tensor:
         return x + sublayer(self.norm(x)) if self.pre else self.norm(x + sublayer(x))
@@ -106,8 +106,8 @@ class Attention:
 
     def over(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         """Queries of the last axis (r h·d) over keys and values (b·h s d) -> (r d)."""
-        q = short.fold(x, self.heads, len(k) // self.heads)
-        return self.out(short.unfold(short.mix(q, k, v, mask, self.scale), self.heads, len(x)))
+        q = short.fold(x, self.heads, k.shape[0] // self.heads)
+        return self.out(short.unfold(short.mix(q, k, v, mask, self.scale), self.heads, x.shape[0]))
 
 
 class Used:
@@ -285,8 +285,8 @@ class DecoderBlock:
 
         def look_back(y: Tensor) -> Tensor:
             q, new_k, new_v = attn.queries(y).chunk(3, dim=1)
-            k[:, :, place] = new_k.view(len(y), attn.heads, -1)
-            v[:, :, place] = new_v.view(len(y), attn.heads, -1)
+            k[:, :, place] = new_k.view(y.shape[0], attn.heads, -1)
+            v[:, :, place] = new_v.view(y.shape[0], attn.heads, -1)
             return attn.over(q, k.flatten(0, 1), v.flatten(0, 1), behind)
 
         def look_over(y: Tensor) -> Tensor:
