@@ -59,13 +59,14 @@ def _loss_and_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> tupl
     """-(1-ε) log p(label) - ε mean log p, summed; and its gradient p - (1-ε) [label] - ε/v, in place of the logits."""
     size = logits.shape[1]
     rows = torch.arange(labels.shape[0], device=labels.device)
-    lse = logits.logsumexp(dim=1, keepdim=True)
     picked = logits[rows, labels]
-    loss = lse.sum() - (1 - smoothing) * picked.sum()
-    if smoothing:
-        loss = loss - smoothing * logits.mean(dim=1).sum()
-    change = logits.sub_(lse).exp_()
+    mean = logits.mean(dim=1) if smoothing else 0.0
+    peak = logits.amax(dim=1, keepdim=True)
+    change = logits.sub_(peak).exp_()  # once, for the sum and for the gradient
+    total = change.sum(dim=1, keepdim=True)
+    loss = (total.log() + peak)[:, 0] - (1 - smoothing) * picked - smoothing * mean
+    change.div_(total)
     change[rows, labels] -= 1 - smoothing
     if smoothing:
         change -= smoothing / size
-    return loss, change
+    return loss.sum(), change
