@@ -84,3 +84,16 @@ def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
     monkeypatch.setattr(main, "app", fail)
     with pytest.raises(ZeroDivisionError):
         main.main()
+
+
+def test_waiting_threads_let_others_work(monkeypatch):
+    """Set before torch is imported, unless the user has set it."""
+    monkeypatch.setattr("sys.argv", ["regard", "--version"])
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert os.environ.pop("OMP_WAIT_POLICY") == "PASSIVE"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    with pytest.raises(SystemExit):
+        main.main()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
