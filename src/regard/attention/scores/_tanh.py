@@ -13,14 +13,18 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-BLOCK = 2**19  # numbers of a block: 1 MB in float32 for each of two cores
+BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
+SMALL = (
+    2**18
+)  # numbers below which three plain kernels are quicker; so they are for a query or two, which share nothing
+FEW = 32  # rows of a block up to which they are added one by one, which reads them once
 FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
 
 
 def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
-    pairs = a.shape[0] * a.shape[1] * a.shape[2] * c.shape[2]
-    if pairs * a.shape[3] <= 2 * BLOCK or torch.compiler.is_compiling():  # small: three kernels are quicker than blocks
+    (b, h, t, d), s = a.shape, c.shape[2]
+    if t <= 2 or b * h * t * s * d <= SMALL or torch.compiler.is_compiling():
         return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)
@@ -50,6 +54,9 @@ class _TanhScores(torch.autograd.Function):
             met += g.reshape(-1) @ u.flatten(0, 2)
             slope = u.addcmul_(u, u, value=-1)
             flat_a[n, t] = (g[:, :, None, :] @ slope).squeeze(2)
+            if slope.shape[1] > FEW:
+                flat_c[n] += slope.mul_(g[..., None]).sum(dim=1)
+                continue
             for row in range(slope.shape[1]):
                 flat_c[n].addcmul_(slope[:, row], g[:, row, :, None])
         return d_a.mul_(4 * weight), d_c.mul_(4 * weight), grad.sum() - 2 * met
@@ -59,18 +66,18 @@ def _blocks(a: Tensor, c: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     """(n t d), (n s d) -> which n and t, and their (n t s d) of 1 / (1 + exp 2(a + c)): one buffer, filled anew."""
     (count, t, d), s = a.shape, c.shape[1]
     rows = max(1, min(t, BLOCK // (s * d)))
-    several = max(1, BLOCK // (rows * s * d)) if rows == t else 1
+    several = max(1, min(count, BLOCK // (rows * s * d))) if rows == t else 1
     near = bool(torch.maximum(a.abs().max(), c.abs().max()) <= FAR)
     if near:
         a, c = (a * 2).exp_(), (c * 2).exp_()
-    buffer = a.new_empty(several * rows * s * d)
+    buffer, one = a.new_empty(several * rows * s * d), a.new_ones(())
     for first in range(0, count, several):
         n = slice(first, min(first + several, count))
         for low in range(0, t, rows):
             here, there = a[n, low : low + rows, None, :], c[n, None]
             u = buffer[: here.shape[0] * here.shape[1] * s * d].view(here.shape[0], here.shape[1], s, d)
             if near:
-                torch.mul(here, there, out=u).add_(1).reciprocal_()
+                torch.addcmul(one, here, there, out=u).reciprocal_()
             else:
                 torch.add(here, there, out=u).tanh_().mul_(-0.5).add_(0.5)
             yield n, slice(low, low + rows), u
