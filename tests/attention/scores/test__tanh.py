@@ -63,3 +63,9 @@ def test_gradcheck(monkeypatch):
     monkeypatch.setattr(_tanh, "SMALL", 0)
     monkeypatch.setattr(_tanh, "BLOCK", 12)
     assert torch.autograd.gradcheck(tanh_scores, leaves(1, 2, 3, 4))
+
+
+def test_half_precision_is_left_to_tanh(monkeypatch):
+    monkeypatch.setattr(_tanh, "SMALL", 0)
+    given_ = leaves(1, 2, 5, 6, d=8, dtype=torch.bfloat16)
+    assert tanh_scores(*given_).equal(plain(*given_))

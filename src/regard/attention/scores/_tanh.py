@@ -14,9 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
-SMALL = (
-    2**18
-)  # numbers below which three plain kernels are quicker; so they are for a query or two, which share nothing
+SMALL = 2**18  # numbers up to which three plain kernels are quicker
 FEW = 32  # rows of a block up to which they are added one by one, which reads them once
 FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
 
@@ -24,7 +22,8 @@ FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to ta
 def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
     (b, h, t, d), s = a.shape, c.shape[2]
-    if t <= 2 or b * h * t * s * d <= SMALL or torch.compiler.is_compiling():
+    full = a.dtype == c.dtype == weight.dtype and a.dtype in (torch.float32, torch.float64)
+    if t <= 2 or b * h * t * s * d <= SMALL or not full or torch.compiler.is_compiling():  # one query shares nothing
         return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)
