@@ -222,7 +222,7 @@ def serve(
 
 def main() -> None:
     """Run the command line. A RegardError becomes one line on stderr and exit code 1; a usage error is code 2."""
-    # Read when torch is first imported, which is later. Threads that wait spin no longer than this: as fast as ever on a
+    # Read when torch is first imported, later. Threads that wait spin no longer than this: as fast as ever on a
     # quiet machine, and ten times faster and more where other processes want the cores too.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     try:
