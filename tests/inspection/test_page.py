@@ -151,7 +151,7 @@ def test_the_slider_plays_how_the_alignment_forms(browser, page_file):
         assert page.locator(".readout").inner_text().strip() == "step 0"
         assert "probe=0" in page.url
         page.get_by_role("button", name="Play").click()
-        page.locator(".readout", has_text="step 700").wait_for()  # the last stays; one before may pass between two looks
+        page.locator(".readout", has_text="step 700").wait_for()  # the last stays; others may pass unseen
 
 
 def test_a_neighbour_can_be_chosen(browser, page_file):
