@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-
-from regard.cli.main import main
+from calling import call
 
 SHORT = ["data.pairs=60", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2"]
 MODELS = {"seq2seq": ["model.dim=16", "model.embedding=8"], "luong": ["model.dim=16", "model.embedding=8"]}
 TEXT = "The cook reads a book."
-
-
-def call(*words: object) -> None:
-    """Run the command line in this process."""
-    before, sys.argv = sys.argv, ["regard", *map(str, words)]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-    finally:
-        sys.argv = before
 
 
 @pytest.fixture(scope="module")

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
+from calling import call
 
 from regard.cli import look
-from regard.cli.main import main
 
 SMALL = ["model.layers=1", "model.dim=16", "model.hidden=16", "model.heads=2", "data.pairs=60", "data.vocabulary=300"]
 SHORT = ["training.steps=2", "training.evaluation.every=2", "data.longest=40"]
 TEXT = "The cook reads a book."
-
-
-def call(*words: object) -> None:
-    """Run the command line in this process."""
-    before, sys.argv = sys.argv, ["regard", *map(str, words)]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-    finally:
-        sys.argv = before
 
 
 @pytest.fixture(scope="module")

@@ -6,23 +6,10 @@ import subprocess
 import sys
 
 import pytest
-
-from regard.cli.main import main
+from calling import call
 
 SMALL = ["model.layers=1", "model.dim=16", "model.hidden=16", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
 SHORT = ["training.steps=3", "training.evaluation.every=3"]
-
-
-def call(*words: object) -> None:
-    """Run the command line in this process."""
-    before, sys.argv = sys.argv, ["regard", *map(str, words)]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-    finally:
-        sys.argv = before
 
 
 @pytest.fixture(scope="module")
