@@ -1,7 +1,8 @@
 """Attention in chunks of queries, so that what a score holds per query-key pair never exists whole.
 
-A chunk's inner numbers are dropped after the forward pass and made again in the backward pass, from the same random
-numbers. Gradients of keys and values are added up in place: a causal chunk touches only the keys it could see.
+Unless they are few, a chunk's inner numbers are dropped after the forward pass and made again in the backward pass,
+from the same random numbers. Gradients of keys and values are added up in place: a causal chunk touches only the keys
+it could see.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from torch.autograd.function import once_differentiable
 from regard.attention.masks import Mask
 
 CHUNK = 2**22  # numbers held at once: 16 MB in float32
+KEPT = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
+SLICE = 128  # queries at a time under a causal mask, so that few keys are scored in vain
 Plain = Callable[[Tensor, Tensor, Tensor, Mask, int], Tensor]
 
 
@@ -46,8 +49,9 @@ def in_chunks(
     `inner` is how many numbers it holds per pair, `weights` what it uses and may be learned."""
     t, s = q.shape[-2], k.shape[-2]
     rows = chunk_rows(q, s, inner)
-    if rows >= t:
-        return plain(q, k, v, mask, s - t)
+    if rows * KEPT >= t:
+        few = t <= SLICE or not mask.ordered
+        return plain(q, k, v, mask, s - t) if few else _kept(Work(plain, mask, SLICE, []), q, k, v)
     learned = [weight for weight in weights if weight.requires_grad]
     mixed: Tensor = _chunked(Work(plain, mask, rows, learned), q, k, v)
     return mixed
@@ -56,6 +60,16 @@ def in_chunks(
 def chunk_rows(q: Tensor, s: int, inner: int) -> int:
     """How many queries (b h t d) fit into a chunk with `s` keys."""
     return max(1, CHUNK // max(1, q.shape[0] * q.shape[1] * s * inner))
+
+
+def _kept(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """All chunks in the common way: autograd keeps what they hold."""
+    t, s = q.shape[-2], k.shape[-2]
+    parts = [
+        work.mix(q[:, :, low:high], k[:, :, :seen], v[:, :, :seen], low=low, first=s - t + low)
+        for low, high, seen in work.bounds(t, s)
+    ]
+    return torch.cat(parts, dim=2)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch's stub; the compiler cannot follow a nested backward
