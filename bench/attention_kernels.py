@@ -171,7 +171,7 @@ def compare(kind: str, n: int) -> dict[str, float]:
     found = {}
     for part in ("forward", "both"):
         pairs = []
-        repetitions = 60 if n <= 512 else 20 if n <= 2048 else 6
+        repetitions = 400 if n <= 512 else 60 if n <= 2048 else 14
         for turn in range(repetitions + 2):
             order = (one, two) if turn % 2 else (two, one)  # who goes first is no advantage
             times = {id(runs): timed(runs[part], seconds=0.0, most=1)[0] for runs in order}

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.masks import Mask
+from regard.attention.overlap import overlapping
 from regard.attention.score import Dot
 from regard.core.errors import ShapeError
 
@@ -53,11 +54,40 @@ def attend_blocks(dot: Dot, v: Tensor, mask: Mask, kernel: Kernel) -> Tensor:
     grid = _grid(mask, v.shape[-2])
     if grid is None:
         raise ShapeError("attend_blocks: the mask has no one window or kind of blocks; use Mask.local, block or image")
+    if len(grid.size) == 1 and mask.keys is None:
+        return _attend_line(dot, v, mask, grid, kernel)
     q, k, scale = dot
     b, h = q.shape[:2]
     blocks = Dot(_queries(q, grid), _memory(k, grid), scale)
     mixed = kernel(blocks, _memory(v, grid), Mask(pairs=_allowed(mask, grid, b, device=q.device)))  # (b·n h l e)
     return _restore(mixed, grid, b, h)
+
+
+def _attend_line(dot: Dot, v: Tensor, mask: Mask, grid: Grid, kernel: Kernel) -> Tensor:
+    """The same along one axis: memory blocks are views that overlap, nothing is copied but the padding.
+
+    Blocks are the batch of the kernel, so that what it writes, block by block, already is in order.
+    """
+    q, k, scale = dot
+    (b, h, s, _), (n,), (block,) = q.shape, grid.counts, grid.block
+    edges = (0, 0, grid.before[0], n * block - s + grid.after[0])
+    length = block + grid.before[0] + grid.after[0]
+    queries = pad(q, (0, 0, 0, n * block - s)) if n * block > s else q
+    queries = queries.flatten(0, 1).unflatten(1, (n, block)).transpose(0, 1)  # (n b·h l d)
+    keys, values = (overlapping(pad(x, edges).flatten(0, 1), length, block).transpose(0, 1) for x in (k, v))
+    mixed = kernel(Dot(queries, keys, scale), values, Mask(pairs=_allowed_on_line(mask, grid, device=q.device)))
+    in_order = mixed.transpose(1, 2).flatten(0, 1)[:s]  # (s b·h e)
+    return in_order.view(s, b, h, v.shape[-1]).permute(1, 2, 0, 3)
+
+
+def _allowed_on_line(mask: Mask, grid: Grid, *, device: torch.device) -> Tensor:
+    """(n 1 l m): every block looks alike but for the edges, so places are compared in one block only."""
+    (before,), (after,), (block,) = grid.before, grid.after, grid.block
+    first = -(-before // block) * block  # where a block begins whose memory begins at zero or later
+    keys = torch.arange(-before, block + after, device=device)
+    allowed = mask.allows(torch.arange(first, first + block, device=device)[:, None], first + keys)  # (l m)
+    places = torch.arange(grid.counts[0], device=device)[:, None] * block + keys  # (n m)
+    return (allowed & ((places >= 0) & (places < grid.size[0]))[:, None])[:, None]
 
 
 def _grid(mask: Mask, s: int) -> Grid | None:
