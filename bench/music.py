@@ -2,7 +2,9 @@
 
 python bench/music.py skewing                    memory and time against the O(L²D) way, L = 650, 2048, 3500
 python bench/music.py sampling RUN               tokens a second at length 2048, cached against recomputing the prefix
-python bench/music.py positions RUN… --out x.png nats by position up to 2048, one line a run
+python bench/music.py positions RUN…             nats by position up to 2048, one line a run, and a plot
+
+Each prints its table, keeps it in docs/music.json and writes docs/results.md anew.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ import multiprocessing
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import results_page
 import torch
 from torch import Tensor
 
@@ -69,18 +73,19 @@ def measure_attention(way: str, length: int) -> tuple[float, float]:
     return peak() - before, min(times)
 
 
-def skewing() -> None:
+def skewing() -> list[dict[str, Any]]:
     """Each case in a process of its own: memory that was once held is not given back."""
-    print("| L | way | peak memory above the inputs (MB) | forward and backward (s) |\n|---|---|---|---|")
+    found = []
     for length in LENGTHS:
         for way in ("gather", "skewing", "skewing in chunks"):
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 memory, seconds = pool.apply(measure_attention, (way, length))
-            print(f"| {length} | {way} | {memory:.0f} | {seconds:.3f} |", flush=True)
+            found.append({"length": length, "way": way, "mb": memory, "seconds": seconds})
+    return found
 
 
 @torch.inference_mode()
-def sampling(folder: Path, length: int) -> None:
+def sampling(folder: Path, length: int) -> dict[str, Any]:
     """Batch 1. The cached run is timed whole; recomputing is timed at every 64th length and summed up."""
     found = load(folder)
     model, task = found.model.eval(), found.task
@@ -97,10 +102,13 @@ def sampling(folder: Path, length: int) -> None:
         begin = time.perf_counter()
         model(tokens[:, :end], model.start(none))
         recomputed += stride * (time.perf_counter() - begin)
-    print("| way | seconds for the whole | tokens/s |\n|---|---|---|")
-    print(f"| cached steps | {cached:.1f} | {length / cached:.0f} |")
-    print(f"| prefix recomputed | {recomputed:.1f} | {length / recomputed:.1f} |")
-    print(f"\n{recomputed / cached:.1f} times as fast at length {length}, batch 1, {torch.get_num_threads()} threads")
+    return {
+        "run": folder.name,
+        "length": length,
+        "threads": torch.get_num_threads(),
+        "cached": cached,
+        "recomputed": recomputed,
+    }
 
 
 def joined(task, length: int) -> np.ndarray:
@@ -126,30 +134,30 @@ def nats_by_position(folder: Path, length: int) -> np.ndarray:
     return (total / len(rows)).reshape(-1, BUCKET).mean(axis=1)
 
 
-def positions(folders: list[Path], length: int, out: Path | None) -> None:
-    """A table, and a plot where a file is named."""
+def positions(folders: list[Path], length: int) -> dict[str, Any]:
+    """A curve a run, named after its positions, and the plot of all."""
     curves = {}
     for folder in folders:
         name = load(folder).recipe.model.config.position
-        curves[name if name not in curves else folder.name] = nats_by_position(folder, length)
-    starts = np.arange(0, length, BUCKET)
-    print("| tokens | " + " | ".join(curves) + " |\n|---|" + "---|" * len(curves))
-    for i, start in enumerate(starts):
-        print(f"| {start}-{start + BUCKET} | " + " | ".join(f"{curve[i]:.3f}" for curve in curves.values()) + " |")
-    if out is not None:
-        from matplotlib.figure import Figure
+        curves[name if name not in curves else folder.name] = nats_by_position(folder, length).tolist()
+    plot(curves, trained=load(folders[0]).recipe.task.config.crop)
+    return {"bucket": BUCKET, "curves": curves}
 
-        figure = Figure(figsize=(8, 4.5), layout="constrained")
-        axes = figure.add_subplot()
-        for name, curve in curves.items():
-            axes.plot(starts + BUCKET / 2, curve, marker="o", markersize=3, label=name)
-        axes.axvline(load(folders[0]).recipe.task.config.crop, color="0.6", linestyle="--", label="training length")
-        axes.set(
-            xlabel="position (tokens)", ylabel="nats per note token", ylim=(0, None), title="Beyond the training length"
-        )
-        axes.legend()
-        figure.savefig(out, dpi=120)
-        print(f"wrote {out}")
+
+def plot(curves: dict[str, list[float]], *, trained: int) -> None:
+    """docs/images/music_positions.png."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    for name, curve in curves.items():
+        axes.plot((np.arange(len(curve)) + 0.5) * BUCKET, curve, marker="o", markersize=3, label=name)
+    axes.axvline(trained, color="0.6", linestyle="--", label="training length")
+    axes.set(xlabel="position (tokens)", ylabel="nats per note token", ylim=(0, None))
+    axes.set_title("Beyond the training length")
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    figure.savefig(results_page.DOCS / "images" / "music_positions.png", dpi=150)
 
 
 def main() -> None:
@@ -157,16 +165,18 @@ def main() -> None:
     parser.add_argument("what", choices=("skewing", "sampling", "positions"))
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--length", type=int, default=2048)
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    if given.what == "skewing":
-        skewing()
-    elif not given.runs:
+    if given.what != "skewing" and not given.runs:
         parser.error(f"{given.what} needs a run folder")
+    found: Any
+    if given.what == "skewing":
+        found = skewing()
     elif given.what == "sampling":
-        sampling(given.runs[0], given.length)
+        found = sampling(given.runs[0], given.length)
     else:
-        positions(given.runs, given.length, given.out)
+        found = positions(given.runs, given.length)
+    print(getattr(results_page, given.what)(found))
+    results_page.store(results_page.MUSIC, results_page.stored(results_page.MUSIC) | {given.what: found})
 
 
 if __name__ == "__main__":

@@ -16,31 +16,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from results_page import FIGURES, ROOT, store, stored
+
 from regard.door.run import Run, load
 from regard.tasks import _bleu
 
-ROOT = Path(__file__).parents[1]
-FIGURES = ROOT / "docs" / "results.json"
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
 
 
 def main(runs: Path) -> None:
     """Evaluate the runs, then write the figures and the page."""
-    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures = stored(FIGURES)
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
         if (ROOT / "recipes" / f"{folder.name}.toml").exists():
             print(folder.name, flush=True)
             figures[folder.name] = measure(folder)
-            FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+            store(FIGURES, figures)
     plot(figures)
-    (ROOT / "docs" / "results.md").write_text(page(figures), encoding="utf-8")
+    store(FIGURES, figures)
 
 
 def measure(folder: Path) -> dict[str, Any]:
     """What one run says of itself, and its scores on the test data by its recipe's decoder."""
     run = load(folder)
     if run.recipe.task.name != "translation":
-        return {"task": run.recipe.task.name, **basics(run), "test": run.evaluate("test")}
+        scores = {split: run.evaluate(split) for split in ("valid", "test")}
+        return {"task": run.recipe.task.name, **basics(run), **scores}
     pairs = run.task.split("test")
     begin = time.perf_counter()
     found = run.translate([source for source, _ in pairs])
@@ -113,35 +114,6 @@ def plot(figures: dict[str, Any]) -> None:
     plt.legend(frameon=False)
     plt.tight_layout()
     plt.savefig(ROOT / "docs" / "images" / "bleu_by_length.png")
-
-
-def page(figures: dict[str, Any]) -> str:
-    """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
-    rows = []
-    for name, one in figures.items():
-        test = one["test"]
-        shown = [f"{test[key]:.2f}" if key in test else "" for key in ("bleu_lc", "bleu", "chrf")]
-        if one.get("lowercase"):
-            shown[1] = "–"  # a model of small letters has no cased figure
-        size = f"{one['parameters'] / 1e6:.2f} M"
-        cells = [f"[{name}](../recipes/{name}.toml)", size, one["epochs"], one["minutes"], one["decoding"], *shown]
-        rows.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    translation = "\n".join(rows)
-    notes = (ROOT / "docs" / "results_notes.md").read_text(encoding="utf-8")
-    return f"""# Results
-
-Written by `python bench/results.py RUNS` from the runs' own files and a fresh decoding of the test data; the numbers
-are in [results.json](results.json) with sacreBLEU signatures. BLEU lc is lowercased, tokenised by 13a; cased BLEU and
-chrF are on detokenised text. Minutes are wall time of training with evaluation, on one thread of a shared two-core
-machine unless a note says otherwise.
-
-| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |
-|---|---|---|---|---|---|---|---|
-{translation}
-
-![BLEU by sentence length](images/bleu_by_length.png)
-
-{notes}"""
 
 
 if __name__ == "__main__":

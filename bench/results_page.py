@@ -1,0 +1,125 @@
+"""docs/results.md from docs/results.json (bench/results.py), docs/music.json (bench/music.py) and the notes by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+FIGURES, MUSIC = DOCS / "results.json", DOCS / "music.json"
+
+
+def stored(path: Path) -> dict[str, Any]:
+    """The figures of a file; none where there is no file yet."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def store(path: Path, figures: dict[str, Any]) -> None:
+    """Keep the figures, and write the page anew."""
+    path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (DOCS / "results.md").write_text(page(stored(FIGURES), stored(MUSIC)), encoding="utf-8")
+
+
+def table(head: str, rows: list[list[object]]) -> str:
+    """Markdown; `head` is the first line."""
+    lines = [head, "|" + "---|" * (head.count("|") - 1), *("| " + " | ".join(map(str, row)) + " |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def link(name: str) -> str:
+    return f"[{name}](../recipes/{name}.toml)"
+
+
+def translation(figures: dict[str, Any]) -> str:
+    rows: list[list[object]] = []
+    for name, one in figures.items():
+        if one["task"] == "translation":
+            shown = [f"{one['test'][key]:.2f}" for key in ("bleu_lc", "bleu", "chrf")]
+            if one["lowercase"]:
+                shown[1] = "–"  # a model of small letters has no cased figure
+            size = f"{one['parameters'] / 1e6:.2f} M"
+            rows.append([link(name), size, one["epochs"], one["minutes"], one["decoding"], *shown])
+    return table("| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |", rows)
+
+
+def music(figures: dict[str, Any]) -> str:
+    rows: list[list[object]] = []
+    for name, one in figures.items():
+        if one["task"] == "music":
+            size = f"{one['parameters'] / 1e6:.2f} M"
+            nats = [f"{one[split]['nats']:.4f}" for split in ("valid", "test")]
+            rows.append([link(name), size, one["steps"], one["minutes"], *nats])
+    return table("| recipe | parameters | steps | minutes | valid | test |", rows)
+
+
+def skewing(rows: list[dict[str, Any]]) -> str:
+    cells = [[row["length"], row["way"], f"{row['mb']:.0f}", f"{row['seconds']:.3f}"] for row in rows]
+    return table("| L | way | MB above the inputs | seconds, forward and backward |", cells)
+
+
+def sampling(figures: dict[str, Any]) -> str:
+    ways = (("cached steps", "cached"), ("prefix recomputed", "recomputed"))
+    length = figures["length"]
+    rows: list[list[object]] = [[way, f"{figures[key]:.1f}", f"{length / figures[key]:.1f}"] for way, key in ways]
+    ratio = figures["recomputed"] / figures["cached"]
+    said = f"Length {length}, batch 1, {figures['threads']} threads, `{figures['run']}`: {ratio:.1f} times as fast.\n\n"
+    return said + table("| way | seconds for the whole | tokens/s |", rows)
+
+
+def positions(figures: dict[str, Any]) -> str:
+    curves, bucket = figures["curves"], figures["bucket"]
+    rows: list[list[object]] = [
+        [f"{number * bucket}–{(number + 1) * bucket - 1}", *(f"{nats:.3f}" for nats in at)]
+        for number, at in enumerate(zip(*curves.values(), strict=True))
+    ]
+    return table(f"| tokens | {' | '.join(curves)} |", rows)
+
+
+def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
+    """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
+    notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
+    parts = [HEAD, translation(figures), PLOT]
+    if any(one["task"] == "music" for one in figures.values()):
+        parts += [CHORALES, music(figures)]
+    if "positions" in measured:
+        parts += [BEYOND, positions(measured["positions"])]
+    if "skewing" in measured:
+        parts += [SKEWING, skewing(measured["skewing"])]
+    if "sampling" in measured:
+        parts += [SAMPLING, sampling(measured["sampling"])]
+    return "\n".join([*parts, notes])
+
+
+HEAD = """# Results
+
+Written by `python bench/results.py RUNS` and `python bench/music.py` from the runs' own files and a fresh decoding of
+the test data; the numbers are in [results.json](results.json), with sacreBLEU signatures, and [music.json](music.json).
+Minutes are wall time of training with evaluation, on one thread of a two-core machine shared with other work unless a
+note says otherwise.
+
+## Translation
+
+BLEU lc is lowercased, tokenised by 13a; cased BLEU and chrF are on detokenised text.
+"""
+PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
+"""
+CHORALES = """## Chorales
+
+JSB on the 16th grid, nats per note token: the mean of -log p over every pitch and rest of every piece of the split,
+each counted once; no marks, no padding, no transposition; windows of 512 tokens that overlap by half ([how](music.md)).
+"""
+BEYOND = """### Beyond the training length
+
+Trained on 512 tokens; nats per note token by position, whole past in view, pieces of valid and test joined end to end.
+
+![nats by position](images/music_positions.png)
+"""
+SKEWING = """### Memory and time of skewing
+
+One head of 64. `gather` is a vector for every pair, an L x L x D tensor (Shaw et al. 2018); `skewing` has all weights
+at once; `skewing in chunks` is what is used.
+"""
+SAMPLING = """### Sampling
+"""
