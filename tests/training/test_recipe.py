@@ -77,3 +77,10 @@ def test_versions_are_migrated_or_refused_in_words(monkeypatch):
     steps = {1: lambda table: table | {"renamed": table["seed"]}, 2: lambda table: table | {"last": 2}}
     monkeypatch.setattr(recipes, "MIGRATIONS", steps)
     assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
+
+
+def test_a_recipe_that_says_how_long_is_not_cut_short_by_the_defaults():
+    assert read("music").training.minutes is not None
+    told = read("music", settings=["training.steps=7"]).training
+    assert (told.steps, told.minutes) == (7, None)
+    assert told.optimizer.lr == read("music").training.optimizer.lr  # the other defaults stay

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from regard.core.errors import ConfigError
 
+BUDGET = ("steps", "epochs", "minutes")  # training ends at the first of them that is reached
+
 
 @dataclass(frozen=True)
 class Optimizer:
@@ -93,7 +95,7 @@ class Config:
     probe: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
 
     def __post_init__(self) -> None:
-        for name in ("steps", "epochs", "minutes"):
+        for name in BUDGET:
             _positive(name, getattr(self, name))
         if self.steps is None and self.epochs is None and self.minutes is None:
             object.__setattr__(self, "epochs", 10)  # frozen: the one place where a default depends on other fields

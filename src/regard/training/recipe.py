@@ -13,7 +13,7 @@ from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, nearest
 from regard.core.names import find
-from regard.training.config import Config
+from regard.training.config import BUDGET, Config
 
 Decode = Callable[..., Any]
 VERSION = 1
@@ -76,8 +76,12 @@ def _defaults(task: str) -> Table:
 
 
 def _lay_over(base: Table, table: Table) -> Table:
-    """Merge, but a section that names another model or decoder does not inherit the settings of the default one."""
+    """Merge, but a section that names another model or decoder does not inherit the settings of the default one, and a
+    recipe that says how long to train is not cut short by the default's budget."""
     kept = dict(base)
+    told = table.get("training")
+    if isinstance(told, dict) and any(name in told for name in BUDGET):
+        kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET}
     for section in ("model", "decoding"):
         name = table.get(section, {}).get("name")
         if name is not None and name != base.get(section, {}).get("name"):
