@@ -1,13 +1,13 @@
 """Speed side by side: regard, a plain PyTorch loop, Hugging Face transformers and CTranslate2, in one run.
 
-    pip install -e '.[ctranslate2]' -r bench/requirements.txt
-    python bench/translation.py                              # everything: about an hour, on a quiet machine
+    pip install -e '.[ctranslate2,plots]' -r bench/requirements.txt
+    python bench/translation.py                                   # everything, on a quiet machine of two cores
     python bench/translation.py --only train-tiny --only single   # parts, by the beginning of their names
+    python bench/translation.py --continue                        # only what is not measured yet; the page anew
 
-Every measurement is a process of its own; systems take turns, and the rounds are repeated. All get the same token
-numbers, model shapes and batches, and each the setting it is fastest with. Decoding is of random weights with outputs
-of 15 tokens, so that all do the same work; CTranslate2 has the very weights of the regard model. Numbers go to
-docs/speed.json, with the page docs/speed.md made from them.
+Figures are written to docs/speed.json after every measurement, so that an interrupted run goes on with --continue;
+docs/speed.md and docs/images/speed_cost.png are made from them at the end, with docs/speed_notes.md, which is written
+by hand, below. bench/systems/page.py says how it is measured.
 """
 
 from __future__ import annotations
@@ -17,141 +17,151 @@ import importlib.metadata
 import json
 import os
 import platform
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from systems import work
+from systems import page, plot, work
+from systems.targets import Works
 
 ROOT = Path(__file__).parents[1]
-FIGURES, PAGE = ROOT / "docs" / "speed.json", ROOT / "docs" / "speed.md"
 TRAIN = ["regard", "PyTorch loop", "transformers"]
-FULL = ["CTranslate2 float32 1x2", "CTranslate2 float32 2x1", "CTranslate2 int8 2x1"]
-ONE = ["CTranslate2 float32 1x1", "CTranslate2 float32 1x2", "CTranslate2 int8 1x1"]
+WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
+TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
+ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
     "train-bahdanau": TRAIN[:2],
-    "decode-tiny-greedy": [*TRAIN, *FULL],
-    "decode-tiny-beam": ["regard", "transformers", *FULL],
-    "decode-base-greedy": ["regard", "regard int8", "transformers", *FULL],
-    "decode-base-beam": ["regard", "regard int8", "transformers", *FULL],
-    "single-tiny-greedy": [*TRAIN, *ONE],
-    "single-tiny-beam": ["regard", "transformers", *ONE],
-    "single-base-greedy": ["regard", "regard int8", "transformers", *ONE],
-    "corpus-tiny-greedy": ["regard", *FULL],
-    "corpus-tiny-beam": ["regard", *FULL],
+    "decode-tiny-greedy": [*TRAIN, WHOLE, TWO, TWO_INT8],
+    "decode-tiny-beam": ["regard", "transformers", WHOLE, TWO, TWO_INT8],
+    "decode-base-greedy": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
+    "decode-base-beam": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
+    "single-tiny-greedy": [*TRAIN, ONE, WHOLE, ONE_INT8],
+    "single-tiny-beam": ["regard", "transformers", ONE, ONE_INT8],
+    "single-base-greedy": ["regard", "regard int8", "transformers", ONE, WHOLE, ONE_INT8],
+    "corpus-tiny-greedy": ["regard", TWO, TWO_INT8],
+    "corpus-tiny-beam": ["regard", TWO, TWO_INT8],
+    "startup-tiny": ["regard", "transformers", ONE],
+    "cost-length": ["regard", ONE],
+    "cost-batch": ["regard", ONE],
+    "cost-corpus": ["regard", TWO],
 }
-UNITS = {"train": "target tokens/s", "decode": "sentences/s", "single": "sentences/s", "corpus": "sentences/s"}
-MEANING = {
-    "train": "training step, real target tokens",
-    "decode": "batches of 64 sentences",
-    "single": "one sentence at a time",
-    "corpus": "10,000 sentences, every system's own batches, its two processes or workers included",
-}
+ONCE = "cost-"  # these are curves of many points, and measured in the first round only
 
 
-def run(task: str, system: str, *, sentences: Path, seconds: float, folder: Path) -> dict[str, float]:
-    """One measurement in a fresh process."""
+def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
+    """One measurement in a fresh process; an empty one, and its words printed, if it failed."""
     threads = "1" if system.startswith("regard") and not task.startswith("train") else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
-    command = [sys.executable, "-m", "systems.measure", task, system, sentences, str(seconds), folder]
+    command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
+    before = _clocks()
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, capture_output=True, text=True, check=False)
+    wall, busy, own = (b - a for a, b in zip(before, _clocks(), strict=True))
     for line in done.stdout.splitlines():
         if line.startswith("RESULT "):
-            return json.loads(line.removeprefix("RESULT "))
-    raise SystemExit(f"{task} by {system} failed:\n{done.stdout}{done.stderr}")
+            foreign = max(0.0, busy - own) / (wall * (os.cpu_count() or 1))
+            return {**json.loads(line.removeprefix("RESULT ")), "foreign": round(foreign, 3)}
+    print(f"{task} by {system} failed:\n{done.stdout}{done.stderr}", flush=True)
+    return {}
 
 
-def rounds(works: dict[str, list[str]], *, count: int, seconds: float) -> dict[str, Any]:
-    """Every work by every system, in turns, `count` times."""
-    found: dict[str, Any] = {task: {system: [] for system in systems} for task, systems in works.items()}
+def _clocks() -> tuple[float, float, float]:
+    """Seconds: on the wall, of all cores at work, of our own processes at work."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    busy = sum(ticks) - ticks[3] - ticks[4]  # without idle and waiting for disks
+    mine = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic(), busy / os.sysconf("SC_CLK_TCK"), mine.ru_utime + mine.ru_stime
+
+
+def left(works: dict[str, list[str]], found: Works, *, count: int) -> list[tuple[int, str, str]]:
+    """What is to be measured: round by round every work, by every system in turn."""
+    turns = [(turn, task, system) for turn in range(count) for task, names in works.items() for system in names]
+    return [
+        (turn, task, system)
+        for turn, task, system in turns
+        if len(found[task].get(system, [])) <= turn and not (turn and task.startswith(ONCE))
+    ]
+
+
+def rounds(todo: list[tuple[int, str, str]], found: Works, *, seconds: float, save: Callable[[], None]) -> list[str]:
+    """Measure, and save after each measurement; returns what failed, which is not tried again."""
+    failed: list[str] = []
     with tempfile.TemporaryDirectory() as made:
-        sentences = Path(made) / "sentences.json"
-        work.prepare(sentences)
-        for turn in range(count):
-            for task, systems in works.items():
-                for system in systems:
-                    one = run(task, system, sentences=sentences, seconds=seconds, folder=Path(made))
-                    found[task][system].append(one)
-                    print(f"{turn + 1}/{count} {task:20} {system:24} {one['rate']:10.1f} {_unit(task)}", flush=True)
-        real = work.load(sentences).real
-    return {"machine": machine(real), "works": found}
+        prepare(Path(made))
+        for turn, task, system in todo:
+            if f"{task} by {system}" in failed:
+                continue
+            one = run(task, system, seconds=seconds, folder=Path(made))
+            if one:
+                found[task].setdefault(system, []).append(one)
+                save()
+                print(f"{turn + 1} {task:20} {system:24} {_shown(one)}", flush=True)
+            else:
+                failed.append(f"{task} by {system}")
+    return failed
 
 
-def machine(real: bool) -> dict[str, str]:
-    """Where this was measured."""
-    names = [
-        line.split(":")[1].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
+def prepare(folder: Path) -> None:
+    """Sentences and models, made in a process of its own: this one stays small."""
+    done = subprocess.run([sys.executable, "-m", "systems.prepare", folder], cwd=ROOT / "bench", check=False)
+    if done.returncode:
+        print("nothing could be prepared; regard and its peers must be installed:", file=sys.stderr)
+        raise SystemExit("    pip install -e '.[ctranslate2,plots]' -r bench/requirements.txt")
+
+
+def _shown(one: dict[str, Any]) -> str:
+    if "rate" in one:
+        return f"{one['rate']:12.1f}/s, others {one['foreign']:.0%}"
+    return f"{one['ready']:12.2f} s" if "ready" in one else " ".join(f"{x}:{y:.3f}" for x, y in one["points"])
+
+
+def machine() -> dict[str, str]:
+    """Where this is measured."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "ctranslate2")}
-    return {
-        "processor": f"{len(names)} x {names[0]}",
-        "python": platform.python_version(),
-        **versions,
-        "data": "Multi30k en -> de" if real else "made, of the lengths of Multi30k",
-    }
+    data = "Multi30k en -> de" if work.has_multi30k() else "made, of the lengths of Multi30k"
+    return {"processor": f"{len(names)} x {names[0]}", "python": platform.python_version(), **versions, "data": data}
 
 
-def _unit(task: str) -> str:
-    return UNITS[task.split("-", maxsplit=1)[0]]
-
-
-def rows(task: str, systems: dict[str, list[dict[str, float]]]) -> list[str]:
-    """The table of one work: medians with their spread, and regard's ratio to each."""
-    medians = {name: statistics.median(one["rate"] for one in found) for name, found in systems.items()}
-    lines = []
-    for name, found in systems.items():
-        rates = [one["rate"] for one in found]
-        ratio = f"{medians['regard'] / medians[name]:.2f}"
-        if "regard int8" in medians:
-            ratio += f" / {medians['regard int8'] / medians[name]:.2f}"
-        memory = statistics.median(one["megabytes"] for one in found)
-        spread = f"{min(rates):,.1f} to {max(rates):,.1f}"
-        lines.append(f"| {name} | {medians[name]:,.1f} | {spread} | {ratio} | {memory:,.0f} |")
-    return lines
-
-
-def page(figures: dict[str, Any]) -> str:
-    """docs/speed.md."""
-    about = ", ".join(f"{name} {value}" for name, value in figures["machine"].items())
-    parts = [
-        "# Speed\n",
-        "Written by `python bench/translation.py`, which says how; every number is in [speed.json](speed.json).",
-        f"Measured on: {about}.\n",
-        "The ratio is regard's rate divided by the row's (regard int8's behind a stroke). Memory is the most that the",
-        "process and the largest of its children held.",
-    ]
-    for task, systems in figures["works"].items():
-        kind = task.split("-")[0]
-        parts += [f"\n## {task}\n", f"{MEANING[kind]}\n", f"| system | {UNITS[kind]} | spread | ratio | MB |"]
-        parts += ["|---|---|---|---|---|", *rows(task, systems)]
-    return "\n".join(parts) + "\n"
+def begin(path: Path, chosen: dict[str, list[str]], *, anew: bool) -> dict[str, Any]:
+    """The figures so far, of this machine; without those of the chosen works, if these are to be measured anew."""
+    here = machine()
+    old = json.loads(path.read_text()) if path.exists() else {}
+    kept: Works = old.get("works", {}) if old.get("machine") == here else {}
+    works = {task: {} if anew and task in chosen else kept.get(task, {}) for task in WORKS}
+    return {"machine": here, "works": works}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], help="parts, by the beginning of their names")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement, at least")
+    parser.add_argument("--continue", action="store_true", dest="more", help="keep what is measured already")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="the folder that is written to")
     arguments = parser.parse_args()
     chosen = {t: s for t, s in WORKS.items() if not arguments.only or t.startswith(tuple(arguments.only))}
     if not chosen:
         raise SystemExit(f"--only {' '.join(arguments.only)}: there is {', '.join(WORKS)}")
-    figures = rounds(chosen, count=arguments.rounds, seconds=arguments.seconds)
-    if FIGURES.exists():
-        old = json.loads(FIGURES.read_text())
-        if old["machine"] == figures["machine"]:  # parts measured before stay
-            both = old["works"] | figures["works"]
-            figures["works"] = {task: both[task] for task in WORKS if task in both}
-    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
-    PAGE.write_text(page(figures), encoding="utf-8")
-    print(PAGE.read_text())
+    out = arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    figures = begin(out / "speed.json", chosen, anew=not arguments.more)
+    save = lambda: (out / "speed.json").write_text(json.dumps(figures, indent=1) + "\n")  # noqa: E731  # an argument
+    todo = left(chosen, figures["works"], count=arguments.rounds)
+    failed = rounds(todo, figures["works"], seconds=arguments.seconds, save=save) if todo else []
+    plot.draw(figures["works"], out / "images" / "speed_cost.png")
+    notes = (ROOT / "docs" / "speed_notes.md").read_text(encoding="utf-8")
+    (out / "speed.md").write_text(page.page(figures, notes), encoding="utf-8")
+    print((out / "speed.md").read_text(encoding="utf-8"))
+    if failed:
+        raise SystemExit(f"failed, and not in the page: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,31 @@
-"""CTranslate2, with the weights of the same regard model."""
+"""CTranslate2, with the weights of the same regard model, which `prepare` exported."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from systems import ours
 from systems.work import LENGTH, Rows
 
 
-def translator(name: str, folder: Path, *, kind: str, workers: int, threads: int) -> Any:
-    """A translator of that shape: float32 or int8, so many workers of so many threads."""
+class Setting(NamedTuple):
+    """What a system's name says: CTranslate2 float32 2x1 has two workers of one thread."""
+
+    kind: str
+    workers: int
+    threads: int
+
+    @classmethod
+    def read(cls, system: str) -> Setting:
+        kind, counts = system.split()[1:3]
+        return cls(kind, *map(int, counts.split("x")))
+
+
+def translator(folder: Path, setting: Setting) -> Any:
+    """A translator of an exported model."""
     import ctranslate2
 
-    from regard.door.export import export
-
-    if not folder.exists():
-        export(ours.model(name), ours.SIZES, folder)
+    kind, workers, threads = setting
     return ctranslate2.Translator(
         str(folder), device="cpu", compute_type=kind, inter_threads=workers, intra_threads=threads
     )
@@ -27,10 +36,10 @@ def named(rows: Rows) -> list[list[str]]:
     return [[str(token) for token in row] for row in rows]
 
 
-def decode(engine: Any, rows: list[list[str]], *, width: int, batch: int) -> int:
+def decode(engine: Any, rows: list[list[str]], *, width: int = 1, batch: int, length: int = LENGTH) -> int:
     """All rows at once, batched by CTranslate2 itself; every output has the same length."""
-    options = {"beam_size": width, "min_decoding_length": LENGTH, "max_decoding_length": LENGTH}
+    options = {"beam_size": width, "min_decoding_length": length, "max_decoding_length": length}
     found = engine.translate_batch(rows, max_batch_size=batch, **options)
-    if any(len(one.hypotheses[0]) != LENGTH for one in found):
+    if any(len(one.hypotheses[0]) != length for one in found):
         raise SystemExit("CTranslate2: an output has another length than was asked for")
     return len(rows)

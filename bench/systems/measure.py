@@ -1,20 +1,50 @@
-"""One measurement in a process of its own: `python -m systems.measure WORK SYSTEM SENTENCES SECONDS FOLDER` -> JSON."""
+"""One measurement in a process of its own: `python -m systems.measure WORK SYSTEM SECONDS FOLDER` -> JSON.
+
+FOLDER is what `systems.prepare` made. A work is train-SHAPE, decode-SHAPE-SEARCH, single-SHAPE-SEARCH,
+corpus-tiny-SEARCH, startup-tiny or cost-SIZE.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 from systems import work
 
 CORES = 2
 CORPUS = 10_000
+WIDTHS = {"greedy": 1, "beam": 5}
+BATCH = {"decode": 64, "single": 1}
+# Batches of a pass, taken from the middle: all where there is no number, few where the slowest would take long.
+PASS = {"decode-tiny-beam": 8, "decode-base-greedy": 4, "decode-base-beam": 2}
 
 
-def train(shape: str, system: str, sentences: work.Sentences, seconds: float) -> float:
+def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
+    """What one system does at one work."""
+    kind, shape, *rest = task.split("-")
+    if kind == "startup":
+        from systems import startup
+
+        return {"ready": startup.ready(system, folder)}
+    sentences = work.load(folder / "sentences.json")
+    if kind == "cost":
+        from systems import cost
+
+        return cost.points(shape, system, sentences, folder)
+    if kind == "train":
+        return {"rate": train(shape, system, sentences, seconds=seconds)}
+    width = WIDTHS[rest[0]]
+    if kind == "corpus":
+        return corpus(system, sentences, width=width, folder=folder)
+    groups = work.groups(sentences.test if kind == "decode" else sentences.test[::10], BATCH[kind])
+    groups = work.middle(groups, PASS.get(task, len(groups))) if kind == "decode" else groups
+    return {"rate": decode(shape, system, groups, width=width, seconds=seconds, folder=folder)}
+
+
+def train(shape: str, system: str, sentences: work.Sentences, *, seconds: float) -> float:
     """Target tokens a second."""
     import torch
 
@@ -24,86 +54,79 @@ def train(shape: str, system: str, sentences: work.Sentences, seconds: float) ->
     if system == "regard":
         from systems import ours
 
-        return work.rate(ours.trainer(shape, batches), seconds=seconds)
-    from systems import plain
+        return work.rate(ours.trainer(shape, batches), seconds=seconds, least=2)
+    from systems import marian, plain
 
-    if system == "PyTorch loop":
-        net = plain.model(shape)
-        return work.rate(plain.trainer(net, net, batches), seconds=seconds)
-    from systems import marian
-
-    net = marian.model(shape)
-    return work.rate(plain.trainer(marian.forward(net), net, batches), seconds=seconds)
+    net: Any = plain.model(shape) if system == "PyTorch loop" else marian.model(shape)
+    forward = net if system == "PyTorch loop" else marian.forward(net)
+    return work.rate(plain.trainer(forward, net, batches), seconds=seconds, least=2)
 
 
-def decode(shape: str, system: str, groups: list[work.Rows], **how) -> float:
-    """Sentences a second; `how` has kind, width, seconds, folder, and batch, the size of the groups."""
-    width, seconds = how["width"], how["seconds"]
+def decode(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
+    """Sentences a second over whole passes through the groups; `how` has width, seconds, folder."""
     if system.startswith("CTranslate2"):
         return _ctranslate2(shape, system, groups, **how)
     if system.startswith("regard"):
         return _regard(shape, system, groups, **how)
     from systems import marian, plain
 
-    turn = iter(range(1_000_000))
     if system == "PyTorch loop":
         net = plain.model(shape).eval()
-        return work.rate(lambda: plain.greedy(net, groups[next(turn) % len(groups)]), seconds=seconds)
+        return _passes(lambda rows: plain.greedy(net, rows), groups, seconds=how["seconds"])
     net = marian.model(shape).eval()
-    return work.rate(lambda: marian.decode(net, groups[next(turn) % len(groups)], width=width), seconds=seconds)
+    return _passes(lambda rows: marian.decode(net, rows, width=how["width"]), groups, seconds=how["seconds"])
 
 
-def _regard(shape: str, system: str, groups: list[work.Rows], **how) -> float:
+def _passes(one: Any, groups: list[Any], *, seconds: float) -> float:
+    """Sentences one at a time in turn; batches in whole passes, so that all systems see the same ones."""
+    if len(groups[0]) == 1:
+        turn = iter(range(10**9))
+        return work.rate(lambda: one(groups[next(turn) % len(groups)]), seconds=seconds)
+    return work.rate(lambda: sum(map(one, groups)), seconds=seconds, least=1, warm=lambda: one(groups[0]))
+
+
+def _regard(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
     from systems import ours
 
-    precision = "int8" if "int8" in system else "float32"
-    run = ours.decoder(shape, width=how["width"], precision=precision)
-    if how["batch"] == 1:
-        ours.begin()
-        turn = iter(range(1_000_000))
-        return work.rate(lambda: run(groups[next(turn) % len(groups)]), seconds=how["seconds"])
     ours.begin()  # before the fork: no threads yet
-    if how["kind"] == "decode":
-        return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
-    return work.rate(lambda: ours.everything(run, groups, processes=CORES), seconds=how["seconds"], least=1)
+    run = ours.decoder(ours.model(shape).prepared("int8" if "int8" in system else "float32"), width=how["width"])
+    if len(groups[0]) == 1:
+        return _passes(run, groups, seconds=how["seconds"])
+    return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
 
 
-def _ctranslate2(shape: str, system: str, groups: list[work.Rows], **how) -> float:
-    """Names say the setting: CTranslate2 float32 2x1 is two workers of one thread."""
-    from systems import ct2
+def _ctranslate2(shape: str, system: str, groups: list[work.Rows], **how: Any) -> float:
+    """All sentences of a pass at once: CTranslate2 sorts them, cuts them into the same batches, shares them out."""
+    from systems import ct2, names
 
-    kind, setting = system.split()[1:3]
-    workers, threads = map(int, setting.split("x"))
-    engine = ct2.translator(shape, how["folder"] / shape, kind=kind, workers=workers, threads=threads)
+    setting, size, width = ct2.Setting.read(system), len(groups[0]), how["width"]
+    engine = ct2.translator(names.exported(how["folder"], shape), setting)
     rows = [ct2.named(group) for group in groups]
-    if how["batch"] == 1:
-        turn = iter(range(1_000_000))
-        step = lambda: ct2.decode(engine, rows[next(turn) % len(rows)], width=how["width"], batch=1)  # noqa: E731  # a step is a function without a name
-        return work.rate(step, seconds=how["seconds"])
-    flat = [row for group in rows for row in group]
-    return work.rate(
-        lambda: ct2.decode(engine, flat, width=how["width"], batch=how["batch"]), seconds=how["seconds"], least=1
-    )
+    if size > 1:
+        some = [row for group in rows[: setting.workers] for row in group]
+        rows = [[row for group in rows for row in group]]
+        warm = lambda: ct2.decode(engine, some, width=width, batch=size)  # noqa: E731  # an argument
+        step = lambda: ct2.decode(engine, rows[0], width=width, batch=size)  # noqa: E731  # an argument
+        return work.rate(step, seconds=how["seconds"], least=1, warm=warm)
+    return _passes(lambda one: ct2.decode(engine, one, width=width, batch=1), rows, seconds=how["seconds"])
 
 
-def measure(task: str, system: str, sentences: work.Sentences, *, seconds: float, folder: Path) -> float:
-    """The rate of one system at one work."""
-    kind, shape, *rest = task.split("-")
-    if kind == "train":
-        return train(shape, system, sentences, seconds)
-    width = 1 if rest[0] == "greedy" else 5
-    batch = {"decode": 64, "single": 1, "corpus": 256 // width}[kind]
-    rows = sentences.source[:CORPUS] if kind == "corpus" else sentences.test
-    groups = work.groups(rows if kind != "single" else rows[::10], batch)
-    return decode(shape, system, groups, width=width, seconds=seconds, folder=folder, batch=batch, kind=kind)
+def corpus(system: str, sentences: work.Sentences, *, width: int, folder: Path) -> dict[str, Any]:
+    """The rate of one whole job."""
+    from systems import corpus as jobs
+
+    lines = jobs.lines_of(sentences, CORPUS)
+    if system.startswith("regard"):
+        job = jobs.regard_job(folder, width=width, engine="int8" if "int8" in system else "native")
+        return jobs.measure(job, lines)
+    job, batches = jobs.ctranslate2_job(folder, system, width=width, sample=lines[-2000:])
+    return {**jobs.measure(job, lines), "batches": batches}
 
 
 def main() -> None:
-    task, system, sentences, seconds, folder = sys.argv[1:]
-    begun = time.process_time()
-    found = measure(task, system, work.load(Path(sentences)), seconds=float(seconds), folder=Path(folder))
-    cpu = time.process_time() - begun
-    result = {"rate": found, "megabytes": work.memory(), "seconds": work.since_start(), "cpu": cpu}
+    task, system, seconds, folder = sys.argv[1:]
+    found = measure(task, system, seconds=float(seconds), folder=Path(folder))
+    result = {**found, "megabytes": work.memory(), "seconds": work.since_start()}
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)  # some engines take long to leave
 

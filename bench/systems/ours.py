@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from regard.core.protocols import Marks, Padded, Sizes
 from regard.data import batching
@@ -16,14 +19,16 @@ from regard.decoding import beam, greedy
 from regard.door.workers import in_order
 from regard.models import bahdanau, transformer
 from regard.tasks.translation import teacher_forced
+from regard.training import checkpoint, files
 from regard.training import recipe as recipes
 from regard.training.allocator import prepare_process
 from regard.training.distributed import join, joined
 from regard.training.optimizer import build as build_optimizer
 from regard.training.step import Stepper
-from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows
+from systems import names
+from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
 
-SIZES = Sizes(VOCABULARY, VOCABULARY, longest=128, joint=True)
+SIZES = Sizes(VOCABULARY, VOCABULARY, longest=512, joint=True)
 
 
 def model(name: str) -> Any:
@@ -31,11 +36,30 @@ def model(name: str) -> Any:
     torch.manual_seed(1)
     if name == "bahdanau":
         return bahdanau.build(bahdanau.Config(dim=512, embedding=256, dropout=0.3), SIZES)
-    shape = SHAPES[name]
-    config = transformer.Config(
-        layers=shape.layers, dim=shape.dim, hidden=shape.hidden, heads=shape.heads, dropout=shape.dropout
-    )
-    return transformer.build(config, SIZES).eval()
+    return transformer.build(config(SHAPES[name]), SIZES).eval()
+
+
+def config(shape: Shape) -> transformer.Config:
+    """A Transformer of that shape."""
+    sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
+    return transformer.Config(**sizes, dropout=shape.dropout)
+
+
+def untied(name: str) -> Any:
+    """The same with an output of its own, as `endings.fit` needs it."""
+    torch.manual_seed(1)
+    return transformer.build(replace(config(SHAPES[name]), share=False), SIZES).eval()
+
+
+def load(folder: Path, name: str) -> Any:
+    """The model whose weights `prepare` wrote, read as a run's are."""
+    path = names.weights(folder, name)
+    net = untied("tiny") if name == names.ENDING else model(name)
+    tensors, _ = files.read_tensors(path)
+    if "readout.bias" in tensors:
+        net.readout.bias = nn.Parameter(torch.zeros(VOCABULARY))
+    checkpoint.restore_weights(net, tensors, path)
+    return net
 
 
 class Given:
@@ -75,18 +99,17 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
     return step
 
 
-def decoder(name: str, *, width: int, precision: str) -> Callable[[Rows], int]:
-    """Rows -> how many; every output has the same length."""
-    net = model(name).prepared(precision)
-    config: Any = greedy.Config(min_length=LENGTH) if width == 1 else beam.Config(width=width, min_length=LENGTH)
+def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
+    """A prepared model -> (rows -> how many); every output has the same length."""
+    config: Any = greedy.Config(min_length=length) if width == 1 else beam.Config(width=width, min_length=length)
     module: Any = greedy if width == 1 else beam
 
     @torch.inference_mode()
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
-        limits = torch.full((len(rows),), LENGTH)
+        limits = torch.full((len(rows),), length)
         found = module.decode(net, net.start(source), marks=Marks(), limits=limits, config=config)
-        if any(len(best.tokens) != LENGTH for best, *_ in found):
+        if any(len(best.tokens) != length for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)
 
@@ -100,18 +123,13 @@ def begin() -> None:
 
 
 def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:
-    """Sentences a second of processes that are at work already, as a server's or a long file's are."""
+    """Sentences a second of processes that are at work already, as a long file's are; all groups equally often."""
     results = in_order(decode, itertools.cycle(groups), processes=processes, begin=begin)
-    for _ in groups:
+    for _ in range(max(processes, len(groups) // 4)):  # warm
         next(results)
     done, begun = 0, time.perf_counter()
-    while time.perf_counter() - begun < seconds:
-        done += next(results)
+    while done == 0 or time.perf_counter() - begun < seconds:
+        done += sum(next(results) for _ in groups)
     rate = done / (time.perf_counter() - begun)
     results.close()
     return rate
-
-
-def everything(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int) -> int:
-    """All groups, by several processes of one thread each, from their start to their end."""
-    return sum(in_order(decode, groups, processes=processes, begin=begin))

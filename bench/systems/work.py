@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import resource
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,7 +43,6 @@ class Sentences:
     source: Rows
     target: Rows
     test: Rows
-    real: bool
 
     def batches(self, tokens: int) -> Iterator[tuple[Rows, Rows]]:
         """The batches of regard's own plan, for everybody: padding of a few per cent."""
@@ -56,7 +57,7 @@ class Sentences:
 
 def prepare(path: Path) -> None:
     """Write the sentences: Multi30k English -> German in a joint vocabulary, or made ones of such lengths."""
-    if (MULTI30K / "train.en.gz").exists():
+    if has_multi30k():
         from regard.data import tokens
 
         names = ("train.en", "train.de", "test_2016_flickr.en")
@@ -64,8 +65,14 @@ def prepare(path: Path) -> None:
         tokenizer = tokens.train(texts[0] + texts[1], level="bpe", size=VOCABULARY, lowercase=False, minimum=1)
         rows = [tokenizer.encode(part) for part in texts]
     else:
-        rows = [made(29_000, 1), made(29_000, 2), made(1_000, 3)]
-    path.write_text(json.dumps({"rows": rows, "real": (MULTI30K / "train.en.gz").exists()}))
+        source, test = made(29_000, 1), made(1_000, 3)
+        rows = [source, answers(source, 2), test]
+    path.write_text(json.dumps(rows))
+
+
+def has_multi30k() -> bool:
+    """Whether real sentences are at hand."""
+    return (MULTI30K / "train.en.gz").exists()
 
 
 def made(count: int, seed: int) -> Rows:
@@ -75,10 +82,17 @@ def made(count: int, seed: int) -> Rows:
     return [random.integers(4, VOCABULARY, length).tolist() for length in lengths]
 
 
+def answers(rows: Rows, seed: int) -> Rows:
+    """Random rows about as long as these."""
+    random = np.random.default_rng(seed)
+    factors = random.normal(1, 0.15, len(rows))
+    lengths = [max(4, round(len(row) * factor)) for row, factor in zip(rows, factors, strict=True)]
+    return [random.integers(4, VOCABULARY, length).tolist() for length in lengths]
+
+
 def load(path: Path) -> Sentences:
     """The sentences that `prepare` wrote."""
-    table = json.loads(path.read_text())
-    return Sentences(*table["rows"], real=table["real"])
+    return Sentences(*json.loads(path.read_text()))
 
 
 def groups(rows: Rows, size: int) -> list[Rows]:
@@ -88,14 +102,32 @@ def groups(rows: Rows, size: int) -> list[Rows]:
     return [cut[i] for i in np.random.default_rng(1).permutation(len(cut))]
 
 
-def rate(step: Callable[[], int], *, seconds: float, least: int = 3) -> float:
-    """Run `step` for so long, after one that is not counted; what it counts, per second."""
-    step()
+def middle(parts: list[Rows], count: int) -> list[Rows]:
+    """So many of the batches, those of middle length: for systems and models too slow for all of them."""
+    ordered = sorted(parts, key=lambda part: len(part[-1]))
+    begin = max(0, (len(ordered) - count) // 2)
+    return ordered[begin : begin + count]
+
+
+def rate(step: Callable[[], int], *, seconds: float, least: int = 3, warm: Callable[[], object] | None = None) -> float:
+    """Run `step` for so long, after `warm` or a step that is not counted; what it counts, per second."""
+    (warm or step)()
     done, steps, begun = 0, 0, time.perf_counter()
     while steps < least or time.perf_counter() - begun < seconds:
         done += step()
         steps += 1
     return done / (time.perf_counter() - begun)
+
+
+def seconds_of(step: Callable[[], object], *, least: int, budget: float) -> float:
+    """The median time of a step, after one that is not counted; at least so many, and more within the budget."""
+    step()
+    found: list[float] = []
+    while len(found) < least or sum(found) < budget:
+        begun = time.perf_counter()
+        step()
+        found.append(time.perf_counter() - begun)
+    return statistics.median(found)
 
 
 def memory() -> float:
@@ -106,4 +138,4 @@ def memory() -> float:
 def since_start() -> float:
     """Seconds since this process was started."""
     ticks = int(Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
-    return float(Path("/proc/uptime").read_text().split()[0]) - ticks / 100
+    return float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,90 @@
+"""A file translated as one job: lines of token numbers in, lines of token numbers out, in their order.
+
+regard: the very path of `regard translate`, with a vocabulary that reads and writes numbers: pieces of lines, worker
+processes from their start to their end, batches by length. CTranslate2: all lines handed over at once, sorted and cut
+by itself, in the batches it is fastest with; it tries a few kinds first, and that is not counted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from systems import ct2, names, work
+
+BATCHES = ((32, "examples"), (64, "examples"), (256, "examples"), (2048, "tokens"), (4096, "tokens"))
+TRIED = {1: 1500, 5: 600}  # lines, by the width of the beam
+LONGEST = 128  # tokens of an output, at most
+Job = Callable[[list[str]], list[str]]
+
+
+def lines_of(sentences: work.Sentences, count: int) -> list[str]:
+    """A file of numbers."""
+    return [" ".join(map(str, row)) for row in sentences.source[:count]]
+
+
+def measure(job: Job, lines: list[str]) -> dict[str, Any]:
+    """The rate of one job, and how long its outputs are."""
+    begun = time.perf_counter()
+    found = job(lines)
+    seconds = time.perf_counter() - begun
+    if len(found) != len(lines):
+        raise SystemExit(f"{len(found)} lines came out of {len(lines)}")
+    return {"rate": len(lines) / seconds, "length": sum(len(line.split()) for line in found) / len(found)}
+
+
+class Numbers:
+    """A vocabulary whose tokens are written as numbers."""
+
+    size = work.VOCABULARY
+
+    def encode(self, texts: Sequence[str]) -> work.Rows:
+        return [[int(token) for token in text.split()] for text in texts]
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(map(str, row)) for row in rows]
+
+
+def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
+    """What `regard translate --engine …` does between reading lines and printing them."""
+    from regard.cli import translate
+    from regard.door.run import Run
+    from regard.door.workers import available
+    from regard.tasks.translation import Translation, Vocabularies
+    from regard.training import recipe as recipes
+    from regard.training import run as runs
+    from regard.training.allocator import prepare_process
+    from systems import ours
+
+    prepare_process()
+    settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.width={width}"]
+    recipe = recipes.read("translation", settings=[*settings, f"data.longest={LONGEST}"])
+    numbers: Any = Numbers()
+    task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
+    run = Run(runs.Run(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
+
+    def job(lines: list[str]) -> list[str]:
+        pieces = translate._translated(run, translate._pieces(lines), nbest=1, processes=available())
+        return [candidates[0][0] for _, found in pieces for candidates in found]
+
+    return job
+
+
+def ctranslate2_job(folder: Path, system: str, *, width: int, sample: list[str]) -> tuple[Job, str]:
+    """The job in the kind of batches that does the sample fastest, and what kind that is."""
+    engine = ct2.translator(names.exported(folder, names.ENDING), ct2.Setting.read(system))
+
+    def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
+        rows = [[*line.split(), str(work.END)] for line in lines]
+        size, kind = batch
+        options = {"beam_size": width, "max_decoding_length": LONGEST}
+        found = engine.translate_batch(rows, max_batch_size=size, batch_type=kind, **options)
+        return [" ".join(one.hypotheses[0]) for one in found]
+
+    some = sample[: TRIED[width]]
+    job(some[:100], BATCHES[1])  # warm
+    rates = {batch: measure(lambda lines, batch=batch: job(lines, batch), some)["rate"] for batch in BATCHES}
+    best = max(rates, key=lambda batch: rates[batch])
+    return lambda lines: job(lines, best), f"{best[0]} {best[1]}"

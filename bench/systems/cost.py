@@ -1,0 +1,69 @@
+"""How the cost grows: with the length of a sentence, the size of a batch, the size of a corpus. TINY, greedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from systems import corpus, ct2, names, work
+
+Points = list[tuple[int, float]]  # size, seconds
+LENGTHS = (8, 16, 32, 64, 128, 256)  # tokens of the source and of the output
+ROWS = 16  # sentences of a batch, where the length varies
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+CORPORA = (500, 1000, 2500, 5000, 10_000)
+SHORTEST = 0.3  # seconds that a point is repeated for
+Decode = Callable[[work.Rows, int], Any]  # rows, length of the outputs
+
+
+def points(kind: str, system: str, sentences: work.Sentences, folder: Path) -> dict[str, Any]:
+    """The curve of one system: length and batch on one thread, corpus by its own job on all cores."""
+    if kind == "corpus":
+        return {"points": by_corpus(system, sentences, folder)}
+    decode = _regard() if system.startswith("regard") else _ctranslate2(system, folder)
+    return {"points": (by_length if kind == "length" else by_batch)(decode)}
+
+
+def by_length(decode: Decode) -> Points:
+    """Seconds for a batch, by the length of sources and outputs."""
+    return [(n, _seconds(decode, _rows(ROWS, n), n)) for n in LENGTHS]
+
+
+def by_batch(decode: Decode) -> Points:
+    """Seconds for a batch, by its sentences, all of one length."""
+    return [(n, _seconds(decode, _rows(n, work.LENGTH), work.LENGTH)) for n in BATCHES]
+
+
+def by_corpus(system: str, sentences: work.Sentences, folder: Path) -> Points:
+    """Seconds for the job, by its lines."""
+    lines = corpus.lines_of(sentences, CORPORA[-1])
+    if system.startswith("regard"):
+        job = corpus.regard_job(folder, width=1)
+    else:
+        job, _ = corpus.ctranslate2_job(folder, system, width=1, sample=lines)
+    return [(n, n / corpus.measure(job, lines[:n])["rate"]) for n in CORPORA]
+
+
+def _seconds(decode: Decode, rows: work.Rows, length: int) -> float:
+    return work.seconds_of(lambda: decode(rows, length), least=3, budget=SHORTEST)
+
+
+def _rows(count: int, length: int) -> work.Rows:
+    random = np.random.default_rng(1)
+    return [[*random.integers(4, work.VOCABULARY, length - 1).tolist(), work.END] for _ in range(count)]
+
+
+def _regard() -> Decode:
+    from systems import ours
+
+    ours.begin()
+    net = ours.model("tiny").prepared()
+    return lambda rows, length: ours.decoder(net, length=length)(rows)
+
+
+def _ctranslate2(system: str, folder: Path) -> Decode:
+    engine = ct2.translator(names.exported(folder, "tiny"), ct2.Setting.read(system))
+    return lambda rows, length: ct2.decode(engine, ct2.named(rows), batch=len(rows), length=length)

@@ -1,0 +1,29 @@
+"""What all measurements share, made once: `python -m systems.prepare FOLDER`.
+
+sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a Marian to be loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from systems import endings, marian, names, ours, work
+
+
+def main(folder: Path) -> None:
+    from regard.door.export import export
+    from regard.training import checkpoint, files
+
+    work.prepare(folder / "sentences.json")
+    sentences = work.load(folder / "sentences.json")
+    models = {name: ours.model(name) for name in work.SHAPES}
+    models[names.ENDING] = endings.fit(ours.untied("tiny"), sentences)
+    for name, net in models.items():
+        files.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
+        export(net, ours.SIZES, names.exported(folder, name))
+    marian.model(names.LOADED).save_pretrained(names.loaded(folder))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

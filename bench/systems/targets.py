@@ -1,0 +1,78 @@
+"""What is to be reached: a ratio of regard's rate to a peer's, of the peer's best setting of all that were measured."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+Works = dict[str, dict[str, list[dict[str, Any]]]]  # work -> system -> its rounds
+SHORTLIST = ("shortlist", "vmap")  # what the names of systems with one say
+
+
+@dataclass(frozen=True)
+class Target:
+    """A row of the table; a system belongs to `against` by the beginning of its name."""
+
+    work: str
+    task: str
+    against: str
+    least: float
+    ours: str = "regard"
+
+
+TARGETS = (
+    Target("train TINY", "train-tiny", "transformers", 1.75),
+    Target("train BASE", "train-base", "transformers", 1.1),
+    Target("train bahdanau 512", "train-bahdanau", "PyTorch loop", 1.5),
+    Target("decode TINY greedy, exact", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
+    Target("decode TINY beam 5, exact", "decode-tiny-beam", "CTranslate2", 1.0),
+    Target(
+        "decode TINY beam 5, both with a shortlist", "decode-tiny-beam", "CTranslate2", 1.3, ours="regard shortlist"
+    ),
+    Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, ours="regard int8"),
+    Target("single sentence TINY greedy", "single-tiny-greedy", "transformers", 3.0),
+    Target("single sentence BASE greedy", "single-base-greedy", "transformers", 2.0),
+    Target("corpus of 10,000 lines, greedy, all in", "corpus-tiny-greedy", "CTranslate2", 1.0),
+    Target("corpus of 10,000 lines, beam 5, all in", "corpus-tiny-beam", "CTranslate2", 1.0),
+)
+
+
+def rates(rounds: list[dict[str, Any]]) -> list[float]:
+    """The rates of one system, round by round."""
+    return [one["rate"] for one in rounds]
+
+
+def ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> list[float]:
+    """Ours divided by theirs within each round: the two were measured shortly after each other."""
+    return [a / b for a, b in zip(rates(ours), rates(theirs), strict=False)]
+
+
+def spread(values: list[float]) -> str:
+    """The median, and in brackets the range."""
+    found = f"{statistics.median(values):.2f}"
+    return found if len(values) == 1 else f"{found} ({min(values):.2f} to {max(values):.2f})"
+
+
+def best(systems: dict[str, list[dict[str, Any]]], target: Target) -> str | None:
+    """The peer's fastest setting; one with a shortlist only beside ours with one."""
+    short = has_shortlist(target.ours)
+    names = [n for n, found in systems.items() if found and n.startswith(target.against) and has_shortlist(n) == short]
+    return max(names, key=lambda name: statistics.median(rates(systems[name])), default=None)
+
+
+def has_shortlist(system: str) -> bool:
+    """Whether it looks at a part of the vocabulary only."""
+    return any(word in system for word in SHORTLIST)
+
+
+def row(target: Target, works: Works) -> list[str]:
+    """work, against, to reach, measured, reached."""
+    systems = works.get(target.task, {})
+    peer, ours = best(systems, target), systems.get(target.ours, [])
+    if peer is None or not ours:
+        return [target.work, target.against, f"≥ {target.least}", "not measured", ""]
+    found = ratios(ours, systems[peer])
+    reached = "yes" if statistics.median(found) >= target.least else "**no**"
+    return [target.work, peer, f"≥ {target.least}", spread(found), reached]
