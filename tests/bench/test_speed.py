@@ -1,7 +1,13 @@
-"""Speed does not fall behind the plain way: processor time on one thread, best of several, with generous bounds."""
+"""Speed does not fall behind the plain way: processor time on one thread, taken in turns, with generous bounds.
 
+The plain way of training and decoding is the benchmark's own: nn.Transformer as tutorials use it.
+"""
+
+import itertools
+import statistics
 import time
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -9,26 +15,24 @@ from torch.nn import functional
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.scores import scaled_dot
-from regard.core.protocols import Marks, Padded, Sizes
-from regard.decoding import greedy
 from regard.layers.dropout import Dropout
 from regard.layers.loss import linear_cross_entropy
-from regard.models import transformer
-
-SIZES = Sizes(source=2000, target=2000, longest=64, joint=True)
+from regard.training import checkpoint, files
+from systems import corpus, names, plain, work
+from systems import ours as systems
 
 
 def seconds(*ways, repeats=5):
-    """Processor time of each way, the least of several turns, taken in turns."""
-    best = [float("inf")] * len(ways)
+    """Processor time of each way: the median of several turns, which a loaded machine disturbs least."""
+    found = [[] for _ in ways]
     for way in ways:
         way()
     for _ in range(repeats):
         for number, way in enumerate(ways):
             begun = time.process_time()
             way()
-            best[number] = min(best[number], time.process_time() - begun)
-    return best
+            found[number].append(time.process_time() - begun)
+    return [statistics.median(times) for times in found]
 
 
 def test_dropout_is_cheaper_than_pytorchs():
@@ -61,24 +65,35 @@ def test_short_attention_is_not_slower_than_the_fused_kernel():
     assert fast < 1.5 * plain
 
 
-def test_decoding_beats_a_loop_without_a_cache():
-    torch.manual_seed(0)
-    model = transformer.build(transformer.Config(layers=2, dim=64, hidden=128, heads=4), SIZES).eval()
-    source = Padded(torch.randint(4, 2000, (16, 12)), torch.full((16,), 12))
-    limits = torch.full((16,), 12)
+def rows(count, seed):
+    """Sentences of token numbers, of the lengths of Multi30k."""
+    return work.made(count, seed)
 
-    @torch.inference_mode()
-    def ours():
-        fast = model.prepared()
-        config = greedy.Config(min_length=12)
-        greedy.decode(fast, fast.start(source), marks=Marks(), limits=limits, config=config)
 
-    @torch.inference_mode()
-    def plain():
-        tokens, state = torch.full((16, 1), Marks.start), model.start(source)
-        for _ in range(12):
-            logits, _ = model(tokens, state)
-            tokens = torch.cat([tokens, logits[:, -1:].argmax(-1)], dim=1)
+def batches():
+    """One small batch again and again."""
+    return itertools.repeat((rows(24, 1), rows(24, 2)))
 
-    fast, slow = seconds(ours, plain, repeats=3)
-    assert fast < slow
+
+def test_a_training_step_of_tiny_is_faster_than_the_plain_loop():
+    ours = systems.trainer("tiny", batches())
+    net = plain.model("tiny")
+    fast, slow = seconds(ours, plain.trainer(net, net, batches()), repeats=5)
+    assert fast < slow  # two thirds of it where this was written
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
+def test_greedy_decoding_of_tiny_is_faster_than_the_plain_loop():
+    sentences = [[*row, work.END] for row in rows(16, 3)]
+    ours, net = systems.decoder(systems.model("tiny").prepared()), plain.model("tiny").eval()
+    fast, slow = seconds(lambda: ours(sentences), lambda: plain.greedy(net, sentences), repeats=5)
+    assert 1.3 * fast < slow  # two fifths of it where this was written: the plain loop has no cache
+
+
+def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
+    """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
+    checkpoint_file = names.weights(tmp_path, names.ENDING)
+    files.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
+    lines = [" ".join(map(str, row)) for row in rows(5, 4)]
+    found = corpus.regard_job(tmp_path, width=1)(lines)
+    assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())
