@@ -25,9 +25,9 @@ GROWTH = {  # what varies -> its unit, what is timed
     "corpus": ("lines", "the whole job, two cores"),
 }
 HOW = """\
-Every measurement is a process of its own; systems take turns, and the rounds are repeated. All get the same token
-numbers, model shapes and batches, and each the settings it is fastest with of those in the tables (`2x1`: two workers
-of one thread). Decoding is of random weights; CTranslate2 has the very weights of the regard model. Where outputs have
+Every measurement is a process of its own; systems take turns (rounds: {count}). All get the same token numbers, model
+shapes and batches, and each the settings it is fastest with of those in the tables (`2x1`: two workers of one thread).
+Decoding is of random weights; CTranslate2 has the very weights of the regard model. Where outputs have
 15 tokens, both ends of the length are set; in the corpus jobs the output's row for the end mark is fitted, so that
 outputs end about where the references do (`bench/systems/endings.py`), in both systems alike.
 """
@@ -48,10 +48,10 @@ def page(figures: dict[str, Any], notes: str) -> str:
         "Written by `python bench/translation.py`; every number is in [speed.json](speed.json).\n",
         f"Measured on: {about}. {quiet(works)}\n",
         "## What was to be reached\n",
-        "The ratio is regard's rate to that of the peer's fastest setting, the median of the rounds and their range.\n",
+        "The ratio is regard's rate to that of the peer's fastest setting: the median of the rounds and their range.\n",
         *reached(works),
         "",
-        HOW,
+        HOW.format(count=max((len(found) for systems in works.values() for found in systems.values()), default=0)),
         *growth(works),
         *startup(works),
         "## All measurements\n",
