@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import textwrap
 from typing import Any
 
 from systems import targets
@@ -46,7 +47,7 @@ def page(figures: dict[str, Any], notes: str) -> str:
     parts = [
         "# Speed\n",
         "Written by `python bench/translation.py`; every number is in [speed.json](speed.json).\n",
-        f"Measured on: {about}. {quiet(works)}\n",
+        textwrap.fill(f"Measured on: {about}. {quiet(works)}", 120) + "\n",
         "## What was to be reached\n",
         "The ratio is regard's rate to that of the peer's fastest setting: the median of the rounds and their range.\n",
         *reached(works),
