@@ -77,6 +77,12 @@ def positions(figures: dict[str, Any]) -> str:
     return table(f"| tokens | {' | '.join(curves)} |", rows)
 
 
+def samples(found: dict[str, dict[str, float]]) -> str:
+    names = list(next(iter(found.values())))
+    rows: list[list[object]] = [[whose, *(f"{values[name]:.3f}" for name in names)] for whose, values in found.items()]
+    return table(f"| piece | {' | '.join(name.replace('_', ' ') for name in names)} |", rows)
+
+
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
     notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
@@ -89,6 +95,8 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
         parts += [SKEWING, skewing(measured["skewing"])]
     if "sampling" in measured:
         parts += [SAMPLING, sampling(measured["sampling"])]
+    if "samples" in measured:
+        parts += [SAMPLES, samples(measured["samples"])]
     return "\n".join([*parts, notes])
 
 
@@ -122,4 +130,13 @@ One head of 64. `gather` is a vector for every pair, an L x L x D tensor (Shaw e
 at once; `skewing in chunks` is what is used.
 """
 SAMPLING = """### Sampling
+"""
+SAMPLES = """### Three samples
+
+By `python bench/samples.py RUN OUT`, with the primer and the soprano of a chorale of the test split; the pale part of a
+picture was given.
+
+![from nothing](images/sample_unconditional.png)
+![continued](images/sample_continued.png)
+![harmonised](images/sample_harmonised.png)
 """
