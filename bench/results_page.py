@@ -133,7 +133,7 @@ SAMPLING = """### Sampling
 """
 SAMPLES = """### Three samples
 
-By `python bench/samples.py RUN OUT`, with the primer and the soprano of a chorale of the test split; the pale part of a
+By `python bench/samples.py RUN OUT`, with the primer and the soprano of a chorale of the test split; the grey part of a
 picture was given.
 
 ![from nothing](images/sample_unconditional.png)
