@@ -48,6 +48,12 @@ def test_translate_gives_n_best_with_scores_as_json(run, capsys):
     assert len({one["text"] for one in row["translations"]}) == 3
 
 
+def test_translate_with_a_shortlist(run, capsys):
+    call("translate", run, "Please buy two apples.", "--shortlist", "8", "--engine", "int8")
+    assert len(lines(capsys)) == 1
+    assert len(list(run.glob("shortlist-*.safetensors"))) == 1
+
+
 def test_evaluate_prints_signatures_and_keeps_the_report(run, capsys):
     call("evaluate", run, "decoding=beam", "decoding.width=2", "--json")
     report = json.loads(lines(capsys)[-1])
@@ -139,6 +145,7 @@ def test_long_inputs_are_shared_among_processes_and_keep_their_order(run, capsys
     [
         ("--engine", "int9", "no engine 'int9'; did you mean 'int8'?"),
         ("--workers", "-1", "--workers -1: give a number of processes, or 0 for one on each core"),
+        ("--shortlist", "-3", "shortlist=-3: give 1 to 64 target tokens for a source token, or 0 for all"),
         ("--nbest", "0", "--nbest 0: ask for at least one translation"),
     ],
 )

@@ -84,12 +84,15 @@ def translate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="decoding.width=8, decoding=greedy …")] = None,
     engine: Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")] = "native",
+    shortlist: Annotated[
+        int, typer.Option(help="Likely target tokens for each source token, 16 for example; not exact. 0: all tokens.")
+    ] = 0,
     workers: Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")] = 0,
 ) -> None:
     """Translate sentences, or standard input line by line."""
     from regard.cli.translate import How, run
 
-    how = How(nbest=nbest, as_json=as_json, engine=engine, workers=workers)
+    how = How(nbest=nbest, as_json=as_json, engine=engine, shortlist=shortlist, workers=workers)
     run(folder, sentences or [], how=how, settings=settings or [])
 
 

@@ -25,6 +25,7 @@ class How(NamedTuple):
     nbest: int = 1
     as_json: bool = False
     engine: str = "native"
+    shortlist: int = 0  # 0: all tokens
     workers: int = 0  # 0: one on each core
 
 
@@ -35,7 +36,7 @@ def run(folder: Path, sentences: list[str], *, how: How, settings: list[str]) ->
     if how.workers < 0:
         raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
     prepare_process()
-    found = load(folder, settings, engine=how.engine)
+    found = load(folder, settings, engine=how.engine, shortlist=how.shortlist)
     found.candidates([], nbest=how.nbest)  # what can be wrong with run and engine is, before anything is read
     pieces = _pieces(sentences or _lines(sys.stdin))
     processes = _processes(how.engine, how.workers)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
+from regard.door import narrow
 from regard.door.export import export
+from regard.door.shortlist import Shortlist, open_shortlist
 from regard.door.workers import available
 from regard.training.recipe import Recipe
 from regard.training.run import Run
@@ -18,34 +21,55 @@ Engine = Callable[[Sequence[str], Recipe], list[list[Candidate]]]
 NATIVE = "native"
 
 
-def build(name: str, run: Run) -> Engine:
-    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer."""
+def build(name: str, run: Run, *, shortlist: int = 0) -> Engine:
+    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer.
+
+    `shortlist` is how many target tokens may come for a source token, beside the frequent ones; with 0 all may.
+    """
     makers = {NATIVE: _native, "int8": _rounded, "ctranslate2": _ctranslate2}
     if name not in makers:
         raise ConfigError(f"no engine {name!r}; {nearest(name, makers)}")
     if not hasattr(run.task, "translate"):
         raise ConfigError(f"{run.folder} was trained for {run.recipe.task.name!r}, which does not translate")
-    return makers[name](run)
+    return makers[name](run, open_shortlist(run, shortlist) if shortlist else None)
 
 
-def _native(run: Run) -> Engine:
-    return lambda texts, recipe: run.task.translate(run.model, texts, decoding=recipe.decoder())
+def _native(run: Run, among: Shortlist | None) -> Engine:
+    whole: Any = run.model
+    if among is None:
+        return lambda texts, recipe: run.task.translate(whole, texts, decoding=recipe.decoder())
+    return _narrow(run, whole.prepared() if hasattr(whole, "prepared") else whole, among)
 
 
-def _rounded(run: Run) -> Engine:
+def _rounded(run: Run, among: Shortlist | None) -> Engine:
     whole: Any = run.model
     if not hasattr(whole, "prepared"):
         raise ConfigError(f"engine int8 is for the Transformer; {type(run.model).__name__} needs engine native")
     model = whole.prepared("int8")
-    return lambda texts, recipe: run.task.translate(model, texts, decoding=recipe.decoder())
+    if among is None:
+        return lambda texts, recipe: run.task.translate(model, texts, decoding=recipe.decoder())
+    return _narrow(run, model, among)
 
 
-def _ctranslate2(run: Run) -> Engine:
+def _narrow(run: Run, model: Any, among: Shortlist) -> Engine:
+    listed = narrow.Listed(model, among)
+
+    def translate(texts: Sequence[str], recipe: Recipe) -> list[list[Candidate]]:
+        search, config = recipe.decoding.module("decoding").decode, recipe.decoding.config
+        decoding = partial(narrow.decode, search=search, config=config)
+        found: list[list[Candidate]] = run.task.translate(listed, texts, decoding=decoding)
+        return found
+
+    return translate
+
+
+def _ctranslate2(run: Run, among: Shortlist | None) -> Engine:
     library = require("ctranslate2", extra="ctranslate2")
     digest = hashlib.sha256((run.folder / "model.safetensors").read_bytes()).hexdigest()
-    folder = run.folder / f"ctranslate2-{digest[:12]}"  # made once for these weights
+    name = f"ctranslate2-{digest[:12]}" + (f"-shortlist-{among.each}" if among else "")
+    folder = run.folder / name  # made once for these weights
     if not folder.exists():
-        export(run.model, run.task.sizes, folder)
+        export(run.model, run.task.sizes, folder, vocabulary_map=among.lines() if among else ())
     workers = available()
     translator = library.Translator(str(folder), compute_type="float32", inter_threads=workers, intra_threads=1)
 
@@ -55,7 +79,8 @@ def _ctranslate2(run: Run) -> Engine:
         if full:
             source = run.task.encode_sources([texts[number] for number in full])
             rows = [row[:n] for row, n in zip(source.tokens.tolist(), source.lengths.tolist(), strict=True)]
-            for number, row, one in zip(full, rows, _search(translator, rows, run=run, recipe=recipe), strict=True):
+            best = _search(translator, rows, run=run, recipe=recipe, listed=among is not None)
+            for number, row, one in zip(full, rows, best, strict=True):
                 limit = _limit(len(row), run)
                 found[number] = [_candidate(run, h, s, limit=limit, recipe=recipe) for h, s in one]
         return found
@@ -63,7 +88,9 @@ def _ctranslate2(run: Run) -> Engine:
     return translate
 
 
-def _search(translator: Any, rows: list[list[int]], *, run: Run, recipe: Recipe) -> list[list[tuple[list[str], float]]]:
+def _search(
+    translator: Any, rows: list[list[int]], *, run: Run, recipe: Recipe, listed: bool
+) -> list[list[tuple[list[str], float]]]:
     config, marks = recipe.decoding.config, run.task.marks
     if recipe.decoding.name not in ("greedy", "beam"):
         raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {recipe.decoding.name}")
@@ -80,6 +107,7 @@ def _search(translator: Any, rows: list[list[int]], *, run: Run, recipe: Recipe)
         return_end_token=True,
         return_scores=True,
         max_batch_size=64,
+        use_vmap=listed,
     )
     return [list(zip(one.hypotheses, one.scores, strict=True)) for one in results]
 

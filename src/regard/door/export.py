@@ -7,6 +7,7 @@ positions added to the features; every other model is decoded by our own engine,
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,14 @@ from regard.layers.heads import Heads
 from regard.layers.residual import PreNorm
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 
+VOCABULARY_MAP = "vmap.txt"  # where CTranslate2 looks for it
 
-def export(model: nn.Module, sizes: Sizes, folder: Path) -> None:
-    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all."""
+
+def export(model: nn.Module, sizes: Sizes, folder: Path, *, vocabulary_map: Iterable[str] = ()) -> None:
+    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all.
+
+    `vocabulary_map` are the lines of a shortlist: a source token, a tab, its target tokens.
+    """
     if not isinstance(model, Transformer):
         raise ConfigError(f"CTranslate2 has no {type(model).__name__}; only the Transformer can be exported to it")
     specs = require("ctranslate2.specs", extra="ctranslate2")
@@ -43,13 +49,15 @@ def export(model: nn.Module, sizes: Sizes, folder: Path) -> None:
     spec.register_target_vocabulary([str(token) for token in range(sizes.target)])
     spec.validate()
     spec.optimize()
-    _save(spec, folder)
+    _save(spec, folder, vocabulary_map="\n".join(vocabulary_map))
 
 
-def _save(spec: Any, folder: Path) -> None:
+def _save(spec: Any, folder: Path, *, vocabulary_map: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as made:
         spec.save(made)
+        if vocabulary_map:
+            (Path(made) / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
         if not folder.exists():
             (Path(made)).rename(folder)
             Path(made).mkdir()  # the context manager wants something to remove

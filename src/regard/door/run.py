@@ -24,9 +24,9 @@ from regard.training.recipe import Recipe
 class Run:
     """A trained model with its task: what a run folder holds."""
 
-    def __init__(self, trained: runs.Run, *, engine: str = engines.NATIVE) -> None:
+    def __init__(self, trained: runs.Run, *, engine: str = engines.NATIVE, shortlist: int = 0) -> None:
         self._trained = trained
-        self._engine_name = engine
+        self._engine_name, self._shortlist = engine, shortlist
 
     @property
     def folder(self) -> Path:
@@ -79,15 +79,17 @@ class Run:
 
     @cached_property
     def _engine(self) -> Engine:
-        return engines.build(self._engine_name, self._trained)
+        return engines.build(self._engine_name, self._trained, shortlist=self._shortlist)
 
 
-def load(folder: Path | str, settings: Sequence[str] = (), *, engine: str = engines.NATIVE) -> Run:
+def load(folder: Path | str, settings: Sequence[str] = (), *, engine: str = engines.NATIVE, shortlist: int = 0) -> Run:
     """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
 
     `engine` is what translates: native; int8, faster for wide Transformers and not exact; ctranslate2, for plain ones.
+    `shortlist` lets a source token become so many target tokens only, beside the frequent ones: faster and not exact.
+    It is learned from the training data when it is first used, and kept in the folder. 0 lets all tokens come.
     """
-    return Run(runs.load(folder, list(settings)), engine=engine)
+    return Run(runs.load(folder, list(settings)), engine=engine, shortlist=shortlist)
 
 
 def train(task: str, settings: Sequence[str] = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:

@@ -161,8 +161,7 @@ class Prepared(nn.Module):
     def __init__(self, model: Any, precision: Precision = "float32") -> None:
         super().__init__()
         self.model = model
-        self.precision = precision
-        product = PRODUCTS[precision]
+        self.product = product = PRODUCTS[precision]
         with torch.no_grad():
             self.encoder = [EncoderBlock(layer, product) for layer in model.encoder.layers]
             self.decoder = [DecoderBlock(layer, product) for layer in model.decoder.layers]
