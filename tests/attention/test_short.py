@@ -22,7 +22,8 @@ def test_mixing_is_the_formula_and_padding_is_not_seen(width):
     room = short.whole(s)
     mask = short.absent(lengths, room).repeat_interleave(heads, dim=0)
     k, v = (short.split(side, heads, room) for side in (keys, values))
-    found = short.unfold(short.mix(short.fold(x, heads, b), k, v, mask, 0.5), heads, b * width)
+    fold = short.Fold(heads, d)
+    found = fold.out_of(short.mix(fold.into(x, b), k, v, mask, 0.5))
     for row in range(b * width):
         source = row // width
         length = int(lengths[source])

@@ -124,3 +124,9 @@ def test_precision_that_cannot_be_had_is_an_error():
         build(position="rotary").prepared("int8")
     with pytest.raises(ConfigError, match="precision='int4' is not known; choose one of: float32, int8"):
         build().prepared("int4")
+
+
+def test_it_is_in_the_models_mode():
+    model = build()
+    assert not model.prepared("int8").training  # or judging it would leave the model in training mode
+    assert model.train().prepared().training

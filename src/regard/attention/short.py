@@ -6,6 +6,8 @@ query is one token, the fused kernel's blocks are mostly air.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -30,19 +32,24 @@ def split(x: Tensor, heads: int, room: int) -> Tensor:
     return made.flatten(0, 1)
 
 
-def fold(x: Tensor, heads: int, sources: int) -> Tensor:
-    """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""
-    if x.shape[0] == sources:
-        return x.reshape(sources * heads, 1, -1)
-    return x.reshape(sources, -1, heads, x.shape[1] // heads).transpose(1, 2).flatten(0, 1)
+class Fold(NamedTuple):
+    """How many heads of what width. Numbers, not sizes of tensors, so that a trace has them as constants."""
 
+    heads: int
+    width: int
 
-def unfold(mixed: Tensor, heads: int, rows: int) -> Tensor:
-    """(b·h w d) -> (r h·d)."""
-    if mixed.shape[1] == 1:
-        return mixed.view(rows, -1)
-    width, d = mixed.shape[1:]
-    return mixed.view(-1, heads, width, d).transpose(1, 2).reshape(rows, -1)
+    def into(self, x: Tensor, sources: int) -> Tensor:
+        """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""
+        if x.shape[0] == sources:
+            return x.reshape(-1, 1, self.width)
+        return x.reshape(sources, -1, self.heads, self.width).transpose(1, 2).flatten(0, 1)
+
+    def out_of(self, mixed: Tensor) -> Tensor:
+        """(b·h w d) -> (r h·d)."""
+        if mixed.shape[1] == 1:
+            return mixed.view(-1, self.heads * self.width)
+        rows = mixed.reshape(-1, self.heads, mixed.shape[1], self.width).transpose(1, 2)
+        return rows.reshape(-1, self.heads * self.width)
 
 
 def absent(lengths: Tensor, room: int) -> Tensor:

@@ -11,6 +11,7 @@ from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
 from regard.door import narrow
 from regard.door.export import export
+from regard.door.ready import Ready
 from regard.door.shortlist import Shortlist, open_shortlist
 from regard.door.workers import available
 from regard.training.recipe import Recipe
@@ -35,10 +36,10 @@ def build(name: str, run: Run, *, shortlist: int = 0) -> Engine:
 
 
 def _native(run: Run, among: Shortlist | None) -> Engine:
-    whole: Any = run.model
+    model = Ready(run.model)
     if among is None:
-        return lambda texts, recipe: run.task.translate(whole, texts, decoding=recipe.decoder())
-    return _narrow(run, whole.prepared() if hasattr(whole, "prepared") else whole, among)
+        return lambda texts, recipe: run.task.translate(model(), texts, decoding=recipe.decoder())
+    return _narrow(run, model, among)
 
 
 def _rounded(run: Run, among: Shortlist | None) -> Engine:
@@ -48,16 +49,14 @@ def _rounded(run: Run, among: Shortlist | None) -> Engine:
     model = whole.prepared("int8")
     if among is None:
         return lambda texts, recipe: run.task.translate(model, texts, decoding=recipe.decoder())
-    return _narrow(run, model, among)
+    return _narrow(run, lambda: model, among)
 
 
-def _narrow(run: Run, model: Any, among: Shortlist) -> Engine:
-    listed = narrow.Listed(model, among)
-
+def _narrow(run: Run, model: Callable[[], Any], among: Shortlist) -> Engine:
     def translate(texts: Sequence[str], recipe: Recipe) -> list[list[Candidate]]:
         search, config = recipe.decoding.module("decoding").decode, recipe.decoding.config
         decoding = partial(narrow.decode, search=search, config=config)
-        found: list[list[Candidate]] = run.task.translate(listed, texts, decoding=decoding)
+        found: list[list[Candidate]] = run.task.translate(narrow.Listed(model(), among), texts, decoding=decoding)
         return found
 
     return translate

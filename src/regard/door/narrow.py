@@ -30,6 +30,7 @@ class Listed(nn.Module):
     def __init__(self, model: Any, tokens: List) -> None:
         super().__init__()
         self.model, self.tokens = model, tokens
+        self.train(model.training)  # what is set on this one is set on the model, so they begin alike
 
     def start(self, source: Padded) -> Started:
         """The source -> the model's state, and the list for all sentences of it together."""

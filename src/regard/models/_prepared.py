@@ -6,9 +6,8 @@ two small products. It is a `Decoder` as the model is, and gives every state it 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,43 +20,10 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.tree import Shared
 from regard.layers.heads import Heads
-from regard.layers.residual import PreNorm
+from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Precision, normalised
+from regard.models._traced import FEW, Tracing
 
-Precision = Literal["float32", "int8"]
-Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
 LONGEST = 128  # source tokens; beyond, the fused kernel of the model itself is better
-
-
-def exact(layers: list[nn.Linear]) -> Product:
-    """The layers as one product."""
-    weight = layers[0].weight.mT if len(layers) == 1 else torch.cat([layer.weight for layer in layers]).mT
-    biases = _biases(layers)
-    if biases is None:
-        turned = weight.contiguous()  # for one row twice as fast; with a bias, widths are small and it does not matter
-        return lambda x: torch.mm(x, turned)
-    bias = biases
-    return lambda x: torch.addmm(bias, x, weight)
-
-
-def _biases(layers: list[nn.Linear]) -> Tensor | None:
-    found: list[Tensor] = [layer.bias.detach() for layer in layers if layer.bias is not None]
-    return torch.cat(found) if found else None
-
-
-def rounded(layers: list[nn.Linear]) -> Product:
-    """The layers as one product of 8-bit numbers: weights scaled row by row, inputs as they come."""
-    weight = torch.cat([layer.weight.detach() for layer in layers])
-    scales = weight.abs().amax(dim=1).clamp_min(1e-8).double() / 127
-    zeros = torch.zeros(len(weight), dtype=torch.long)
-    with warnings.catch_warnings():  # PyTorch means to remove these one day, and has no other fast product of 8 bits
-        warnings.filterwarnings("ignore", message=".*quantize_per_channel.*", category=UserWarning)
-        numbers = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-    packed = torch.ops.quantized.linear_prepack(numbers, _biases(layers))
-    multiply: Any = torch.ops.quantized.linear_dynamic
-    return lambda x: multiply(x, packed, True)  # True: inputs of 7 bits, without which sums of 16 bits could overflow
-
-
-PRODUCTS: dict[Precision, Callable[[list[nn.Linear]], Product]] = {"float32": exact, "int8": rounded}
 
 
 def preparable(model: nn.Module, precision: Precision) -> bool:
@@ -79,35 +45,6 @@ def preparable(model: nn.Module, precision: Precision) -> bool:
 def _known(heads: Heads) -> bool:
     weigh = heads.attend.weigh
     return isinstance(weigh.score, scaled_dot.Score) and isinstance(weigh.normalizer, Softmax) and not weigh.placed
-
-
-class Around:
-    """Norm and residual, as PreNorm and PostNorm have them."""
-
-    def __init__(self, module: Any) -> None:
-        norm: nn.LayerNorm = module.norm
-        shape = list(norm.normalized_shape)
-        self.pre = isinstance(module, PreNorm)
-        self.norm: Product = lambda x: torch.layer_norm(x, shape, norm.weight, norm.bias, norm.eps)
-
-    def __call__(self, x: Tensor, sublayer: Product) -> Tensor:
-        return x + sublayer(self.norm(x)) if self.pre else self.norm(x + sublayer(x))
-
-
-class Attention:
-    """One layer of attention: its products, one for all that come from the same input."""
-
-    def __init__(self, heads: Heads, product: Callable[[list[nn.Linear]], Product], *, alone: bool) -> None:
-        self.heads = heads.heads
-        self.scale = float(heads.attend.weigh.score.scale)  # type: ignore[arg-type]  # scaled dot: it has one
-        self.queries = product([heads.q, heads.k, heads.v] if alone else [heads.q])
-        self.memory = None if alone else product([heads.k, heads.v])
-        self.out = product([heads.o])
-
-    def over(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """Queries of the last axis (r h·d) over keys and values (b·h s d) -> (r d)."""
-        q = short.fold(x, self.heads, k.shape[0] // self.heads)
-        return self.out(short.unfold(short.mix(q, k, v, mask, self.scale), self.heads, x.shape[0]))
 
 
 class Used:
@@ -147,6 +84,10 @@ class Memory(NamedTuple):
     keys: tuple[tuple[Tensor, Tensor], ...]
     mask: Tensor
 
+    def tensors(self) -> list[Tensor]:
+        """Keys and values, layer by layer."""
+        return [side for layer in self.keys for side in layer]
+
 
 class PreparedState(NamedTuple):
     """The past, one row a hypothesis; the source, one row a sentence."""
@@ -168,8 +109,12 @@ class Prepared(nn.Module):
             self.tables = [
                 side.embedding.table.weight * side.embedding.scale for side in (model.encoder, model.decoder)
             ]
+            self.last = normalised(model.decoder.last)
             self.output = product([model.readout])
-        self.places: dict[int, Tensor | None] = {}  # what is added at each place of the target, as it is asked for
+        self.train(model.training)  # what is set on this one is set on the model, so they begin alike
+        self.few = FEW if precision == "float32" else 0  # packed weights of 8 bits cannot stand in a trace
+        self.tracing = Tracing(self.run)
+        self.places: dict[tuple[int, int], tuple[Tensor, ...]] = {}  # what belongs to a place, as it is asked for
 
     @property
     def readout(self) -> nn.Module:
@@ -211,86 +156,29 @@ class Prepared(nn.Module):
 
     def _step(self, tokens: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
         """One token (r) of each hypothesis -> (r d)."""
-        past, place = state.past.longer(), state.past.length
-        memory = state.source.value
+        past, memory = state.past.longer(), state.source.value
+        place = self._place(state.past.length, past.tensors[0].shape[2])
+        given = (tokens, memory.mask.flatten(0, 1), *past.tensors, *memory.tensors(), *place)
+        step = self.tracing.step(rows=len(tokens), sources=len(memory.mask)) if len(tokens) <= self.few else self.run
+        return step(*given), PreparedState(past, state.source)
+
+    def run(self, tokens: Tensor, absent: Tensor, *tensors: Tensor) -> Tensor:
+        """A step as a function of tensors alone: keys and values of the past and of the source, and the place."""
+        layers = len(self.decoder)
+        place, behind, *added = tensors[4 * layers :]
         x = embedding(tokens, self.tables[1])
-        added = self._place(place)
-        if added is not None:
-            x = x + added
-        behind = short.absent(torch.tensor([place + 1]), past.tensors[0].shape[2])
-        mask = memory.mask.flatten(0, 1)
+        x = x + added[0] if added else x
         for number, block in enumerate(self.decoder):
-            k, v = past.tensors[2 * number : 2 * number + 2]
-            x = block(x, (k, v, place, behind), (*memory.keys[number], mask))
-        x = self.model.decoder.last(x)
-        return x, PreparedState(past, state.source)
+            k, v = tensors[2 * number : 2 * number + 2]
+            source_k, source_v = tensors[2 * (layers + number) : 2 * (layers + number) + 2]
+            x = block(x, (k, v, place, behind), (source_k, source_v, absent))
+        return self.last(x)
 
-    def _place(self, place: int) -> Tensor | None:
-        if place not in self.places:
-            position = self.model.decoder.embedding.position
-            added = position.encode(torch.tensor([place]), place + 1)
-            self.places[place] = None if added is None else added[0]
-        return self.places[place]
-
-
-class EncoderBlock:
-    """A layer of the encoder, over flat rows (b·s d)."""
-
-    def __init__(self, layer: Any, product: Callable[[list[nn.Linear]], Product]) -> None:
-        self.self_attn = Attention(layer.self_attn, product, alone=True)
-        self.up, self.down = product([layer.feedforward.up]), product([layer.feedforward.down])
-        self.around = Around(layer.around_self), Around(layer.around_feedforward)
-
-    def __call__(self, x: Tensor, b: int, mask: Tensor) -> Tensor:
-        attn, room = self.self_attn, mask.shape[2]
-
-        def look(y: Tensor) -> Tensor:
-            q, k, v = attn.queries(y).view(b, -1, 3 * y.shape[1]).chunk(3, dim=2)
-            s = q.shape[1]
-            queries = short.split(q, attn.heads, s)
-            mixed = short.mix(
-                queries, short.split(k, attn.heads, room), short.split(v, attn.heads, room), mask, attn.scale
-            )
-            return attn.out(mixed.view(b, attn.heads, s, -1).transpose(1, 2).reshape(b * s, -1))
-
-        x = self.around[0](x, look)
-        return self.around[1](x, lambda y: self.down(self.up(y).relu_()))
-
-
-class DecoderBlock:
-    """A layer of the decoder, one token of each hypothesis at a time (r d)."""
-
-    def __init__(self, layer: Any, product: Callable[[list[nn.Linear]], Product]) -> None:
-        self.self_attn = Attention(layer.self_attn, product, alone=True)
-        self.cross_attn = Attention(layer.cross_attn, product, alone=False)
-        self.up, self.down = product([layer.feedforward.up]), product([layer.feedforward.down])
-        self.around = tuple(map(Around, (layer.around_self, layer.around_cross, layer.around_feedforward)))
-
-    def memorize(self, memory: Tensor, b: int, room: int) -> tuple[Tensor, Tensor]:
-        """The encoder's rows (b·s d) -> keys and values (b h room d)."""
-        attn = self.cross_attn
-        if attn.memory is None:
-            raise TypeError("a layer over the source has products of its own for keys and values")
-        k, v = attn.memory(memory).view(b, -1, 2 * memory.shape[1]).chunk(2, dim=2)
-        made = [short.split(side, attn.heads, room).view(b, attn.heads, room, -1) for side in (k, v)]
-        return made[0], made[1]
-
-    def __call__(
-        self, x: Tensor, past: tuple[Tensor, Tensor, int, Tensor], source: tuple[Tensor, Tensor, Tensor]
-    ) -> Tensor:
-        attn, cross = self.self_attn, self.cross_attn
-        k, v, place, behind = past
-        memory_k, memory_v, absent = source
-
-        def look_back(y: Tensor) -> Tensor:
-            q, new_k, new_v = attn.queries(y).chunk(3, dim=1)
-            k[:, :, place] = new_k.view(y.shape[0], attn.heads, -1)
-            v[:, :, place] = new_v.view(y.shape[0], attn.heads, -1)
-            return attn.over(q, k.flatten(0, 1), v.flatten(0, 1), behind)
-
-        def look_over(y: Tensor) -> Tensor:
-            return cross.over(cross.queries(y), memory_k.flatten(0, 1), memory_v.flatten(0, 1), absent)
-
-        x = self.around[0](x, look_back)
-        x = self.around[1](x, look_over)
-        return self.around[2](x, lambda y: self.down(self.up(y).relu_()))
+    def _place(self, place: int, room: int) -> tuple[Tensor, ...]:
+        """The place as a tensor, the mask of what is behind it in a cache with room, and what is added to features."""
+        if (place, room) not in self.places:
+            where = torch.tensor([place])
+            added = self.model.decoder.embedding.position.encode(where, place + 1)
+            rest = () if added is None else (added[0],)
+            self.places[place, room] = (where, short.absent(where + 1, room), *rest)
+        return self.places[place, room]

@@ -24,7 +24,8 @@ from regard.layers.heads import Heads, Widths
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.residual import PostNorm, PreNorm
-from regard.models._prepared import Precision, Prepared, preparable
+from regard.models._blocks import Precision
+from regard.models._prepared import Prepared, preparable
 
 
 @dataclass(frozen=True)
