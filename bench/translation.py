@@ -34,12 +34,13 @@ TRAIN = ["regard", "PyTorch loop", "transformers"]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
 ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
+LISTED = [f"{TWO} vmap", f"{TWO_INT8} vmap"]
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
     "train-bahdanau": TRAIN[:2],
     "decode-tiny-greedy": [*TRAIN, WHOLE, TWO, TWO_INT8],
-    "decode-tiny-beam": ["regard", "transformers", WHOLE, TWO, TWO_INT8],
+    "decode-tiny-beam": ["regard", "regard shortlist", "transformers", WHOLE, TWO, TWO_INT8, *LISTED],
     "decode-base-greedy": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "decode-base-beam": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "single-tiny-greedy": [*TRAIN, ONE, WHOLE, ONE_INT8],

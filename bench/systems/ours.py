@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from regard.core.protocols import Marks, Padded, Sizes
 from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.decoding import beam, greedy
+from regard.door import narrow
+from regard.door.shortlist import Shortlist
 from regard.door.workers import in_order
 from regard.models import bahdanau, transformer
 from regard.tasks.translation import teacher_forced
@@ -101,14 +104,23 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
 
 def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
     """A prepared model -> (rows -> how many); every output has the same length."""
+    return _decoder(net, greedy.decode if width == 1 else beam.decode, width=width, length=length)
+
+
+def narrow_decoder(net: Any, among: Shortlist, *, width: int, length: int = LENGTH) -> Callable[[Rows], int]:
+    """The same with a shortlist."""
+    search = partial(narrow.decode, search=greedy.decode if width == 1 else beam.decode)
+    return _decoder(narrow.Listed(net, among), search, width=width, length=length)
+
+
+def _decoder(net: Any, search: Callable[..., Any], *, width: int, length: int) -> Callable[[Rows], int]:
     config: Any = greedy.Config(min_length=length) if width == 1 else beam.Config(width=width, min_length=length)
-    module: Any = greedy if width == 1 else beam
 
     @torch.inference_mode()
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
         limits = torch.full((len(rows),), length)
-        found = module.decode(net, net.start(source), marks=Marks(), limits=limits, config=config)
+        found = search(net, net.start(source), marks=Marks(), limits=limits, config=config)
         if any(len(best.tokens) != length for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)

@@ -1,6 +1,7 @@
 """What all measurements share, made once: `python -m systems.prepare FOLDER`.
 
-sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a Marian to be loaded.
+sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a
+shortlist; a Marian to be loaded.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from systems import endings, marian, names, ours, work
+from systems import endings, listed, marian, names, ours, work
 
 
 def main(folder: Path) -> None:
@@ -22,6 +23,10 @@ def main(folder: Path) -> None:
     for name, net in models.items():
         files.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
         export(net, ours.SIZES, names.exported(folder, name))
+    lexicon = listed.learn(sentences, ours.SIZES)
+    listed.save(lexicon, names.lexicon(folder))
+    lines = listed.shortlist(lexicon).lines()
+    export(models["tiny"], ours.SIZES, names.exported(folder, "tiny", among=names.LISTED), vocabulary_map=lines)
     marian.model(names.LOADED).save_pretrained(names.loaded(folder))
 
 
