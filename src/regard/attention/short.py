@@ -38,6 +38,10 @@ class Fold(NamedTuple):
     heads: int
     width: int
 
+    def apart(self, x: Tensor) -> Tensor:
+        """(r h·d) -> (r h d)."""
+        return x.reshape(-1, self.heads, self.width)
+
     def into(self, x: Tensor, sources: int) -> Tensor:
         """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""
         if x.shape[0] == sources:

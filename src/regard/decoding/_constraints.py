@@ -70,7 +70,8 @@ def constrain(
         scores[:, marks.end] = NEVER
     if grammar is not None:
         scores.masked_fill_(~grammar.allowed(history), NEVER)
-    if constraints.no_repeat or constraints.min_length or constraints.forbid or grammar is not None:
+    few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
+    if constraints.no_repeat or grammar is not None or few:
         full = full | (scores.amax(dim=1) == NEVER)
     if bool(full.any()):
         scores[full] = NEVER
@@ -82,7 +83,7 @@ def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
     size = scores.shape[1]
     if max(tokens) >= size:
         raise ConfigError(f"forbid holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
-    scores[:, list(tokens)] = NEVER
+    scores.index_fill_(1, torch.tensor(tokens, device=scores.device), NEVER)
 
 
 def _forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:

@@ -114,7 +114,7 @@ class Search:
 
     def _score(self, fed: Tensor, running: Running) -> tuple[Tensor, State]:
         logits, state = self.model(fed, running.state)
-        scores = logits[:, -1].float().log_softmax(dim=1)  # on a CPU twice as fast as the logsumexp alone
+        scores = _log_softmax(logits[:, -1].float())
         sources, width, length = running.tokens.shape
         full = (running.limits <= length).repeat_interleave(width)
         history = running.tokens.flatten(0, 1)
@@ -136,6 +136,12 @@ class Search:
         # rank above this. A source that cannot better its n-th best is over, and so is one with nothing left to grow.
         best = sums.amax(dim=1) / (running.limits + 1).double() ** penalty
         return running, candidates._replace(sums=sums.masked_fill((best <= running.kept[:, -1])[:, None], NONE))
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    """(r v) -> (r v), in place: on a CPU twice as fast as the logsumexp alone, and nothing leaves the cache."""
+    scores: Tensor = torch.ops.aten._log_softmax.out(logits, 1, False, out=logits)
+    return scores
 
 
 def _note(running: Running, candidates: Candidates, *, done: Tensor, scale: float) -> Ended:

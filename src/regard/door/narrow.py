@@ -43,13 +43,8 @@ class Narrow(nn.Module):
     def __init__(self, model: Any, tokens: Tensor) -> None:
         super().__init__()
         self.model, self.tokens = model, tokens
-        whole: nn.Linear = model.readout
-        self.readout = nn.Linear(whole.in_features, len(tokens), bias=False)
-        self.readout.weight = nn.Parameter(whole.weight.detach()[tokens], requires_grad=False)
-        if whole.bias is not None:
-            self.readout.bias = nn.Parameter(whole.bias.detach()[tokens], requires_grad=False)
-        product = getattr(model, "product", None)  # a model made ready for decoding has its own, such as one of 8 bits
-        self.output: Callable[[Tensor], Tensor] = self.readout if product is None else product([self.readout])
+        kind = getattr(model.readout, "of", lambda layer: layer)  # such as a product of 8 bits
+        self.readout: nn.Module = kind(_among(getattr(model.readout, "layer", model.readout), tokens))
 
     def start(self, source: Padded) -> State:
         return self.model.start(source)
@@ -60,12 +55,21 @@ class Narrow(nn.Module):
 
     def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         x, state = self.features(tokens, state)
-        return self.output(x.flatten(0, 1)).view(*x.shape[:2], -1), state  # (b t n)
+        return self.readout(x), state  # (b t n)
 
     def places(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """Token numbers -> their places in the list; those that are not in it cannot come and are left out."""
         found = {token: place for place, token in enumerate(self.tokens.tolist())}
         return tuple(found[token] for token in tokens if token in found)
+
+
+def _among(whole: nn.Linear, tokens: Tensor) -> nn.Linear:
+    """The layer with the outputs of these tokens only."""
+    layer = nn.Linear(whole.in_features, len(tokens), bias=False)
+    layer.weight = nn.Parameter(whole.weight.detach()[tokens], requires_grad=False)
+    if whole.bias is not None:
+        layer.bias = nn.Parameter(whole.bias.detach()[tokens], requires_grad=False)
+    return layer
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.tree import Shared
 from regard.layers.heads import Heads
-from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Precision, normalised
+from regard.models._blocks import PRODUCTS, SEVERAL, DecoderBlock, EncoderBlock, Output, Precision, normalised, packs
 from regard.models._traced import FEW, Tracing
 
 LONGEST = 128  # source tokens; beyond, the fused kernel of the model itself is better
@@ -110,15 +110,18 @@ class Prepared(nn.Module):
                 side.embedding.table.weight * side.embedding.scale for side in (model.encoder, model.decoder)
             ]
             self.last = normalised(model.decoder.last)
-            self.output = product([model.readout])
+            self.readout = Output(model.readout, product)
         self.train(model.training)  # what is set on this one is set on the model, so they begin alike
-        self.few = FEW if precision == "float32" else 0  # packed weights of 8 bits cannot stand in a trace
+        self.few = self._traceable(precision)
         self.tracing = Tracing(self.run)
         self.places: dict[tuple[int, int], tuple[Tensor, ...]] = {}  # what belongs to a place, as it is asked for
 
-    @property
-    def readout(self) -> nn.Module:
-        return self.model.readout  # type: ignore[no-any-return]  # a Linear
+    def _traceable(self, precision: Precision) -> int:
+        """The rows up to which a step may be traced: packed weights cannot stand in a trace."""
+        if precision != "float32":
+            return 0
+        wide = any(packs(weight) for weight in self.model.decoder.layers.parameters())
+        return SEVERAL - 1 if wide else FEW
 
     def prepared(self, precision: Precision | None = None) -> nn.Module:
         """It is prepared."""
@@ -152,7 +155,7 @@ class Prepared(nn.Module):
 
     def forward(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         x, state = self.features(tokens, state)
-        return self.output(x.flatten(0, 1)).view(*x.shape[:2], -1), state
+        return self.readout(x), state
 
     def _step(self, tokens: Tensor, state: PreparedState) -> tuple[Tensor, PreparedState]:
         """One token (r) of each hypothesis -> (r d)."""
