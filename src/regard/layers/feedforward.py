@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from regard.layers.dropout import Dropout
+from regard.layers.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -13,8 +14,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.up = nn.Linear(dim, hidden)
-        self.down = nn.Linear(hidden, dim)
+        self.up = Linear(dim, hidden)
+        self.down = Linear(hidden, dim)
         self.dropout = Dropout(dropout)
         for layer in (self.up, self.down):
             nn.init.xavier_uniform_(layer.weight)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ConfigError, ShapeError
+from regard.layers.linear import Linear
 from regard.layers.memory import KV
 
 
@@ -59,10 +60,10 @@ class Heads(nn.Module):
             )
         self.attend = attend
         self.heads = widths.heads
-        self.q = nn.Linear(widths.query, widths.heads * widths.head)  # W_Q
-        self.k = nn.Linear(widths.key, widths.heads * widths.head)  # W_K
-        self.v = nn.Linear(widths.value, widths.heads * widths.head_value)  # W_V
-        self.o = nn.Linear(widths.heads * widths.head_value, widths.out)  # W_O
+        self.q = Linear(widths.query, widths.heads * widths.head)  # W_Q
+        self.k = Linear(widths.key, widths.heads * widths.head)  # W_K
+        self.v = Linear(widths.value, widths.heads * widths.head_value)  # W_V
+        self.o = Linear(widths.heads * widths.head_value, widths.out)  # W_O
         for layer in (self.q, self.k, self.v, self.o):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)

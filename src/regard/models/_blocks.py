@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from regard.attention import short
 from regard.layers.heads import Heads
+from regard.layers.linear import has_wide_vectors, is_large, product
 from regard.layers.residual import PreNorm
 from regard.models._traced import FEW
 
 Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
-WIDE = 2**18  # numbers of a matrix; from here on oneDNN with vectors of 512 bits beats MKL by a fifth and more
-SEVERAL = 2  # rows; one row is bound by reading the matrix, which MKL does faster
+WIDE = 2**18  # numbers of a matrix that is packed for oneDNN: a fifth and more faster than MKL from few rows on
+SEVERAL = 4  # rows from which oneDNN reads a matrix at full speed
 
 
 def exact(layers: list[nn.Linear]) -> Product:
@@ -25,24 +26,32 @@ def exact(layers: list[nn.Linear]) -> Product:
     weights = [layer.weight.detach() for layer in layers]
     weight = weights[0] if len(layers) == 1 else torch.cat(weights)
     bias = _biases(layers)
-    few = _plain(weight.mT, bias)
-    if not packs(weight):
-        return few
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
-    multiply: Any = torch.ops.mkldnn._linear_pointwise
-    return lambda x: few(x) if len(x) < SEVERAL else multiply(x, packed, bias, "none", [], "")
+    if packs(weight):
+        return _packed(weight, bias)
+    plain = _plain(weight, bias)
+    return lambda x: product(x, weight, bias) if is_large(x, weight) else plain(x)
 
 
 def packs(weight: Tensor) -> bool:
-    """Whether the products of several rows with this matrix are oneDNN's, for which it is packed."""
-    return weight.numel() >= WIDE and torch.backends.cpu.get_cpu_capability() == "AVX512"
+    """Whether products with this matrix are oneDNN's, for which it is packed."""
+    return weight.numel() >= WIDE and has_wide_vectors()
+
+
+def _packed(weight: Tensor, bias: Tensor | None) -> Product:
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+
+    def multiply(x: Tensor) -> Tensor:
+        if len(x) >= SEVERAL:
+            return product(x, packed, bias)
+        return product(x.repeat(SEVERAL, 1), packed, bias)[: len(x)]  # one row alone takes longer than several
+
+    return multiply
 
 
 def _plain(weight: Tensor, bias: Tensor | None) -> Product:
-    if bias is None:
-        turned = weight.contiguous()  # for one row twice as fast; with a bias, widths are small and it does not matter
-        return lambda x: torch.mm(x, turned)
-    return lambda x: torch.addmm(bias, x, weight)
+    """By MKL. A turned copy of a matrix is read twice as fast for one row; where it is small that does not matter."""
+    turned = weight.mT.contiguous() if weight.numel() >= WIDE else weight.mT
+    return lambda x: torch.mm(x, turned) if bias is None else torch.addmm(bias, x, turned)
 
 
 def _biases(layers: list[nn.Linear]) -> Tensor | None:

@@ -20,7 +20,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.tree import Shared
 from regard.layers.heads import Heads
-from regard.models._blocks import PRODUCTS, SEVERAL, DecoderBlock, EncoderBlock, Output, Precision, normalised, packs
+from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Output, Precision, normalised, packs
 from regard.models._traced import FEW, Tracing
 
 LONGEST = 128  # source tokens; beyond, the fused kernel of the model itself is better
@@ -121,7 +121,7 @@ class Prepared(nn.Module):
         if precision != "float32":
             return 0
         wide = any(packs(weight) for weight in self.model.decoder.layers.parameters())
-        return SEVERAL - 1 if wide else FEW
+        return 0 if wide else FEW
 
     def prepared(self, precision: Precision | None = None) -> nn.Module:
         """It is prepared."""
