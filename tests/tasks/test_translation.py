@@ -10,7 +10,7 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Hypothesis, Padded
 from regard.data.batching import PairBatch
 from regard.data.text import Pairs
-from regard.decoding import greedy
+from regard.decoding import beam, greedy
 from regard.models import transformer
 from regard.tasks import translation
 from regard.tasks.translation import Config
@@ -37,15 +37,15 @@ def copying(tmp_path_factory):
 
 
 class Copier(nn.Module):
-    """A model that keeps the source as its state, and counts how many rows it was shown."""
+    """A model that keeps the source as its state, and notes how many rows it was shown."""
 
     def __init__(self):
         super().__init__()
         self.readout = nn.Linear(1, 1)
-        self.shown = 0
+        self.shown = []
 
     def start(self, source):
-        self.shown += len(source.lengths)
+        self.shown.append(len(source.lengths))
         return source
 
 
@@ -133,16 +133,37 @@ def test_a_perfect_model_has_full_marks(copying):
 
 
 def test_translations_come_in_the_order_of_the_texts(copying):
-    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(40)]
-    found = copying.translate(Copier(), texts, decoding=copy)
+    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * translation.SOURCES + 40)]
+    model = Copier()
+    found = copying.translate(model, texts, decoding=copy)
+    assert len(model.shown) > 2 and sum(model.shown) == len(texts)
     assert [candidates[0][0] for candidates in found] == texts
     assert all(len(candidates) == 2 and candidates[1] == ("", -9.0) for candidates in found)
+
+
+def test_a_small_training_batch_does_not_make_small_batches_of_translations(copying):
+    assert copying.config.tokens == 100
+    model = Copier()
+    copying.translate(model, ["red green blue one two"] * 100, decoding=copy)
+    copying.translate(model, [" ".join(["red"] * 58)] * 100, decoding=copy)
+    assert model.shown[0] == 100 and max(model.shown[1:]) == translation.PADDED // 59
+
+
+def test_of_wide_beams_fewer_stand_side_by_side(copying):
+    def wide(model, state, *, marks, limits, config):
+        return copy(model, state, marks=marks, limits=limits)
+
+    model = Copier()
+    for width, most in ((1, translation.SOURCES), (10, translation.ROWS // 10), (10_000, 1)):
+        model.shown.clear()
+        copying.translate(model, ["red"] * 300, decoding=partial(wide, config=beam.Config(width=width)))
+        assert max(model.shown) == most and sum(model.shown) == 300
 
 
 def test_blank_texts_are_not_shown_to_the_model(copying):
     model = Copier()
     found = copying.translate(model, ["", "red", " \t\u3000"], decoding=copy)
-    assert [candidates[0][0] for candidates in found] == ["", "red", ""] and model.shown == 1
+    assert [candidates[0][0] for candidates in found] == ["", "red", ""] and model.shown == [1]
 
 
 def test_no_texts_have_no_translations(copying):

@@ -16,7 +16,8 @@ from regard.door.run import Run, load
 from regard.door.workers import available, in_order
 from regard.training.allocator import prepare_process
 
-LINES = 512  # read, translated and printed at once: memory stays bounded however long the input is
+LINES = 512  # a process's share of what is read, translated and printed first; less than this is not cut in halves
+MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
 
 class How(NamedTuple):
@@ -38,8 +39,8 @@ def run(folder: Path, sentences: list[str], *, how: How, settings: list[str]) ->
     prepare_process()
     found = load(folder, settings, engine=how.engine, shortlist=how.shortlist)
     found.candidates([], nbest=how.nbest)  # what can be wrong with run and engine is, before anything is read
-    pieces = _pieces(sentences or _lines(sys.stdin))
     processes = _processes(how.engine, how.workers)
+    pieces = _pieces(sentences or _lines(sys.stdin), processes)
     for piece, translated in _translated(found, pieces, nbest=how.nbest, processes=processes):
         for text, candidates in zip(piece, translated, strict=True):
             print("\n".join(_rows(text, candidates, nbest=how.nbest, as_json=how.as_json)))
@@ -76,10 +77,14 @@ def _lines(stream: Iterable[str]) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in stream)
 
 
-def _pieces(lines: Iterable[str]) -> Iterator[list[str]]:
-    iterator = iter(lines)
-    while piece := list(islice(iterator, LINES)):
-        yield piece
+def _pieces(lines: Iterable[str], processes: int | None = None) -> Iterator[list[str]]:
+    """Blocks of lines, each twice as long as the last, cut alike for all processes: they are done at the same time."""
+    iterator, size, processes = iter(lines), LINES, processes or available()
+    while block := list(islice(iterator, size * processes)):
+        shares = min(processes, max(1, len(block) // (LINES // 2)))
+        share = -(-len(block) // shares)
+        yield from (block[low : low + share] for low in range(0, len(block), share))
+        size = min(2 * size, MOST)
 
 
 def _rows(text: str, candidates: list[Candidate], *, nbest: int, as_json: bool) -> list[str]:

@@ -31,7 +31,9 @@ Decode = Callable[..., list[list[Hypothesis]]]  # decode(model, state, marks=…
 Candidate = tuple[str, float]  # a translation and its log probability
 DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
 SAMPLE = 2**28  # bytes of text that vocabularies are made from: of twice as much, every second pair
-ROWS = 256  # hypotheses decoded side by side: more gain nothing, and their caches leave the processor's
+SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
+ROWS = 640  # hypotheses of them: more gain little, and take memory
+PADDED = 4096  # source tokens of them, at least, whatever fits into a training batch
 CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
 
 
@@ -190,7 +192,8 @@ class Translation:
         found: list[list[Candidate]] = [[("", 0.0)] for _ in texts]
         with evaluating(model) as device:
             model = model.prepared() if hasattr(model, "prepared") else model  # the same, faster
-            for rows in _by_length(source.lengths, budget=self.config.tokens, most=max(1, ROWS // _width(decoding))):
+            budget, most = max(PADDED, self.config.tokens), min(SOURCES, max(1, ROWS // _width(decoding)))
+            for rows in _by_length(source.lengths, budget=budget, most=most):
                 lengths = source.lengths[rows]
                 part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
                 limits = (2 * part.lengths + 10).clamp(max=self.sizes.longest - 1)

@@ -1,0 +1,44 @@
+"""How the input is cut into pieces: all lines in their order, alike for all processes, and read as they are needed."""
+
+import pytest
+
+from regard.cli import translate
+
+
+def sizes(count, processes):
+    lines = [str(number) for number in range(count)]
+    pieces = list(translate._pieces(lines, processes))
+    assert [line for piece in pieces for line in piece] == lines
+    return [len(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 511, 513, 1024, 5000, 60_001])
+def test_no_line_is_lost_and_shares_are_alike(count, processes):
+    found = sizes(count, processes)
+    assert all(0 < size <= translate.MOST for size in found)
+    last = [size for size in found if size < translate.LINES] if count > translate.LINES * processes else found
+    assert not last or max(last) - min(last) < processes
+
+
+def test_pieces_grow():
+    assert sizes(16_384, 1) == [512, 1024, *[2048] * 7, 512]
+    assert sizes(10_000, 2) == [512, 512, 1024, 1024, 2048, 2048, 1416, 1416]
+
+
+def test_few_lines_are_not_shared():
+    assert sizes(511, 8) == [511]
+    assert sizes(512, 8) == [256, 256]
+    assert sizes(1000, 2) == [500, 500]
+
+
+def test_lines_are_read_as_they_are_needed():
+    read = []
+    pieces = translate._pieces((read.append(number) or str(number) for number in range(10**9)), 2)
+    next(pieces), next(pieces)
+    assert len(read) == 2 * translate.LINES
+
+
+def test_there_is_a_share_for_every_core(monkeypatch):
+    monkeypatch.setattr(translate, "available", lambda: 4)
+    assert len(next(translate._pieces(["x"] * 2000))) == 500
