@@ -39,8 +39,8 @@ class Fold(NamedTuple):
     width: int
 
     def apart(self, x: Tensor) -> Tensor:
-        """(r h·d) -> (r h d)."""
-        return x.reshape(-1, self.heads, self.width)
+        """(r h·d) -> (r h 1 d)."""
+        return x.reshape(-1, self.heads, 1, self.width)
 
     def into(self, x: Tensor, sources: int) -> Tensor:
         """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""

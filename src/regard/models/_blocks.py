@@ -13,7 +13,6 @@ from regard.attention import short
 from regard.layers.heads import Heads
 from regard.layers.linear import has_wide_vectors, is_large, product
 from regard.layers.residual import PreNorm
-from regard.models._traced import FEW
 
 Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
@@ -150,14 +149,6 @@ class EncoderBlock:
         return self.around[1](x, lambda y: self.down(self.up(y).relu_()))
 
 
-def _write(cache: Tensor, place: Tensor, column: Tensor) -> None:
-    """A column (r h d) into its place of a cache (r h room d)."""
-    if len(cache) > FEW:
-        cache[:, :, int(place)] = column
-    else:  # the place stays a tensor, or a trace would always write to the same one
-        cache.index_copy_(2, place, column[:, :, None])
-
-
 class DecoderBlock:
     """A layer of the decoder, one token of each hypothesis at a time (r d)."""
 
@@ -183,10 +174,10 @@ class DecoderBlock:
         k, v, place, behind = past
         memory_k, memory_v, absent = source
 
-        def look_back(y: Tensor) -> Tensor:
+        def look_back(y: Tensor) -> Tensor:  # the place is a tensor, or a trace would always write to the same one
             q, new_k, new_v = attn.queries(y).chunk(3, dim=1)
-            _write(k, place, attn.fold.apart(new_k))
-            _write(v, place, attn.fold.apart(new_v))
+            k.narrow(2, place, 1).copy_(attn.fold.apart(new_k))
+            v.narrow(2, place, 1).copy_(attn.fold.apart(new_v))
             return attn.over(q, k.flatten(0, 1), v.flatten(0, 1), behind)
 
         def look_over(y: Tensor) -> Tensor:

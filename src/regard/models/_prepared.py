@@ -183,5 +183,5 @@ class Prepared(nn.Module):
             where = torch.tensor([place])
             added = self.model.decoder.embedding.position.encode(where, place + 1)
             rest = () if added is None else (added[0],)
-            self.places[place, room] = (where, short.absent(where + 1, room), *rest)
+            self.places[place, room] = (where[0], short.absent(where + 1, room), *rest)
         return self.places[place, room]
