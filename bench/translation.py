@@ -34,20 +34,21 @@ TRAIN = ["regard", "PyTorch loop", "transformers"]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
 ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
+INT8, SHORT = "regard int8", "regard shortlist"
 LISTED = [f"{TWO} vmap", f"{TWO_INT8} vmap"]
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
     "train-bahdanau": TRAIN[:2],
-    "decode-tiny-greedy": [*TRAIN, WHOLE, TWO, TWO_INT8],
-    "decode-tiny-beam": ["regard", "regard shortlist", "transformers", WHOLE, TWO, TWO_INT8, *LISTED],
-    "decode-base-greedy": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
-    "decode-base-beam": ["regard", "regard int8", "transformers", TWO, WHOLE_INT8, TWO_INT8],
+    "decode-tiny-greedy": ["regard", INT8, *TRAIN[1:], WHOLE, TWO, TWO_INT8],
+    "decode-tiny-beam": ["regard", INT8, SHORT, f"{INT8} shortlist", "transformers", WHOLE, TWO, TWO_INT8, *LISTED],
+    "decode-base-greedy": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
+    "decode-base-beam": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "single-tiny-greedy": [*TRAIN, ONE, WHOLE, ONE_INT8],
     "single-tiny-beam": ["regard", "transformers", ONE, ONE_INT8],
-    "single-base-greedy": ["regard", "regard int8", "transformers", ONE, WHOLE, ONE_INT8],
-    "corpus-tiny-greedy": ["regard", TWO, TWO_INT8],
-    "corpus-tiny-beam": ["regard", TWO, TWO_INT8],
+    "single-base-greedy": ["regard", INT8, "transformers", ONE, WHOLE, ONE_INT8],
+    "corpus-tiny-greedy": ["regard", INT8, TWO, TWO_INT8],
+    "corpus-tiny-beam": ["regard", INT8, TWO, TWO_INT8],
     "startup-tiny": ["regard", "transformers", ONE],
     "cost-length": ["regard", ONE],
     "cost-batch": ["regard", ONE],
@@ -58,7 +59,8 @@ ONCE = "cost-"  # these are curves of many points, and measured in the first rou
 
 def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, Any]:
     """One measurement in a fresh process; an empty one, and its words printed, if it failed."""
-    threads = "1" if system.startswith("regard") and not task.startswith("train") else str(os.cpu_count())
+    alone = system.startswith("regard") and not task.startswith(("train", "single"))
+    threads = "1" if alone else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
     command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
     before = _clocks()

@@ -18,6 +18,7 @@ CORES = 2
 CORPUS = 10_000
 WIDTHS = {"greedy": 1, "beam": 5}
 BATCH = {"decode": 64, "single": 1}
+WARM = 1.5  # seconds of single sentences before they are counted: an engine that has been at work for a while
 # Batches of a pass, taken from the middle: all where there is no number, few where the slowest would take long.
 PASS = {"decode-tiny-beam": 8, "decode-base-greedy": 4, "decode-base-beam": 2}
 
@@ -78,10 +79,11 @@ def decode(shape: str, system: str, groups: list[work.Rows], **how: Any) -> floa
 
 
 def _passes(one: Any, groups: list[Any], *, seconds: float) -> float:
-    """Sentences one at a time in turn; batches in whole passes, so that all systems see the same ones."""
+    """Sentences one at a time in turn, after others for a while; batches in whole passes: all systems see the same."""
     if len(groups[0]) == 1:
         turn = iter(range(10**9))
-        return work.rate(lambda: one(groups[next(turn) % len(groups)]), seconds=seconds)
+        step = lambda: one(groups[next(turn) % len(groups)])  # noqa: E731  # an argument
+        return work.rate(step, seconds=seconds, warm=lambda: work.rate(step, seconds=WARM))
     return work.rate(lambda: sum(map(one, groups)), seconds=seconds, least=1, warm=lambda: one(groups[0]))
 
 
@@ -97,6 +99,7 @@ def _regard(shape: str, system: str, groups: list[work.Rows], **how: Any) -> flo
     else:
         run = ours.decoder(net, width=how["width"])
     if len(groups[0]) == 1:
+        ours.use_threads(net)
         return _passes(run, groups, seconds=how["seconds"])
     return ours.steady(run, groups, processes=CORES, seconds=how["seconds"])
 

@@ -19,7 +19,7 @@ from regard.data.batching import PairBatch
 from regard.decoding import beam, greedy
 from regard.door import narrow
 from regard.door.shortlist import Shortlist
-from regard.door.workers import in_order
+from regard.door.workers import in_order, threads
 from regard.models import bahdanau, transformer
 from regard.tasks.translation import teacher_forced
 from regard.training import checkpoint, files
@@ -103,7 +103,7 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
 
 
 def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
-    """A prepared model -> (rows -> how many); every output has the same length."""
+    """A prepared model -> (rows -> how many); every output takes `length` steps, the last of them for its end mark."""
     return _decoder(net, greedy.decode if width == 1 else beam.decode, width=width, length=length)
 
 
@@ -114,14 +114,15 @@ def narrow_decoder(net: Any, among: Shortlist, *, width: int, length: int = LENG
 
 
 def _decoder(net: Any, search: Callable[..., Any], *, width: int, length: int) -> Callable[[Rows], int]:
-    config: Any = greedy.Config(min_length=length) if width == 1 else beam.Config(width=width, min_length=length)
+    tokens = length - 1  # the peers stop after their last token; regard asks how likely it is to end there
+    config: Any = greedy.Config(min_length=tokens) if width == 1 else beam.Config(width=width, min_length=tokens)
 
     @torch.inference_mode()
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
-        limits = torch.full((len(rows),), length)
+        limits = torch.full((len(rows),), tokens)
         found = search(net, net.start(source), marks=Marks(), limits=limits, config=config)
-        if any(len(best.tokens) != length for best, *_ in found):
+        if any(len(best.tokens) != tokens for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)
 
@@ -132,6 +133,11 @@ def begin() -> None:
     """What every process of `regard translate` begins with."""
     torch.set_num_threads(1)
     prepare_process()
+
+
+def use_threads(net: Any) -> None:
+    """As `regard translate` does for a few sentences."""
+    torch.set_num_threads(threads(net))
 
 
 def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:

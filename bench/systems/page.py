@@ -14,7 +14,7 @@ UNITS = {"train": "target tokens/s", "decode": "sentences/s", "single": "sentenc
 MEANING = {
     "train": "Training steps; real target tokens are counted, not padding.",
     "decode": "Batches of 64 sentences, outputs of 15 tokens; regard in two processes of one thread each.",
-    "single": "One sentence at a time, outputs of 15 tokens.",
+    "single": "One sentence at a time, outputs of 15 tokens, after a second and a half of others.",
     "corpus": (
         "One job of 10,000 lines of token numbers, by each system's own batches, workers started and ended in it;\n"
         "outputs end by themselves. Reading the weights is not in it: that is in the table of start-up."
@@ -29,7 +29,8 @@ HOW = """\
 Every measurement is a process of its own; systems take turns (rounds: {count}). All get the same token numbers, model
 shapes and batches, and each the settings it is fastest with of those in the tables (`2x1`: two workers of one thread).
 Decoding is of random weights; CTranslate2 has the very weights of the regard model. Where outputs have
-15 tokens, both ends of the length are set; in the corpus jobs the output's row for the end mark is fitted, so that
+15 tokens, both ends of the length are set (all make 15 steps: the peers for 15 tokens, regard for 14 and the end
+mark, whose probability it counts); in the corpus jobs the output's row for the end mark is fitted, so that
 outputs end about where the references do (`bench/systems/endings.py`), in both systems alike.
 """
 
@@ -51,6 +52,9 @@ def page(figures: dict[str, Any], notes: str) -> str:
         "## What was to be reached\n",
         "The ratio is regard's rate to that of the peer's fastest setting: the median of the rounds and their range.\n",
         *reached(works),
+        "",
+        "Like with like, each at its best setting in the same kind of numbers:\n",
+        *table(["work", "against", "at least", "measured", "reached"], [targets.row(t, works) for t in targets.LIKE]),
         "",
         HOW.format(count=max((len(found) for systems in works.values() for found in systems.values()), default=0)),
         *growth(works),

@@ -28,7 +28,11 @@ TARGETS = (
     Target("decode TINY greedy, exact", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
     Target("decode TINY beam 5, exact", "decode-tiny-beam", "CTranslate2", 1.0),
     Target(
-        "decode TINY beam 5, both with a shortlist", "decode-tiny-beam", "CTranslate2", 1.3, ours="regard shortlist"
+        "decode TINY beam 5, both with a shortlist",
+        "decode-tiny-beam",
+        "CTranslate2",
+        1.3,
+        ours="regard int8 shortlist",
     ),
     Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
     Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, ours="regard int8"),
@@ -36,6 +40,29 @@ TARGETS = (
     Target("single sentence BASE greedy", "single-base-greedy", "transformers", 2.0),
     Target("corpus of 10,000 lines, greedy, all in", "corpus-tiny-greedy", "CTranslate2", 1.0),
     Target("corpus of 10,000 lines, beam 5, all in", "corpus-tiny-beam", "CTranslate2", 1.0),
+)
+LIKE = (  # the same kind of numbers on both sides
+    Target("decode TINY greedy, float32", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
+    Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("decode TINY beam 5, float32", "decode-tiny-beam", "CTranslate2 float32", 1.0),
+    Target("decode TINY beam 5, int8", "decode-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target(
+        "decode TINY beam 5, float32, shortlist",
+        "decode-tiny-beam",
+        "CTranslate2 float32",
+        1.0,
+        ours="regard shortlist",
+    ),
+    Target(
+        "decode TINY beam 5, int8, shortlist", "decode-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8 shortlist"
+    ),
+    Target("decode BASE greedy, float32", "decode-base-greedy", "CTranslate2 float32", 1.0),
+    Target("decode BASE beam 5, float32", "decode-base-beam", "CTranslate2 float32", 1.0),
+    Target("single sentence BASE greedy, int8", "single-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("corpus, greedy, float32", "corpus-tiny-greedy", "CTranslate2 float32", 1.0),
+    Target("corpus, greedy, int8", "corpus-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
+    Target("corpus, beam 5, float32", "corpus-tiny-beam", "CTranslate2 float32", 1.0),
+    Target("corpus, beam 5, int8", "corpus-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8"),
 )
 
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from regard.core.errors import ConfigError
 from regard.door.engines import Candidate
 from regard.door.run import Run, load
-from regard.door.workers import available, in_order
+from regard.door.workers import available, in_order, threads
 from regard.training.allocator import prepare_process
 
 LINES = 512  # a process's share of what is read, translated and printed first; less than this is not cut in halves
+FEW = 4  # sentences up to which the threads are chosen for the model
 MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
 
@@ -59,6 +60,8 @@ def _translated(
         return piece, found.candidates(piece, nbest=nbest)
 
     first = list(islice(pieces, 2))
+    if sum(map(len, first)) <= FEW:
+        _use(threads(found.model))
     if processes == 1 or len(first) < 2:  # too little to share
         yield from map(work, chain(first, pieces))
     else:
@@ -67,10 +70,14 @@ def _translated(
 
 def _begin() -> None:
     """Every process has one thread: they do not wait for each other."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    _use(1)
+
+
+def _use(count: int) -> None:
     import torch
 
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
 
 
 def _lines(stream: Iterable[str]) -> Iterator[str]:

@@ -13,10 +13,13 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, TypeVar
 
+from torch import nn
+
 from regard.core.errors import RegardError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
+WIDE = 512  # rows and columns of a matrix from which a second thread pays for a single sentence
 AHEAD = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
 
 
@@ -34,6 +37,12 @@ def available() -> int:
     if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads(model: nn.Module) -> int:
+    """How many threads translate a few sentences fastest: all cores read wide weights, narrow ones are waited for."""
+    wide = any(min(weight.shape) >= WIDE for weight in model.parameters() if weight.dim() == 2)
+    return available() if wide else 1
 
 
 def in_order(
