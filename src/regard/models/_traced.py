@@ -1,6 +1,6 @@
 """A step of few rows as a traced graph: the same operations on the same tensors, without Python between them.
 
-For one sentence of a small model most of a step is Python. Tracing takes as long as some hundred steps, so it is done
+For one sentence of a small model most of a step is Python. Tracing takes as long as about a hundred steps, so it is done
 once that many steps have been made: it never costs more than was spent already, and a lone sentence does not pay.
 """
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.jit._trace import TracerWarning
 
 FEW = 8  # rows; with more, Python is a small part of a step
-STEPS = 500  # steps of few rows before a trace is made
+STEPS = 100  # steps of few rows before a trace is made
 
 Step = Callable[..., Tensor]  # tensors -> (r d)
 
