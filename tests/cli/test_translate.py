@@ -1,6 +1,8 @@
 """How the input is cut into pieces: all lines in their order, alike for all processes, and read as they are needed."""
 
 import pytest
+import torch
+from torch import nn
 
 from regard.cli import translate
 
@@ -42,3 +44,22 @@ def test_lines_are_read_as_they_are_needed():
 def test_there_is_a_share_for_every_core(monkeypatch):
     monkeypatch.setattr(translate, "available", lambda: 4)
     assert len(next(translate._pieces(["x"] * 2000))) == 500
+
+
+class Doubling:
+    """A run that says every line twice."""
+
+    model = nn.Linear(2, 2)
+
+    def candidates(self, texts, *, nbest):
+        return [[(f"{text} {text}", 0.0)] for text in texts]
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(1, [1]), (translate.FEW, [1]), (translate.FEW + 1, [])])
+def test_threads_are_chosen_for_a_few_sentences_only(monkeypatch, count, chosen):
+    used = []
+    monkeypatch.setattr(torch, "set_num_threads", used.append)
+    lines = [str(number) for number in range(count)]
+    pieces = list(translate._translated(Doubling(), iter([lines]), nbest=1, processes=1))
+    assert [found[0][0] for _, part in pieces for found in part] == [f"{line} {line}" for line in lines]
+    assert used == chosen

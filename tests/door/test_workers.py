@@ -6,9 +6,10 @@ import signal
 import time
 
 import pytest
+from torch import nn
 
 from regard.core.errors import DataError
-from regard.door.workers import AHEAD, WorkerError, available, in_order
+from regard.door.workers import AHEAD, WIDE, WorkerError, available, in_order, threads
 
 pytestmark = pytest.mark.skipif(available() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
 
@@ -74,3 +75,9 @@ def test_who_stops_asking_leaves_no_process_and_no_complaint(capfd):
     results.close()
     assert multiprocessing.active_children() == []
     assert capfd.readouterr().err == ""
+
+
+def test_wide_models_have_all_threads_for_few_sentences_and_narrow_ones_one():
+    narrow = nn.Sequential(nn.Embedding(8 * WIDE, WIDE // 4), nn.Linear(WIDE // 4, 8 * WIDE))
+    assert threads(narrow) == 1
+    assert threads(nn.Sequential(narrow, nn.Linear(WIDE, WIDE))) == available()

@@ -8,7 +8,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Marks, Padded, Sizes
 from regard.core.tree import rows, select, select_sources, spread
 from regard.decoding import beam, greedy
-from regard.models import transformer
+from regard.models import _blocks, _traced, transformer
 from regard.models._prepared import Prepared, PreparedState
 
 SIZES = Sizes(source=19, target=19, longest=64, joint=True)
@@ -130,3 +130,40 @@ def test_it_is_in_the_models_mode():
     model = build()
     assert not model.prepared("int8").training  # or judging it would leave the model in training mode
     assert model.train().prepared().training
+
+
+@pytest.fixture
+def packing(monkeypatch):
+    """Every matrix is packed, as wide ones are where the processor has wide vectors."""
+    monkeypatch.setattr(_blocks, "WIDE", 1)
+    monkeypatch.setattr(_blocks, "has_wide_vectors", torch.backends.mkldnn.is_available)
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+
+
+@pytest.mark.parametrize("rows", [1, 2, _blocks.SEVERAL, 9])
+def test_packed_matrices_are_the_same_model(packing, rows):
+    model, source = build(), padded(*range(3, 3 + rows))
+    fast = model.prepared()
+    tokens = torch.randint(4, SIZES.target, (rows, 5))
+    expected, found = model(tokens, model.start(source))[0], fast(tokens, fast.start(source))[0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        fast.readout(fast.features(tokens, fast.start(source))[0]), expected, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_model_with_packed_matrices_is_not_traced(packing, monkeypatch):
+    monkeypatch.setattr(_traced, "STEPS", 1)
+    model = build()
+    fast = model.prepared()
+    fast(torch.tensor([[2, 5, 6]]), fast.start(padded(4)))
+    assert not fast.tracing._traced
+
+
+def test_products_of_many_rows_are_the_same(monkeypatch):
+    model, source = build(), padded(5, 17, 1)
+    expected = model(torch.full((3, 1), 2), model.start(source))[0]
+    monkeypatch.setattr(_blocks, "is_large", lambda x, weight: torch.backends.mkldnn.is_available())
+    fast = model.prepared()
+    torch.testing.assert_close(fast(torch.full((3, 1), 2), fast.start(source))[0], expected, rtol=1e-4, atol=1e-5)

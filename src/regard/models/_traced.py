@@ -1,7 +1,7 @@
 """A step of few rows as a traced graph: the same operations on the same tensors, without Python between them.
 
-For one sentence of a small model most of a step is Python. Tracing takes as long as about a hundred steps, so it is done
-once that many steps have been made: it never costs more than was spent already, and a lone sentence does not pay.
+For one sentence of a small model most of a step is Python. Tracing takes as long as about a hundred steps, so it is
+done once that many have been made: it never costs more than was spent already, and a lone sentence does not pay.
 """
 
 from __future__ import annotations
