@@ -6,8 +6,9 @@ The recipe's schedule is made to end at the last step, and the validation data i
 trained already is taken as it is; one that was interrupted goes on.
 
 With: everything as it is. Without: PyTorch's own dropout in place of cheap random bits, the fused attention kernel at
-every length, the whole logits and PyTorch's own cross entropy in place of chunks, decoding by the plain model. The
-trained runs are then translated once more with 8-bit weights, which are an option and are not exact.
+every length, linear layers by nn.Linear, the whole logits and PyTorch's own cross entropy in place of chunks, decoding
+by the plain model. The trained runs are then translated once more with 8-bit weights, which are an option and are not
+exact.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def plain_paths() -> Iterator[None]:
                 x, self.probability, self.training
             ),
             "regard.attention.attend.is_short": lambda q, k: False,
+            "regard.layers.linear.is_large": lambda x, weight: False,
             "regard.tasks.translation.linear_cross_entropy": whole_cross_entropy,
             "regard.models.transformer.preparable": lambda model, precision: False,
         }.items():
