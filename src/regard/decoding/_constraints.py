@@ -53,14 +53,15 @@ def constrain(
     scores: Tensor,
     history: Tensor,
     *,
-    full: Tensor,
+    full: Tensor | None,
     marks: Marks,
     constraints: Constraints,
     grammar: Grammar | None = None,
 ) -> Tensor:
     """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
 
-    A row that is `full` (r) may only end, whatever else is asked; so may a row in which all tokens are forbidden.
+    A row that is `full` (r; None: none is) may only end, whatever else is asked; so may a row in which all tokens are
+    forbidden.
     """
     end = scores[:, marks.end].clone()
     _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
@@ -72,8 +73,9 @@ def constrain(
         scores.masked_fill_(~grammar.allowed(history), NEVER)
     few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
     if constraints.no_repeat or grammar is not None or few:
-        full = full | (scores.amax(dim=1) == NEVER)
-    if bool(full.any()):
+        stuck = scores.amax(dim=1) == NEVER
+        full = stuck if full is None else full | stuck
+    if full is not None and bool(full.any()):
         scores[full] = NEVER
         scores[full, marks.end] = end[full]
     return scores

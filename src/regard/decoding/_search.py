@@ -80,6 +80,7 @@ class Search:
     ) -> None:
         self.model, self.choose, self.plan = model, choose, plan
         self.marks, self.constraints, self.grammar = marks, constraints, grammar
+        self._shortest = 0  # no source is full before this length
 
     def run(self, state: State, *, limits: Tensor, first: Tensor | None) -> list[list[Hypothesis]]:
         """The state before the first token -> hypotheses of each source, best first."""
@@ -88,6 +89,7 @@ class Search:
         if rows(state) != limits.numel():
             raise ShapeError(f"limits has {limits.numel()} entries, the state {rows(state)} rows; give one per source")
         running = self._begin(state, limits)
+        self._shortest = int(limits.min())
         fed = torch.full_like(limits, self.marks.start) if first is None else first
         fed = fed.repeat_interleave(self.plan.lanes)[:, None]
         ended: list[Ended] = []
@@ -116,7 +118,7 @@ class Search:
         logits, state = self.model(fed, running.state)
         scores = _log_softmax(logits[:, -1].float())
         sources, width, length = running.tokens.shape
-        full = (running.limits <= length).repeat_interleave(width)
+        full = (running.limits <= length).repeat_interleave(width) if length >= self._shortest else None
         history = running.tokens.flatten(0, 1)
         constrain(scores, history, full=full, marks=self.marks, constraints=self.constraints, grammar=self.grammar)
         return scores.view(sources, width, -1), state
@@ -126,7 +128,10 @@ class Search:
         penalty, length = self.plan.length_penalty, running.tokens.shape[2] + 1
         alive = candidates.sums > NONE
         done = alive & (candidates.tokens == self.marks.end)
-        if bool(done.any()):
+        some = bool(done.any())
+        if not (some or ended) and bool(alive.all()):  # nothing to be compared with yet
+            return running, candidates
+        if some:
             ended.append(_note(running, candidates, done=done, scale=length**penalty))
             ranks = candidates.sums.masked_fill(~done, NONE) / length**penalty
             kept = torch.cat([running.kept, ranks], dim=1).topk(self.plan.nbest, dim=1).values
@@ -173,6 +178,9 @@ def _grow(running: Running, candidates: Candidates) -> Running:
     """The hypotheses that the candidates make."""
     sources, width, length = running.tokens.shape
     parents = candidates.parents
+    if width == parents.shape[1] == 1:  # every row goes on by itself
+        tokens = torch.cat([running.tokens, candidates.tokens[:, :, None]], dim=2)
+        return running._replace(tokens=tokens, sums=candidates.sums)
     tokens = running.tokens.gather(1, parents[:, :, None].expand(-1, -1, length))
     state, order = running.state, (torch.arange(sources, device=parents.device)[:, None] * width + parents).flatten()
     if order.numel() and not torch.equal(order, torch.arange(sources * width, device=order.device)):

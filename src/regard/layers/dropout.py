@@ -51,10 +51,10 @@ class _Drop(torch.autograd.Function):
         kept = (random_bytes(x.numel()) >= threshold).view(x.shape)
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
-        return x * kept * (256 / (256 - threshold))
+        return (x * kept).mul_(ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
-        return grad * kept * ctx.scale, None
+        return (grad * kept).mul_(ctx.scale), None

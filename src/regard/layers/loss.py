@@ -48,6 +48,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 d_weight.addmm_(change.mT, x)
             if d_bias is not None:
                 d_bias += change.sum(dim=0)
+        if smoothing:
+            total += _smooth(features, weight, bias, (d_features, d_weight, d_bias), share=smoothing / weight.shape[0])
         ctx.save_for_backward(d_features, d_weight, d_bias)
         return total
 
@@ -59,17 +61,35 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """-(1-ε) log p(label) - ε mean log p, summed; and its gradient p - (1-ε) [label] - ε/v, in place of the logits."""
-    size = logits.shape[1]
+    """log Σ exp - (1-ε) logit(label), summed; and its gradient p - (1-ε) [label], in place of the logits."""
     rows = torch.arange(labels.shape[0], device=labels.device)
-    picked = logits[rows, labels]
-    mean = logits.mean(dim=1) if smoothing else 0.0
-    peak = logits.amax(dim=1, keepdim=True)
-    change = logits.sub_(peak).exp_()  # once, for the sum and for the gradient
-    total = change.sum(dim=1, keepdim=True)
-    loss = (total.log() + peak)[:, 0] - (1 - smoothing) * picked - smoothing * mean
-    change.div_(total)
+    picked, peak = logits[rows, labels], logits.amax(dim=1)
+    change: Tensor = torch.ops.aten._softmax.out(logits, 1, False, out=logits)
+    total = peak - change.amax(dim=1).log()  # the greatest probability is exp(peak - total), and far from 0
     change[rows, labels] -= 1 - smoothing
-    if smoothing:
-        change -= smoothing / size
-    return loss.sum(), change
+    return (total - (1 - smoothing) * picked).sum(), change
+
+
+def _smooth(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    gradients: tuple[Tensor | None, Tensor | None, Tensor | None],
+    *,
+    share: float,
+) -> Tensor:
+    """The part of the loss that is the same for all labels, -ε mean logit, and what it adds to the gradients.
+
+    It is linear in the logits, so it needs the sums of features and of weights alone.
+    """
+    d_features, d_weight, d_bias = gradients
+    kind = torch.promote_types(features.dtype, torch.float32)  # sums of a whole batch overflow half precision
+    summed, words = features.sum(dim=0, dtype=kind), weight.sum(dim=0, dtype=kind)  # both (d)
+    if d_features is not None:
+        d_features -= share * words
+    if d_weight is not None:
+        d_weight -= share * summed
+    if d_bias is not None:
+        d_bias -= share * features.shape[0]
+    biases = 0.0 if bias is None else bias.sum() * features.shape[0]
+    return -share * (summed @ words + biases)

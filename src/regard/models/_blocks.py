@@ -40,9 +40,9 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
 
     def multiply(x: Tensor) -> Tensor:
-        if len(x) >= SEVERAL:
+        if len(x) > 1:
             return product(x, packed, bias)
-        return product(x.repeat(SEVERAL, 1), packed, bias)[: len(x)]  # one row alone takes longer than several
+        return product(x.expand(SEVERAL, -1).contiguous(), packed, bias)[:1]  # one row alone takes longer than several
 
     return multiply
 
