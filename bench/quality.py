@@ -1,6 +1,7 @@
 """Do the fast paths cost quality? BLEU after equal steps with and without them, three seeds each.
 
     python bench/quality.py OUT --steps 3000        # hours; runs go to OUT/<paths>-<seed>, docs/quality.md is written
+    python bench/quality.py OUT --steps 700 --set data.path=../shared/data/multi30k      # with the data at hand
 
 The recipe's schedule is made to end at the last step, and the validation data is looked at there only. A run that is
 trained already is taken as it is; one that was interrupted goes on.
@@ -85,8 +86,10 @@ def eight_bits(run: Any) -> float:
     return scores[run.task.better]
 
 
-def page(found: dict[str, list[float]], steps: int) -> str:
+def page(found: dict[str, list[float]], steps: int, settings: list[str]) -> str:
     """docs/quality.md."""
+    told = [f"`{setting}`" for setting in settings if not setting.startswith("data.path=")]
+    changed = f" with {', '.join(told)}" if told else ""
     lines = [
         f"| {name} | {statistics.mean(scores):.2f} | {', '.join(f'{score:.2f}' for score in scores)} |"
         for name, scores in found.items()
@@ -96,9 +99,9 @@ def page(found: dict[str, list[float]], steps: int) -> str:
     rounding = statistics.mean(found["with, int8"]) - statistics.mean(found["with"])
     return f"""# Quality of the fast paths
 
-Written by `python bench/quality.py`: BLEU on the test data after {steps} steps of `recipes/{RECIPE.name}`,
+Written by `python bench/quality.py`: BLEU on the test data after {steps} steps of `recipes/{RECIPE.name}`{changed},
 its schedule shortened to end there, seeds {", ".join(map(str, SEEDS))}. Without the fast paths, dropout, attention,
-loss and decoding are PyTorch's own; int8 is the run trained with them, decoded with weights of 8 bits.
+linear layers, loss and decoding are PyTorch's own; int8 is the run trained with them, decoded with weights of 8 bits.
 
 | fast paths | mean BLEU | by seed |
 |---|---|---|
@@ -125,7 +128,7 @@ def main() -> None:
             run = train(arguments.out / f"without-{seed}", seed, settings)
             found["without"].append(run.evaluate("test")[run.task.better])
         print(seed, {name: round(scores[-1], 2) for name, scores in found.items()}, flush=True)
-    arguments.page.write_text(page(found, arguments.steps), encoding="utf-8")
+    arguments.page.write_text(page(found, arguments.steps, arguments.settings), encoding="utf-8")
 
 
 if __name__ == "__main__":
