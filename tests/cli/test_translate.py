@@ -29,8 +29,8 @@ def test_pieces_grow():
 
 
 def test_few_lines_are_not_shared():
-    assert sizes(511, 8) == [511]
-    assert sizes(512, 8) == [256, 256]
+    assert sizes(255, 8) == [255]
+    assert sizes(256, 8) == [128, 128]
     assert sizes(1000, 2) == [500, 500]
 
 

@@ -8,7 +8,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Marks, Padded, Sizes
 from regard.core.tree import rows, select, select_sources, spread
 from regard.decoding import beam, greedy
-from regard.models import _blocks, _traced, transformer
+from regard.models import _blocks, _prepared, _traced, transformer
 from regard.models._prepared import Prepared, PreparedState
 
 SIZES = Sizes(source=19, target=19, longest=64, joint=True)
@@ -90,8 +90,10 @@ def test_rows_are_selected_as_in_the_model():
     torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
 
 
-def test_a_source_without_tokens_or_too_long_goes_to_the_model():
+def test_a_source_without_tokens_or_too_long_goes_to_the_model(monkeypatch):
+    monkeypatch.setattr(_prepared, "SCORES", 2 * 199 * 199)
     model = build()
+    assert isinstance(model.prepared().start(padded(199)), PreparedState)
     fast = model.prepared()
     for source in (Padded(torch.zeros(1, 3, dtype=torch.long), torch.tensor([0])), padded(200)):
         state = fast.start(source)

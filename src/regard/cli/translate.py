@@ -16,7 +16,8 @@ from regard.door.run import Run, load
 from regard.door.workers import available, in_order, threads
 from regard.training.allocator import prepare_process
 
-LINES = 512  # a process's share of what is read, translated and printed first; less than this is not cut in halves
+LINES = 512  # a process's share of what is read, translated and printed first
+LEAST = 128  # lines that are worth a process of their own
 FEW = 4  # sentences up to which the threads are chosen for the model
 MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
@@ -88,7 +89,7 @@ def _pieces(lines: Iterable[str], processes: int | None = None) -> Iterator[list
     """Blocks of lines, each twice as long as the last, cut alike for all processes: they are done at the same time."""
     iterator, size, processes = iter(lines), LINES, processes or available()
     while block := list(islice(iterator, size * processes)):
-        shares = min(processes, max(1, len(block) // (LINES // 2)))
+        shares = min(processes, max(1, len(block) // LEAST))
         share = -(-len(block) // shares)
         yield from (block[low : low + share] for low in range(0, len(block), share))
         size = min(2 * size, MOST)

@@ -65,7 +65,7 @@ class Narrow(nn.Module):
 
 def _among(whole: nn.Linear, tokens: Tensor) -> nn.Linear:
     """The layer with the outputs of these tokens only."""
-    layer = nn.Linear(whole.in_features, len(tokens), bias=False)
+    layer = nn.Linear(whole.in_features, len(tokens), bias=False, device="meta")  # no time for numbers of its own
     layer.weight = nn.Parameter(whole.weight.detach()[tokens], requires_grad=False)
     if whole.bias is not None:
         layer.bias = nn.Parameter(whole.bias.detach()[tokens], requires_grad=False)

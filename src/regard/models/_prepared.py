@@ -23,7 +23,7 @@ from regard.layers.heads import Heads
 from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Output, Precision, normalised, packs
 from regard.models._traced import FEW, Tracing
 
-LONGEST = 128  # source tokens; beyond, the fused kernel of the model itself is better
+SCORES = 2**25  # numbers that a layer of the encoder may hold at once; for more, the model's own kernel is better
 
 
 def preparable(model: nn.Module, precision: Precision) -> bool:
@@ -131,9 +131,10 @@ class Prepared(nn.Module):
     def start(self, source: Padded) -> Any:
         tokens, lengths = source
         (b, s), d = tokens.shape, self.tables[0].shape[1]
-        if not 0 < s <= LONGEST or b == 0 or int(lengths.min()) < 1:
+        heads = self.decoder[0].self_attn.heads
+        if not 0 < b * heads * s * s <= SCORES or int(lengths.min()) < 1:
             return self.model.start(source)
-        room, heads = short.whole(s), self.decoder[0].self_attn.heads
+        room = short.whole(s)
         mask = short.absent(lengths, room).repeat_interleave(heads, dim=0)  # (b·h 1 room)
         x = self.model.encoder.embedding.position(embedding(tokens, self.tables[0])).view(b * s, d)
         for block in self.encoder:
