@@ -1,6 +1,6 @@
 """Speed side by side: regard, a plain PyTorch loop, Hugging Face transformers and CTranslate2, in one run.
 
-    pip install -e '.[ctranslate2,plots]' -r bench/requirements.txt
+    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt
     python bench/translation.py                                   # everything, on a quiet machine of two cores
     python bench/translation.py --only train-tiny --only single   # parts, by the beginning of their names
     python bench/translation.py --continue                        # only what is not measured yet; the page anew
@@ -115,7 +115,7 @@ def prepare(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "systems.prepare", folder], cwd=ROOT / "bench", check=False)
     if done.returncode:
         print("nothing could be prepared; regard and its peers must be installed:", file=sys.stderr)
-        raise SystemExit("    pip install -e '.[ctranslate2,plots]' -r bench/requirements.txt")
+        raise SystemExit("    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt")
 
 
 def _shown(one: dict[str, Any]) -> str:
