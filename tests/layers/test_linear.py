@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.layers import linear
-from regard.layers.linear import Linear, has_wide_vectors, is_large, product
+from regard.layers.linear import Linear, has_wide_vectors, is_large, one_dnn
 
 needs_one_dnn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
 
@@ -30,7 +30,7 @@ def twins(*, bias):
 @pytest.mark.parametrize("shape", [(7, 12), (2, 5, 12), (1, 12)])
 def test_numbers_and_gradients_are_those_of_linear(everything, monkeypatch, shape, bias):
     made_by_us = []
-    monkeypatch.setattr(linear, "product", lambda *given: made_by_us.append(1) or product(*given))
+    monkeypatch.setattr(linear, "one_dnn", lambda *given: made_by_us.append(1) or one_dnn(*given))
     ours, theirs = twins(bias=bias)
     x, weights = torch.randn(shape), torch.randn(*shape[:-1], 20)
     found = []
@@ -84,5 +84,5 @@ def test_a_packed_weight_gives_the_same_product():
     x, weight, bias = torch.randn(5, 12), torch.randn(20, 12), torch.randn(20)
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
     expected = nn.functional.linear(x, weight, bias)
-    torch.testing.assert_close(product(x, weight, bias), expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(product(x, packed, bias), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(one_dnn(x, weight, bias), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(one_dnn(x, packed, bias), expected, rtol=1e-5, atol=1e-5)

@@ -43,7 +43,7 @@ def has_wide_vectors() -> bool:
     return torch.backends.cpu.get_cpu_capability() == "AVX512" and torch.backends.mkldnn.is_available()
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def one_dnn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (n d), weight (e d), plain or packed, bias (e) -> (n e), by oneDNN and without gradients."""
     made: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return made
@@ -53,13 +53,13 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return product(x, weight, bias)
+        return one_dnn(x, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         needed = ctx.needs_input_grad
-        d_x = product(grad, weight.mT) if needed[0] else None
+        d_x = one_dnn(grad, weight.mT) if needed[0] else None
         d_weight = grad.mT @ x if needed[1] else None  # MKL is faster here
         return d_x, d_weight, grad.sum(dim=0) if needed[2] else None

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from regard.layers.linear import is_large, product
+from regard.layers.linear import is_large, one_dnn
 
 ROWS = 512  # logits of 512 x 8000 are 16 MB: they stay in the cache
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
@@ -39,7 +39,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         d_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
         for low in range(0, labels.shape[0], ROWS):
             x, y = features[low : low + ROWS], labels[low : low + ROWS]
-            logits = product(x, weight, bias) if is_large(x, weight) else linear(x, weight, bias)
+            logits = one_dnn(x, weight, bias) if is_large(x, weight) else linear(x, weight, bias)
             part, change = _loss_and_gradient(logits, y, smoothing)
             total += part
             if d_features is not None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.attention import short
 from regard.layers.heads import Heads
-from regard.layers.linear import has_wide_vectors, is_large, product
+from regard.layers.linear import has_wide_vectors, is_large, one_dnn
 from regard.layers.residual import PreNorm
 
 Precision = Literal["float32", "int8"]
@@ -28,7 +28,7 @@ def exact(layers: list[nn.Linear]) -> Product:
     if packs(weight):
         return _packed(weight, bias)
     plain = _plain(weight, bias)
-    return lambda x: product(x, weight, bias) if is_large(x, weight) else plain(x)
+    return lambda x: one_dnn(x, weight, bias) if is_large(x, weight) else plain(x)
 
 
 def packs(weight: Tensor) -> bool:
@@ -41,8 +41,8 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
 
     def multiply(x: Tensor) -> Tensor:
         if len(x) > 1:
-            return product(x, packed, bias)
-        return product(x.expand(SEVERAL, -1).contiguous(), packed, bias)[:1]  # one row alone takes longer than several
+            return one_dnn(x, packed, bias)
+        return one_dnn(x.expand(SEVERAL, -1).contiguous(), packed, bias)[:1]  # one row alone takes longer than several
 
     return multiply
 
