@@ -21,12 +21,12 @@ import results_page
 import torch
 from torch import Tensor
 
+from regard.api.run import load
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build as build_score
 from regard.core.protocols import Padded
-from regard.door.run import load
 from regard.layers.positions.relative import Relative
 
 LENGTHS = (650, 2048, 3500)

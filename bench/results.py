@@ -18,7 +18,7 @@ from typing import Any
 
 from results_page import FIGURES, ROOT, store, stored
 
-from regard.door.run import Run, load
+from regard.api.run import Run, load
 from regard.tasks import _bleu
 
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words

@@ -13,9 +13,9 @@ from typing import Any
 
 import results_page
 
+from regard.api.run import load
 from regard.cli import generate
 from regard.data.music import midi, statistics
-from regard.door.run import load
 from regard.tasks._compose import Request, compose
 
 SECONDS, KEPT, PIECE = 24.0, 8.0, 3

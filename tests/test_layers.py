@@ -22,7 +22,7 @@ RANKS = {
     "training": 5,
     "inspection": 5,
     "experiments": 6,
-    "door": 7,
+    "api": 7,
     "serve": 8,
     "cli": 9,  # above serve, which it starts
 }

@@ -49,9 +49,9 @@ class Numbers:
 
 def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     """What `regard translate --engine …` does between reading lines and printing them."""
+    from regard.api.run import Run
+    from regard.api.workers import available
     from regard.cli import translate
-    from regard.door.run import Run
-    from regard.door.workers import available
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
     from regard.training import run as runs

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.core.protocols import Marks, Sizes
+from regard.api.shortlist import Shortlist
+from regard.core.sizes import Marks, Text
 from regard.data import lexical
 from regard.data.corpus import PairCorpus, Ragged
-from regard.door.shortlist import Shortlist
 from systems import work
 
 EACH = 16  # target tokens for each source token
 
 
-def learn(sentences: work.Sentences, sizes: Sizes) -> lexical.Lexicon:
+def learn(sentences: work.Sentences, sizes: Text) -> lexical.Lexicon:
     """From the training pairs, as a run's is."""
     return lexical.learn(PairCorpus(_ragged(sentences.source), _ragged(sentences.target)), sizes)
 

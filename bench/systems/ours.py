@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.core.protocols import Marks, Padded, Sizes
+from regard.api import narrow
+from regard.api.shortlist import Shortlist
+from regard.api.workers import in_order, threads
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks, Text
 from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.decoding import beam, greedy
-from regard.door import narrow
-from regard.door.shortlist import Shortlist
-from regard.door.workers import in_order, threads
 from regard.models import bahdanau, transformer
 from regard.tasks.translation import teacher_forced
 from regard.training import checkpoint, files
@@ -31,7 +32,7 @@ from regard.training.step import Stepper
 from systems import names
 from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
 
-SIZES = Sizes(VOCABULARY, VOCABULARY, longest=512, joint=True)
+SIZES = Text(VOCABULARY, VOCABULARY, longest=512, joint=True)
 
 
 def model(name: str) -> Any:

@@ -152,7 +152,7 @@ def exponents(works: Works, system: str) -> dict[str, float]:
 
 
 def exponent(points: list[list[float]]) -> float:
-    """Sizes and seconds -> the slope of the line through their logarithms with the least squared error."""
+    """Text and seconds -> the slope of the line through their logarithms with the least squared error."""
     x, y = ([math.log(point[axis]) for point in points] for axis in (0, 1))
     return statistics.linear_regression(x, y).slope
 

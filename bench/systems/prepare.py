@@ -13,7 +13,7 @@ from systems import endings, listed, marian, names, ours, work
 
 
 def main(folder: Path) -> None:
-    from regard.door.export import export
+    from regard.api.export import export
     from regard.training import checkpoint, files
 
     work.prepare(folder / "sentences.json")

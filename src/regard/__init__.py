@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from regard.core.version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
-    from regard.attention.door import attend
+    from regard.api.run import Run, load, train
+    from regard.attention.functional import attend
     from regard.attention.masks import Mask
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
-    from regard.door.run import Run, load, train
 
 __all__ = ["AttentionMap", "Mask", "RegardError", "Run", "__version__", "attend", "load", "record", "score", "train"]
 
@@ -24,12 +24,12 @@ _HOMES = {  # public name -> where it lives
     "AttentionMap": "regard.attention.record:AttentionMap",
     "Mask": "regard.attention.masks:Mask",
     "RegardError": "regard.core.errors:RegardError",
-    "Run": "regard.door.run:Run",
-    "attend": "regard.attention.door:attend",
-    "load": "regard.door.run:load",
+    "Run": "regard.api.run:Run",
+    "attend": "regard.attention.functional:attend",
+    "load": "regard.api.run:load",
     "record": "regard.attention.record:record",
     "score": "regard.attention.scores:build",
-    "train": "regard.door.run:train",
+    "train": "regard.api.run:train",
 }
 
 

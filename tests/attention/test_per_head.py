@@ -11,7 +11,7 @@ from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
 from regard.attention.score import ScoreFunction
 from regard.core.errors import ShapeError
-from regard.core.names import names
+from regard.core.registry import names
 
 
 def make(*kinds):

@@ -6,7 +6,7 @@ import torch
 
 from regard.attention import chunks
 from regard.attention.attend import Attend
-from regard.attention.door import attend
+from regard.attention.functional import attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
 

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from regard.core import config as configuration
 from regard.core.errors import CheckpointError, RegardError, ShapeError
-from regard.core.names import find, names
-from regard.core.protocols import Hypothesis, Marks, Padded, Sizes
+from regard.core.protocols import Hypothesis, Padded
+from regard.core.registry import find, names
+from regard.core.sizes import Marks, Text
 from regard.core.tree import Shared, map_tensors
 
 MARKS = Marks()
-SIZES = Sizes(source=17, target=13, longest=12, marks=MARKS)
+SIZES = Text(source=17, target=13, longest=12, marks=MARKS)
 LIMITS = [9, 4, 0, 11, 6]
 WIDER = {"width": 4, "nbest": 3, "samples": 3}  # used where a Config has them
 

@@ -9,12 +9,12 @@ import torch
 from regard.attention.attend import Attend
 from regard.attention.record import record
 from regard.core.errors import RegardError
-from regard.core.names import find, names
-from regard.core.protocols import Sizes
+from regard.core.registry import find, names
+from regard.core.sizes import Text
 from regard.inspection import laws
 
-SIZES = Sizes(source=23, target=19, longest=12)
-JOINT = Sizes(source=19, target=19, longest=12, joint=True)
+SIZES = Text(source=23, target=19, longest=12)
+JOINT = Text(source=19, target=19, longest=12, joint=True)
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "transformer": [{"norm": "post"}, {"share": False}, {"decoder_layers": 1}]
     + [{"position": name} for name in names("regard.layers.positions")]
@@ -35,7 +35,7 @@ TRANSLATORS = [name for name in names("regard.models") if name in VARIANTS]
 CASES = [(name, {}) for name in TRANSLATORS] + [(name, change) for name in TRANSLATORS for change in VARIANTS[name]]
 
 
-def build(name: str, change: dict[str, Any], sizes: Sizes = SIZES) -> Any:
+def build(name: str, change: dict[str, Any], sizes: Text = SIZES) -> Any:
     torch.manual_seed(0)
     module = find("regard.models", name)
     return module.build(replace(module.TINY, **change), sizes)

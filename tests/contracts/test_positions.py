@@ -9,7 +9,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
-from regard.core.names import names
+from regard.core.registry import names
 from regard.layers.heads import Heads, Widths
 from regard.layers.positions import build
 

@@ -9,7 +9,7 @@ from regard.attention import chunks, local, scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.core.names import names
+from regard.core.registry import names
 from regard.layers.positions import build as position
 
 B, H, S, D = 2, 2, 6, 4

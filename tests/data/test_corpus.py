@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 from regard.data import corpus, tokens
 
 rows = st.lists(st.lists(st.integers(4, 9), max_size=6), min_size=1, max_size=12)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.core.errors import DataError
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 from regard.data import corpus, mapped, tokens
 from regard.data.text import Pairs
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 from regard.data import tokens
 from regard.data.unicode import nfc
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.core.protocols import Hypothesis, Marks
+from regard.core.protocols import Hypothesis
+from regard.core.sizes import Marks
 from regard.core.tree import Shared
 
 MARKS = Marks()

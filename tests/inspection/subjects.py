@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.core.names import find
+from regard.core.registry import find
 from regard.decoding import beam
 from regard.inspection.collect import About, Subject
 from regard.inspection.tables import Tables

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.core.protocols import Sizes
+from regard.core.sizes import Text
 from regard.inspection.aer import alignment_errors
 from regard.models import bahdanau, seq2seq
 from regard.tasks import translation
@@ -42,7 +42,7 @@ def test_a_model_that_looks_at_the_truth_has_no_error(task, monkeypatch):
 
 def test_without_attention_or_truth_there_is_no_rate(task):
     assert alignment_errors(task, build(task, seq2seq), count=5) == {}
-    sizes = Sizes(source=9, target=9, longest=9)
+    sizes = Text(source=9, target=9, longest=9)
 
     class Elsewhere:
         def true_links(self, split):

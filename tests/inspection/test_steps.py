@@ -10,7 +10,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.core.names import names
+from regard.core.registry import names
 from regard.inspection import steps as steps_module
 from regard.inspection.format import Map
 from regard.inspection.steps import calls, steps

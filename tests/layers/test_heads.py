@@ -10,7 +10,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
 from regard.core.errors import ConfigError, ShapeError
-from regard.core.names import names
+from regard.core.registry import names
 from regard.layers.heads import Heads, Widths
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from regard.core.names import names
+from regard.core.registry import names
 from regard.layers.position_report import Requirements, dot_by_distance, report, requirements
 from regard.layers.positions.sinusoidal import sinusoids
 

@@ -5,13 +5,14 @@ import torch
 
 from regard.attention.record import record
 from regard.core.errors import ConfigError
-from regard.core.protocols import Marks, Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks, Text
 from regard.core.tree import rows, select, select_sources, spread
 from regard.decoding import beam, greedy
 from regard.models import _blocks, _prepared, _traced, transformer
 from regard.models._prepared import Prepared, PreparedState
 
-SIZES = Sizes(source=19, target=19, longest=64, joint=True)
+SIZES = Text(source=19, target=19, longest=64, joint=True)
 
 
 def build(**settings):

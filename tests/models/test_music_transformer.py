@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.core.names import names
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.registry import names
+from regard.core.sizes import Text
 from regard.inspection import laws
 from regard.models.music_transformer import TINY, Config, build
 
-SIZES = Sizes(source=23, target=19, longest=40)
+SIZES = Text(source=23, target=19, longest=40)
 PLAIN = {"intervals": False, "voices": 0}
 VARIANTS = [{}, PLAIN, {"intervals": False}, {"norm": "post"}, {"voices": 1}, {"reach": 1}]
 VARIANTS += [{"position": name, **more} for name in names("regard.layers.positions") for more in ({}, PLAIN)]

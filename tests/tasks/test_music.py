@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.protocols import Sizes
+from regard.core.sizes import Text
 from regard.data.music import midi
 from regard.data.music.grid import REST
 from regard.data.music.key import find_key, shift_key
@@ -165,7 +165,7 @@ def test_saved_loaded_saved_is_the_same(config, tmp_path):
     again.save(tmp_path / "two")
     assert (tmp_path / "one" / "music.json").read_bytes() == (tmp_path / "two" / "music.json").read_bytes()
     assert again.sizes == task.sizes == build(config, tmp_path / "one").sizes
-    assert isinstance(again.sizes, Sizes)
+    assert isinstance(again.sizes, Text)
 
 
 def test_events_with_tempo(tmp_path):

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 from toys import gated
 
-from regard.core.names import find
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.registry import find
+from regard.core.sizes import Text
 from regard.training.recompute import recompute_blocks
 
 
@@ -40,7 +41,7 @@ def test_nothing_changes_but_the_work():
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "luong", "seq2seq"])
 def test_the_translation_models_allow_it(name):
-    module, sizes = find("regard.models", name), Sizes(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     tokens = torch.randint(4, 9, (2, 6))
 

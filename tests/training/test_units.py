@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from regard.core.names import find
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.registry import find
+from regard.core.sizes import Text
 from regard.training import units as sharding
 from regard.training.units import blocks, units
 
@@ -68,7 +69,7 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "luong", "seq2seq"])
 def test_the_units_of_the_translation_models_do_not_overlap(name):
-    module, sizes = find("regard.models", name), Sizes(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
     model = module.build(module.TINY, sizes)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     found = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from regard.api.run import load
 from regard.core.errors import RegardError
-from regard.door.run import load
 
 
 def run(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.core.errors import RegardError
-from regard.data.files import write_text
+from regard.core.files import write_text
 from regard.inspection import compare
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import inspect

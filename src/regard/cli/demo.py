@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from regard.api.run import Run
 from regard.cli.draw import draw
-from regard.door.run import Run
 from regard.inspection.crossing import crossing
 from regard.training import recipe as recipes
 from regard.training import run as runs

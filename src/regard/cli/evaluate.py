@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from regard.door.run import Run, load
+from regard.api.run import Run, load
 from regard.inspection.aer import alignment_errors
 from regard.training import files
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.api.run import Run, load
 from regard.core import config as configs
+from regard.core import files
 from regard.core.errors import ConfigError
-from regard.data import files
 from regard.data.music import midi, roll, sound
 from regard.data.music.grid import Grid
 from regard.decoding import sample
-from regard.door.run import Run, load
 from regard.tasks._compose import Composition, Request, compose
 from regard.tasks.music import Music
 from regard.training.recipe import Recipe

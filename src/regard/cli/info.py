@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from regard.door.run import load
+from regard.api.run import load
 from regard.training import files
 from regard.training.folder import Folder
 

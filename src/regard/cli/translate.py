@@ -10,10 +10,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
+from regard.api.engines import Candidate
+from regard.api.run import Run, load
+from regard.api.workers import available, in_order, threads
 from regard.core.errors import ConfigError
-from regard.door.engines import Candidate
-from regard.door.run import Run, load
-from regard.door.workers import available, in_order, threads
 from regard.training.allocator import prepare_process
 
 LINES = 512  # a process's share of what is read, translated and printed first

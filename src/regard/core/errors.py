@@ -18,6 +18,10 @@ class DataError(RegardError):
     """A file that is missing, damaged or not what it should be."""
 
 
+class FileError(RegardError):
+    """A file that could not be written."""
+
+
 class ShapeError(RegardError):
     """Tensors that do not fit together."""
 

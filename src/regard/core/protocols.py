@@ -1,38 +1,17 @@
-"""The shapes of things: what a decoder, a task and a hypothesis are. No code, so that no package needs another."""
+"""What decoders, tasks and trainers know of a model: the shapes of things, without code."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 State = Any  # a tree of tensors (see core.tree); its type is the model's own affair
 Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Marks:
-    """Token numbers with a meaning of their own."""
-
-    pad: int = 0
-    unknown: int = 1
-    start: int = 2
-    end: int = 3
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What the data decided, as against the choices in a Config."""
-
-    source: int  # source vocabulary
-    target: int  # target vocabulary
-    longest: int  # longest sequence, in tokens, end mark included
-    marks: Marks = Marks()
-    joint: bool = False  # source and target are one vocabulary
 
 
 class Padded(NamedTuple):
@@ -42,19 +21,37 @@ class Padded(NamedTuple):
     lengths: Tensor  # (b)
 
 
+class Readout(Protocol):
+    """The last layer of a model and its loss, so that a task need not know how either is made."""
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """(… d) -> (… v): logits, or whatever numbers describe the distribution."""
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        """Features (n d) and labels (n) -> the sum of -log p(label), differentiable."""
+
+
 class Decoder(Protocol):
     """What decoders know of a model. The law of cuts: however tokens are cut into chunks, the logits are the same."""
 
-    readout: nn.Module  # (… d) -> (… v)
+    @property
+    def readout(self) -> Readout: ...
 
     def start(self, source: Any) -> State:
         """The state before the first token; `source` is what the task's batch holds for it."""
 
     def features(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """(b t) -> (b t d) and the state after them: all but the last linear layer."""
+        """(b t) -> (b t d) and the state after them: all but the readout."""
 
     def __call__(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """(b t) -> logits (b t v) and the state after them: readout(features)."""
+
+
+class Grammar(Protocol):
+    """What may come next where not every sequence is valid: music, code, a fixed part of the output."""
+
+    def allowed(self, history: Tensor) -> Tensor:
+        """The tokens decoded so far (r t) -> (r v) bool, True = may come; it knows itself what came before them."""
 
 
 class Hypothesis(NamedTuple):
@@ -68,26 +65,13 @@ class Hypothesis(NamedTuple):
 class Loss(NamedTuple):
     """A sum and a count, so that accumulation and many processes are exact."""
 
-    total: Tensor  # () sum over tokens, differentiable
-    count: int  # type: ignore[assignment]  # a tuple's own count() is not wanted here; tokens counted
+    total: Tensor  # () the sum that is minimised, differentiable
+    count: int  # type: ignore[assignment]  # a tuple's own count() is not wanted here; examples or tokens counted
+    parts: Mapping[str, Tensor] = MappingProxyType({})  # named sums, logged beside the total, each divided by the count
 
 
-class Task(Protocol):
-    """Data, loss, score, and how an example is shown. The trainer knows nothing else of the work."""
+class Goal(NamedTuple):
+    """What "best" means for a task: which of its scores decides, and in which direction."""
 
-    sizes: Sizes
-
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's global batches as example numbers; the same on every process."""
-
-    def batch(self, examples: Indices) -> Any:
-        """A batch of tensors (a NamedTuple, so that core.tree can move it to a device)."""
-
-    def loss(self, model: Any, batch: Any) -> Loss:
-        """The training loss."""
-
-    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Free-running scores on a split ('valid' or 'test'); higher or lower is said by `better`."""
-
-    def save(self, folder: Path) -> None:
-        """Write what reading new input needs (tokenizer.json …) beside the weights."""
+    metric: str
+    more: bool  # True: a larger value is better

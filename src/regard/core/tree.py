@@ -49,6 +49,28 @@ def spread(state: T, width: int) -> T:
     return copied
 
 
+def join(first: T, second: T) -> T:
+    """The rows of two states one below the other. Caches and masks of unequal length know themselves how to be joined
+    (`_join`); any other tensors must agree in all but the batch."""
+    joined: T = _join(first, second, shared=False)
+    return joined
+
+
+def _join(first: Any, second: Any, *, shared: bool) -> Any:
+    if isinstance(first, Tensor):
+        return torch.cat([first, second])
+    if isinstance(first, Shared):
+        return Shared(_join(first.value, second.value, shared=True))
+    if hasattr(first, "_join"):  # a value that has a length of its own: a cache, a mask
+        return first._join(second, shared=shared)
+    if isinstance(first, tuple):
+        parts = [_join(a, b, shared=shared) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    if first == second:
+        return first
+    raise ValueError(f"two states cannot be joined: one holds {first!r}, the other {second!r}")
+
+
 def rows(state: Any) -> int:
     """How many hypotheses a state holds."""
     sizes: list[int] = []

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError
-from regard.core.protocols import Indices, Marks, Padded
+from regard.core.protocols import Indices, Padded
 from regard.core.seed import mix
+from regard.core.sizes import Marks
 
 Lengths = NDArray[np.int64]
 

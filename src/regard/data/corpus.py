@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.protocols import Indices, Marks, Padded
+from regard.core.protocols import Indices, Padded
+from regard.core.sizes import Marks
 from regard.data.batching import Lengths, PairBatch
 from regard.data.text import Pair
 from regard.data.tokens import Tokenizer

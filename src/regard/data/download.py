@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.data.files import cache_folder
+from regard.core.files import cache_folder
 
 BLOCK = 1 << 16
 SECONDS = 30  # without a byte before the connection counts as lost

@@ -15,8 +15,8 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.protocols import Marks
-from regard.data.files import write_text
+from regard.core.files import write_text
+from regard.core.sizes import Marks
 from regard.data.unicode import nfc, spans
 
 Level = Literal["bpe", "unigram", "word", "char"]

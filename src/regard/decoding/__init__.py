@@ -1,0 +1,52 @@
+"""Search: greedy, beam, sampling, one file each. Each has a `Config` and `plan(config, limits) -> Plan`, from which
+`_search.Search` makes steps. Decoders know `start`, `features`, `readout` of a model and never which model it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from torch import Tensor
+
+from regard.core.protocols import Decoder, Grammar, Hypothesis, State
+from regard.core.registry import find
+from regard.core.sizes import Marks
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A decoder by its name, and its settings: the [decoding] section of a recipe."""
+
+    name: str
+    config: Any
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses of a source stand side by side."""
+        return int(getattr(self.config, "width", getattr(self.config, "samples", 1)))
+
+    def has(self, setting: str) -> bool:
+        """Whether the decoder has such a setting."""
+        return any(field.name == setting for field in fields(self.config))
+
+    def changed(self, **settings: Any) -> Decoding:
+        """The same decoder with other settings."""
+        return replace(self, config=replace(self.config, **settings))
+
+    def __call__(
+        self,
+        model: Decoder,
+        state: State,
+        *,
+        marks: Marks,
+        limits: Tensor,
+        first: Tensor | None = None,
+        grammar: Grammar | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The state before the first token, one row a source -> hypotheses of each source, best first."""
+        decode = find("regard.decoding", self.name).decode
+        more: dict[str, Any] = {} if grammar is None else {"grammar": grammar}
+        found: list[list[Hypothesis]] = decode(
+            model, state, marks=marks, limits=limits, config=self.config, first=first, **more
+        )
+        return found

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 
 NEVER = -torch.inf
 

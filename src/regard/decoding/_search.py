@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError, ShapeError
-from regard.core.protocols import Decoder, Hypothesis, Marks, State
+from regard.core.protocols import Decoder, Hypothesis, State
+from regard.core.sizes import Marks
 from regard.core.tree import rows, select, select_sources, spread
 from regard.decoding._constraints import Constraints, Grammar, constrain
 

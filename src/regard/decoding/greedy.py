@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.core.protocols import Decoder, Hypothesis, Marks, State
+from regard.core.protocols import Decoder, Hypothesis, State
+from regard.core.sizes import Marks
 from regard.decoding._constraints import check
 from regard.decoding._search import Candidates, Plan, Running, Search
 from regard.decoding._top import top_k

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Decoder, Hypothesis, Marks, State
+from regard.core.protocols import Decoder, Hypothesis, State
 from regard.core.seed import mix
+from regard.core.sizes import Marks
 from regard.decoding._constraints import Grammar, check
 from regard.decoding._search import Candidates, Plan, Running, Search
 from regard.decoding._top import top_k

@@ -16,7 +16,7 @@ from torch import nn
 
 from regard.attention.record import AttentionMap, attentions, record
 from regard.core.errors import RegardError, nearest
-from regard.core.names import find, names
+from regard.core.registry import find, names
 from regard.inspection import alignment, honesty
 from regard.inspection.example import Example
 from regard.inspection.format import Inspection, Map, Probe

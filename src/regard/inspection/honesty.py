@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.core.protocols import Marks, Padded
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks
 from regard.core.tree import spread
 from regard.inspection.example import Pair
 from regard.inspection.format import Honesty

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.masks import Mask
-from regard.core.protocols import Hypothesis, Marks, Padded, Sizes
+from regard.core.protocols import Hypothesis, Padded
+from regard.core.sizes import Marks, Text
 from regard.core.tree import select_sources
 from regard.decoding import beam, greedy
 
@@ -39,7 +40,7 @@ class Trial(NamedTuple):
     marks: Marks
 
 
-def trial(sizes: Sizes, *, rows: int = 3, length: int = 9, seed: int = 0) -> Trial:
+def trial(sizes: Text, *, rows: int = 3, length: int = 9, seed: int = 0) -> Trial:
     """Random sentences of different lengths."""
     generator = torch.Generator().manual_seed(seed)
     longest = max(2, min(length, sizes.longest - 3))  # room for padding and a longer output
@@ -53,7 +54,7 @@ def trial(sizes: Sizes, *, rows: int = 3, length: int = 9, seed: int = 0) -> Tri
     return Trial(Padded(tokens, lengths), target, sizes.marks)
 
 
-def check(model: Any, sizes: Sizes) -> list[Verdict]:
+def check(model: Any, sizes: Text) -> list[Verdict]:
     """Every law on one model, on random sentences."""
     was, given = model.training, trial(sizes)
     model.eval()

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from regard.core.errors import RegardError
-from regard.data.files import write_bytes
+from regard.core.files import write_bytes
 from regard.inspection import probes
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, collect

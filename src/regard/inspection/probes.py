@@ -12,7 +12,7 @@ from safetensors.numpy import load, save
 from torch import nn
 
 from regard.core.errors import CheckpointError
-from regard.data.files import write_bytes
+from regard.core.files import write_bytes
 from regard.inspection.collect import About, Subject, glance
 from regard.inspection.format import Axis, Inspection, Map, Probe
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.attention.scores import build as build_score
 from regard.core.errors import ShapeError
-from regard.core.names import names
+from regard.core.registry import names
 from regard.layers.position import PositionScheme
 from regard.layers.positions import build
 from regard.layers.positions.sinusoidal import sinusoids

@@ -16,7 +16,8 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
@@ -59,7 +60,7 @@ class BahdanauState(NamedTuple):
 class Bahdanau(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Sizes) -> None:
+    def __init__(self, config: Config, sizes: Text) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
         self.source = table(sizes.source, words, pad=sizes.marks.pad)
@@ -118,6 +119,6 @@ def gru(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     return new + update * (hidden - new)
 
 
-def build(config: Config, sizes: Sizes) -> Bahdanau:
+def build(config: Config, sizes: Text) -> Bahdanau:
     """Choices and what the data decided -> a model."""
     return Bahdanau(config, sizes)

@@ -18,7 +18,8 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
@@ -99,7 +100,7 @@ class LuongState(NamedTuple):
 class Luong(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Sizes) -> None:
+    def __init__(self, config: Config, sizes: Text) -> None:
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.feed else 0
@@ -168,6 +169,6 @@ def _both_directions(x: Tensor, layers: int) -> Tensor:
     return split.flatten(2)
 
 
-def build(config: Config, sizes: Sizes) -> Luong:
+def build(config: Config, sizes: Text) -> Luong:
     """Choices and what the data decided -> a model."""
     return Luong(config, sizes)

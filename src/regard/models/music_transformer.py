@@ -19,7 +19,8 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.weigh import Anywhere, Place
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers import positions
 from regard.layers.embedding import Embedding, table
@@ -173,7 +174,7 @@ class MusicTransformer(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 
-def build(config: Config, sizes: Sizes) -> MusicTransformer:
+def build(config: Config, sizes: Text) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     first_pitch = max(vars(sizes.marks).values()) + 1 + REST

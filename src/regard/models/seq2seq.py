@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
@@ -49,7 +50,7 @@ class Seq2SeqState(NamedTuple):
 class Seq2Seq(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Sizes) -> None:
+    def __init__(self, config: Config, sizes: Text) -> None:
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
@@ -89,6 +90,6 @@ def flip(source: Padded) -> Tensor:
     return source.tokens.gather(1, torch.where(mirrored >= 0, mirrored, places))
 
 
-def build(config: Config, sizes: Sizes) -> Seq2Seq:
+def build(config: Config, sizes: Text) -> Seq2Seq:
     """Choices and what the data decided -> a model."""
     return Seq2Seq(config, sizes)

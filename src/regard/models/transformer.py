@@ -15,7 +15,8 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers import positions
 from regard.layers.embedding import Embedding, table
@@ -189,7 +190,7 @@ class Transformer(nn.Module):
         return Prepared(self, precision) if preparable(self, precision) else self
 
 
-def build(config: Config, sizes: Sizes) -> Transformer:
+def build(config: Config, sizes: Text) -> Transformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     target = table(sizes.target, config.dim, pad=pad)

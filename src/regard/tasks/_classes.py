@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.core.errors import DataError, nearest
-from regard.core.protocols import Marks, Padded
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks
 from regard.data import batching
 from regard.data.music.key import MODES, TONICS
 
 Condition = Literal["composer", "key", "mode"]
-FIRST = Marks.end + 1
+FIRST = Marks().first
 
 
 @dataclass(frozen=True)

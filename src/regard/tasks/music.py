@@ -12,9 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from torch import Tensor
 
+from regard.core import files
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
-from regard.core.protocols import Indices, Loss, Marks, Padded, Sizes
-from regard.data import batching, files
+from regard.core.protocols import Indices, Loss, Padded
+from regard.core.sizes import Marks, Text
+from regard.data import batching
 from regard.data.music import pieces
 from regard.data.music.encoding import Encoding, Tokens
 from regard.data.music.events import Events
@@ -83,7 +85,7 @@ class Music:
         self.config, self.encoding, self.classes = config, encoding, classes
         self.marks = Marks()
         self._read = read
-        self.sizes = Sizes(source=classes.size, target=encoding.size, longest=config.longest, marks=self.marks)
+        self.sizes = Text(source=classes.size, target=encoding.size, longest=config.longest, marks=self.marks)
 
     @cached_property
     def collection(self) -> Collection:

@@ -14,13 +14,14 @@ import numpy as np
 import torch
 
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.core.protocols import Hypothesis, Indices, Loss, Marks, Padded, Sizes
+from regard.core.files import cache_folder
+from regard.core.protocols import Hypothesis, Indices, Loss, Padded
+from regard.core.sizes import Marks, Text
 from regard.core.tree import map_tensors
 from regard.data import batching, corpus, mapped, sources, tokens
 from regard.data.alignment import Links
 from regard.data.batching import PairBatch
 from regard.data.corpus import PairCorpus
-from regard.data.files import cache_folder
 from regard.data.text import Languages, Pair, Pairs
 from regard.data.tokens import Level, Tokenizer
 from regard.layers.loss import linear_cross_entropy
@@ -89,7 +90,7 @@ class Translation:
         self.config, self.vocabularies = config, vocabularies
         self.marks = Marks()
         source, target = vocabularies.source.size, vocabularies.target.size
-        self.sizes = Sizes(source, target, longest=config.longest, marks=self.marks, joint=config.joint)
+        self.sizes = Text(source, target, longest=config.longest, marks=self.marks, joint=config.joint)
         self.better = "bleu_lc" if config.lowercase else "bleu"
 
     @cached_property

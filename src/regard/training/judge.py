@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Task
 from regard.core.seed import seed_all
+from regard.core.task import Task
 from regard.training import checkpoint, files
 from regard.training.distributed import Engine, Processes
 from regard.training.folder import Folder

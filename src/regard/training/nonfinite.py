@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from regard.core.errors import RegardError
-from regard.core.protocols import Indices, Task
+from regard.core.protocols import Indices
+from regard.core.task import Task
 from regard.training import files
 from regard.training.folder import Folder
 from regard.training.progress import Progress

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError
-from regard.core.protocols import Indices, Task
+from regard.core.protocols import Indices
+from regard.core.task import Task
 from regard.core.tree import map_tensors
 
 

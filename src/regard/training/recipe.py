@@ -12,7 +12,7 @@ from typing import Any
 from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, nearest
-from regard.core.names import find
+from regard.core.registry import find
 from regard.training.config import BUDGET, Config
 
 Decode = Callable[..., Any]

@@ -14,8 +14,9 @@ from torch import nn
 
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
-from regard.core.protocols import Loss, Task
+from regard.core.protocols import Loss
 from regard.core.seed import seed_all
+from regard.core.task import Task
 from regard.training import card, checkpoint, files
 from regard.training import recipe as recipes
 from regard.training.allocator import prepare_process

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from regard.core.protocols import Indices, Loss, Task
+from regard.core.protocols import Indices, Loss
 from regard.core.seed import seed_all
+from regard.core.task import Task
 from regard.core.tree import map_tensors
 from regard.training.device import autocast, number_format
 from regard.training.distributed import Engine, Processes

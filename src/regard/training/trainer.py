@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.errors import DataError
-from regard.core.protocols import Indices, Task
+from regard.core.protocols import Indices
+from regard.core.task import Task
 from regard.training import checkpoint, nonfinite, optimizer
 from regard.training.compiled import Compiled
 from regard.training.console import Console

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import nn
 
-from regard.core.protocols import Task
+from regard.core.task import Task
 from regard.training.recipe import Recipe
 
 

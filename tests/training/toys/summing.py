@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from regard.core.errors import DataError
-from regard.core.protocols import Loss, Sizes
+from regard.core.protocols import Loss
+from regard.core.sizes import Text
 
 DEFAULTS = {"model": {"name": "toys.gated"}}
 
@@ -38,7 +39,7 @@ class Summing:
 
     def __init__(self, config: Config, words: int) -> None:
         self.config = config
-        self.sizes = Sizes(source=words, target=words, longest=5)
+        self.sizes = Text(source=words, target=words, longest=5)
         self.seen: list[list[int]] = []
         rng = np.random.default_rng(0)
         self.rows = rng.integers(1, words, size=(config.examples, 5))

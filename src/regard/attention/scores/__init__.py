@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.attention.score import ScoreFunction
-from regard.core.names import find
+from regard.core.registry import find
 
 
 def build(name: str, dim: int, key_dim: int | None = None) -> ScoreFunction:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 from regard.data.music import midi
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.core.errors import ConfigError, DataError
-from regard.core.protocols import Marks
+from regard.core.sizes import Marks
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch

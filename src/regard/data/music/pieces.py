@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from regard.core import files
 from regard.core.errors import DataError, MissingExtra, RegardError
-from regard.data import files
 from regard.data.music import grid, musicxml
 from regard.data.music.encoding import Encoding
 from regard.data.music.grid import Voices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.core.names import find
+from regard.core.registry import find
 from regard.layers.position import PositionScheme
 
 

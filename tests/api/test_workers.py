@@ -8,8 +8,8 @@ import time
 import pytest
 from torch import nn
 
+from regard.api.workers import AHEAD, WIDE, WorkerError, available, in_order, threads
 from regard.core.errors import DataError
-from regard.door.workers import AHEAD, WIDE, WorkerError, available, in_order, threads
 
 pytestmark = pytest.mark.skipif(available() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from torch import nn
 
+from regard.api import engines
+from regard.api.engines import Candidate, Engine
 from regard.core.errors import ConfigError
-from regard.core.protocols import Sizes
-from regard.door import engines
-from regard.door.engines import Candidate, Engine
+from regard.core.sizes import Text
 from regard.inspection import laws, probes
 from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
@@ -49,9 +49,9 @@ class Run:
         return self._trained.task
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> Text:
         """What the data decided."""
-        sizes: Sizes = self.task.sizes
+        sizes: Text = self.task.sizes
         return sizes
 
     def evaluate(self, split: str = "test") -> dict[str, float]:

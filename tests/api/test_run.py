@@ -46,7 +46,7 @@ def test_mistakes_are_named(run):
 def test_a_run_of_another_task_does_not_translate(run):
     from types import SimpleNamespace
 
-    from regard.door.run import Run
+    from regard.api.run import Run
 
     other = SimpleNamespace(folder=run.folder, recipe=run.recipe, task=SimpleNamespace(), model=run.model)
     with pytest.raises(ConfigError, match="which does not translate"):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from regard.api import narrow
+from regard.api.export import export
+from regard.api.ready import Ready
+from regard.api.shortlist import Shortlist, open_shortlist
+from regard.api.workers import available
 from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
-from regard.door import narrow
-from regard.door.export import export
-from regard.door.ready import Ready
-from regard.door.shortlist import Shortlist, open_shortlist
-from regard.door.workers import available
 from regard.training.recipe import Recipe
 from regard.training.run import Run
 

@@ -5,13 +5,14 @@ import sys
 import pytest
 import torch
 
+from regard.api.export import export
 from regard.core.errors import ConfigError, MissingExtra
-from regard.core.protocols import Marks, Padded, Sizes
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks, Text
 from regard.decoding import greedy
-from regard.door.export import export
 from regard.models import bahdanau, transformer
 
-SIZES = Sizes(source=40, target=40, longest=32, joint=True)
+SIZES = Text(source=40, target=40, longest=32, joint=True)
 
 
 def build(**settings):

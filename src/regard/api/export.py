@@ -17,7 +17,7 @@ from torch import nn
 from regard.attention.scores import scaled_dot
 from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.protocols import Sizes
+from regard.core.sizes import Text
 from regard.layers.heads import Heads
 from regard.layers.residual import PreNorm
 from regard.models.transformer import DecoderStack, Encoder, Transformer
@@ -25,7 +25,7 @@ from regard.models.transformer import DecoderStack, Encoder, Transformer
 VOCABULARY_MAP = "vmap.txt"  # where CTranslate2 looks for it
 
 
-def export(model: nn.Module, sizes: Sizes, folder: Path, *, vocabulary_map: Iterable[str] = ()) -> None:
+def export(model: nn.Module, sizes: Text, folder: Path, *, vocabulary_map: Iterable[str] = ()) -> None:
     """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all.
 
     `vocabulary_map` are the lines of a shortlist: a source token, a tab, its target tokens.

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention import scores
-from regard.attention.door import attend
+from regard.attention.functional import attend
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
 from regard.core.errors import ConfigError, RegardError, ShapeError

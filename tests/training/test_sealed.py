@@ -17,18 +17,17 @@ import safetensors.torch
 import torch
 
 from regard.core.errors import CheckpointError
-from regard.training import files
 
 TENSORS = {"b": torch.arange(5.0), "a": torch.ones(2, 3, dtype=torch.float64), "n": torch.tensor(3)}
 
 
 def write(path):
-    files.write_tensors(path, TENSORS, {"step": 3, "note": "조금"})
+    sealed.write_tensors(path, TENSORS, {"step": 3, "note": "조금"})
     return path
 
 
 def test_what_is_written_is_read(tmp_path):
-    tensors, facts = files.read_tensors(write(tmp_path / "x.safetensors"))
+    tensors, facts = sealed.read_tensors(write(tmp_path / "x.safetensors"))
     assert facts == {"step": 3, "note": "조금"}
     assert all(
         torch.equal(tensors[name], value) and tensors[name].dtype == value.dtype for name, value in TENSORS.items()
@@ -37,8 +36,8 @@ def test_what_is_written_is_read(tmp_path):
 
 def test_saved_loaded_saved_is_the_same_bytes(tmp_path):
     first = write(tmp_path / "x.safetensors")
-    tensors, facts = files.read_tensors(first)
-    files.write_tensors(tmp_path / "y.safetensors", tensors, facts)
+    tensors, facts = sealed.read_tensors(first)
+    sealed.write_tensors(tmp_path / "y.safetensors", tensors, facts)
     assert first.read_bytes() == (tmp_path / "y.safetensors").read_bytes()
 
 
@@ -58,7 +57,7 @@ def test_every_flipped_byte_is_found(tmp_path, flip):
     for place in range(len(data)):
         path.write_bytes(data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :])
         with pytest.raises(CheckpointError, match=r"x\.safetensors: damaged or not written by regard"):
-            files.read_tensors(path)
+            sealed.read_tensors(path)
 
 
 def test_every_truncation_and_addition_is_found(tmp_path):
@@ -67,10 +66,10 @@ def test_every_truncation_and_addition_is_found(tmp_path):
     for length in range(len(data)):
         path.write_bytes(data[:length])
         with pytest.raises(CheckpointError, match="damaged or not written by regard"):
-            files.read_tensors(path)
+            sealed.read_tensors(path)
     path.write_bytes(data + b"\0")
     with pytest.raises(CheckpointError, match="damaged"):
-        files.read_tensors(path)
+        sealed.read_tensors(path)
 
 
 def test_zeroed_ranges_are_found(tmp_path):
@@ -81,7 +80,7 @@ def test_zeroed_ranges_are_found(tmp_path):
         if changed != data:
             path.write_bytes(changed)
             with pytest.raises(CheckpointError, match="damaged"):
-                files.read_tensors(path)
+                sealed.read_tensors(path)
 
 
 class Hostile:
@@ -94,21 +93,21 @@ def test_a_hostile_pickle_is_refused_and_not_run(tmp_path, monkeypatch):
     path = tmp_path / "model.safetensors"
     path.write_bytes(pickle.dumps(Hostile()))
     with pytest.raises(CheckpointError, match=r"model\.safetensors: damaged or not written by regard"):
-        files.read_tensors(path)
+        sealed.read_tensors(path)
     assert not (tmp_path / "owned").exists()
 
 
 def test_a_file_without_checksum_is_refused(tmp_path):
     safetensors.torch.save_file(TENSORS, tmp_path / "x.safetensors")
     with pytest.raises(CheckpointError, match="not written by regard"):
-        files.read_tensors(tmp_path / "x.safetensors")
+        sealed.read_tensors(tmp_path / "x.safetensors")
 
 
 def test_a_missing_or_unreadable_file_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=r"gone\.safetensors: no such file"):
-        files.read_tensors(tmp_path / "gone.safetensors")
+        sealed.read_tensors(tmp_path / "gone.safetensors")
     with pytest.raises(CheckpointError, match="could not be read"):
-        files.read_tensors(tmp_path)
+        sealed.read_tensors(tmp_path)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
@@ -122,7 +121,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, full)
             with pytest.raises(CheckpointError, match=r"could not be written \(.*No space left.*what was there before"):
-                files.write_tensors(path, {"a": torch.zeros(9)}, {})
+                sealed.write_tensors(path, {"a": torch.zeros(9)}, {})
         assert path.read_bytes() == before
         assert [found.name for found in tmp_path.iterdir()] == ["x.safetensors"]
 
@@ -135,11 +134,11 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
         import resource, signal, sys, torch
         from pathlib import Path
         from regard.core.errors import CheckpointError
-        from regard.training import files
+        from regard.training import sealed
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
-            files.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
+            sealed.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
         except CheckpointError as wrong:
             print(wrong)
     """
@@ -154,8 +153,8 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
 
 def test_json_is_sealed_too(tmp_path):
     path = tmp_path / "config.json"
-    files.write_json(path, {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}})
-    assert files.read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
+    sealed.write_json(path, {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}})
+    assert sealed.read_json(path) == {"seed": 1, "name": "무엇", "deep": {"a": [1, None, True]}}
     data = path.read_bytes()
     for flip in (0x01, 0x20, 0x80, 0xFF):
         for place in range(len(data)):
@@ -164,13 +163,13 @@ def test_json_is_sealed_too(tmp_path):
     for length in range(len(data) - 1):
         path.write_bytes(data[:length])
         with pytest.raises(CheckpointError, match=r"config\.json: "):
-            files.read_json(path)
+            sealed.read_json(path)
 
 
 def refused_or_unsealed(path):
     """A flip in the name of the seal leaves an unknown key behind, which the reader of the table refuses."""
     try:
-        table = files.read_json(path)
+        table = sealed.read_json(path)
     except CheckpointError:
         return
     assert len(table) == 4 and any(len(str(value)) == 64 for value in table.values())
@@ -178,16 +177,16 @@ def refused_or_unsealed(path):
 
 def test_json_edited_on_purpose(tmp_path):
     path = tmp_path / "config.json"
-    files.write_json(path, {"seed": 1})
+    sealed.write_json(path, {"seed": 1})
     path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
     with pytest.raises(CheckpointError, match=r"checksum does not match; restore it .* or delete its sha256 line"):
-        files.read_json(path)
+        sealed.read_json(path)
     path.write_text(json.dumps({"seed": 2}))
-    assert files.read_json(path) == {"seed": 2}
+    assert sealed.read_json(path) == {"seed": 2}
     path.write_text("[1]")
     with pytest.raises(CheckpointError, match="damaged"):
-        files.read_json(path)
+        sealed.read_json(path)
     with pytest.raises(CheckpointError, match=r"gone\.json: no such file; is .* a run folder"):
-        files.read_json(tmp_path / "gone.json")
+        sealed.read_json(tmp_path / "gone.json")
     with pytest.raises(CheckpointError, match="could not be read"):
-        files.read_json(tmp_path)
+        sealed.read_json(tmp_path)

@@ -2,12 +2,13 @@
 
 import torch
 
+from regard.api.ready import Ready
 from regard.attention.record import record
-from regard.core.protocols import Padded, Sizes
-from regard.door.ready import Ready
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
 from regard.models import bahdanau, transformer
 
-SIZES = Sizes(source=19, target=23, longest=64)
+SIZES = Text(source=19, target=23, longest=64)
 
 
 def test_it_is_made_once():

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from regard.core.errors import ConfigError
-from regard.core.names import find, names
+from regard.core.registry import find, names
 
 
 @pytest.fixture

@@ -1,0 +1,76 @@
+"""The settings of a dataclass as its source has them: name, type, default and the comment beside it.
+
+Read from the file without importing it, so that help texts need not wait for torch and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import io
+import tokenize
+from pathlib import Path
+from typing import NamedTuple
+
+from regard.core.errors import ConfigError
+
+
+class Setting(NamedTuple):
+    """One field of a dataclass."""
+
+    name: str
+    kind: str  # its annotation, as written
+    default: str  # as written; "" where it must be given
+    meaning: str  # the comment beside it
+
+
+class Description(NamedTuple):
+    """A dataclass: its docstring's first line and its fields."""
+
+    summary: str
+    settings: tuple[Setting, ...]
+
+
+def source_of(package: str, name: str) -> Path:
+    """The file of a listed name, or of a dotted name of another package."""
+    module = name if "." in name else f"{package}.{name}"
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise ConfigError(f"no module {module!r} to describe")
+    return Path(spec.origin)
+
+
+def summary(path: Path) -> str:
+    """The first line of a file's docstring."""
+    return _first_line(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def describe(path: Path, name: str) -> Description | None:
+    """The dataclass `name` of a file; None where the file has none."""
+    source = path.read_text(encoding="utf-8")
+    comments = _comments(source)
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+            return Description(_first_line(node), tuple(_setting(part, comments) for part in fields))
+    return None
+
+
+def _first_line(node: ast.Module | ast.ClassDef) -> str:
+    return (ast.get_docstring(node) or "").split("\n")[0]
+
+
+def _setting(node: ast.AnnAssign, comments: dict[int, str]) -> Setting:
+    default = "" if node.value is None else ast.unparse(node.value)
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    meaning = " ".join(comments[line] for line in lines if line in comments)
+    return Setting(ast.unparse(node.target), ast.unparse(node.annotation), default, meaning)
+
+
+def _comments(source: str) -> dict[int, str]:
+    """Line -> the comment at its end."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}

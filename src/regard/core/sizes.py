@@ -1,0 +1,82 @@
+"""What the data decided, as against the choices in a Config: vocabularies, lengths, classes. One family a kind of data.
+
+A task has sizes of one family (its file says which: `SIZES`), and a model's `build(config, sizes: Text)` says by its
+annotation which families it takes. A family of one's own is a frozen dataclass anywhere.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from regard.core.errors import ConfigError
+from regard.core.registry import find, names
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Tokens with a meaning of their own. Their numbers come first; a mark that was added later comes last of all
+    tokens, so that no other number moves."""
+
+    pad: int = 0
+    unknown: int = 1
+    start: int = 2
+    end: int = 3
+    mask: int | None = None  # what a masked language model puts in place of a hidden token
+
+    @property
+    def first(self) -> int:
+        """The lowest number of an ordinary token."""
+        return max(self.pad, self.unknown, self.start, self.end) + 1
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text goes in, another one comes out."""
+
+    source: int  # tokens of the source vocabulary
+    target: int  # tokens of the target vocabulary
+    longest: int  # longest sequence, in tokens, end mark included
+    marks: Marks = Marks()
+    joint: bool = False  # source and target are one vocabulary
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Pieces of music as tokens, with conditions (composer, key, mode) that a piece may be given."""
+
+    conditions: int  # class tokens, marks included
+    tokens: int  # tokens of the encoding, marks included
+    longest: int  # longest piece, in tokens
+    marks: Marks = Marks()
+
+
+def family_of(task: ModuleType) -> type:
+    """The family of sizes that a task's file declares."""
+    family = getattr(task, "SIZES", None)
+    if not isinstance(family, type):
+        raise ConfigError(f"{task.__name__}: it must say which sizes it has, for example SIZES = Text")
+    return family
+
+
+def accepts(model: ModuleType, family: type) -> bool:
+    """Whether a model's file can be built from sizes of a family, by the annotation of its `build`."""
+    hint: Any = typing.get_type_hints(model.build).get("sizes", object)
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    return any(kind is Any or (isinstance(kind, type) and issubclass(family, kind)) for kind in kinds)
+
+
+def fitting(family: type) -> list[str]:
+    """The listed models that can be built from sizes of a family."""
+    return [name for name in names("regard.models") if accepts(find("regard.models", name), family)]
+
+
+def check_fit(task: str, model: str) -> None:
+    """An error that lists the models which fit, unless this one does."""
+    family = family_of(find("regard.tasks", task))
+    if not accepts(find("regard.models", model), family):
+        known = ", ".join(fitting(family)) or "none is listed; give your own by a dotted name"
+        raise ConfigError(f"model={model} cannot be trained on the task {task}; models that fit: {known}")

@@ -1,0 +1,98 @@
+"""What a task is: data, loss, scores, answers, and what there is to see. Everything generic asks the task.
+
+A task is one file in `tasks/`, or a module of one's own given by a dotted name. The file has
+
+    VERB      what people call it: "translate"; command line, Python and server offer it under that name
+    SIZES     the family of sizes it has (core.sizes), by which models that fit are found
+    DEFAULTS  a recipe's table, laid under every recipe of the task
+    DEMO      settings (key=value) of a training of about 90 seconds on built-in data
+    Config    a frozen dataclass: the [data] section of a recipe
+    Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
+    build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
+    load(config, folder) -> Task          from a run folder, without reading the training data
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.shown import Shown
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of a model."""
+
+    text: str  # one line that people read
+    score: float | None = None  # log probability, where there is one
+    rank: float | None = None  # what answers are ranked by, best first
+    value: Any = None  # the answer as an object of the task's own: notes, boxes, a label
+    # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that makes the file's bytes
+    files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"text": self.text, "score": self.score, "rank": self.rank}
+
+    def render(self, suffix: str) -> bytes:
+        """The bytes of a file of this kind, or an error that lists the kinds there are."""
+        if suffix.lower() not in self.files:
+            kinds = ", ".join(self.files) or "none"
+            raise ConfigError(f"this answer cannot be written as {suffix or 'a file without a suffix'}; kinds: {kinds}")
+        return self.files[suffix.lower()]()
+
+
+class Task:
+    """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
+
+    sizes: Any  # a value of the family that the file's SIZES names
+    goal: Goal
+    examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's global batches as example numbers; the same on every process."""
+        raise NotImplementedError
+
+    def batch(self, examples: Indices) -> Any:
+        """A batch of tensors (a NamedTuple, so that core.tree can move it to a device)."""
+        raise NotImplementedError
+
+    def loss(self, model: Any, batch: Any) -> Loss:
+        """The training loss of a batch."""
+        raise NotImplementedError
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """Free-running scores on a split ('valid' or 'test'); the goal's metric is among them."""
+        raise NotImplementedError
+
+    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """Further scores that `regard evaluate` prints but that are too slow to compute during training."""
+        return {}
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        return {}
+
+    def notes(self) -> list[str]:
+        """What a user should know of the data before training: what is left out, and why."""
+        return []
+
+    def save(self, folder: Path) -> None:
+        """Write what reading new input needs (a tokenizer, class names) beside the weights."""
+
+    def read(self, text: str) -> Any:
+        """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
+        return text
+
+    def answer(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Answer]]:
+        """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""
+        raise NotImplementedError
+
+    def show(self, model: Any, given: Any, options: Any, decoding: Any) -> Shown:
+        """An input -> all that a page needs to show how the model answered it."""
+        raise NotImplementedError
