@@ -9,7 +9,7 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Marks, Text
 from regard.core.tree import rows, select, select_sources, spread
 from regard.decoding import beam, greedy
-from regard.models import _blocks, _prepared, _traced, transformer
+from regard.models import _blocks, _prepared, transformer
 from regard.models._prepared import Prepared, PreparedState
 
 SIZES = Text(source=19, target=19, longest=64, joint=True)
@@ -43,7 +43,7 @@ def _without_gradients():
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "none", "fraction"])
 def test_logits_are_the_models_own(norm, position):
     model = build(norm=norm, position=position)
-    fast = model.prepared()
+    fast = model.for_decoding()
     assert isinstance(fast, Prepared)
     source, tokens = padded(5, 17, 1), torch.randint(4, SIZES.target, (3, 20))
     state, fast_state = model.start(source), fast.start(source)
@@ -60,7 +60,7 @@ def test_decoding_finds_the_same(module):
     limits = torch.tensor([20, 12, 3, 0])
     plain, fast = (
         module.decode(one, one.start(source), marks=Marks(), limits=limits, config=module.Config())
-        for one in (model, model.prepared())
+        for one in (model, model.for_decoding())
     )
     assert [[h.tokens for h in found] for found in fast] == [[h.tokens for h in found] for found in plain]
     for ours, theirs in zip(fast, plain, strict=True):
@@ -69,7 +69,7 @@ def test_decoding_finds_the_same(module):
 
 def test_states_are_values():
     model, source = build(), padded(5, 7)
-    fast = model.prepared()
+    fast = model.for_decoding()
     _, before = fast(torch.tensor([[2], [2]]), fast.start(source))
     first, _ = fast(torch.tensor([[5], [6]]), before)
     other, _ = fast(torch.tensor([[7], [8]]), before)  # writes behind `before` too
@@ -79,7 +79,7 @@ def test_states_are_values():
 
 def test_rows_are_selected_as_in_the_model():
     model, source = build(), padded(5, 7)
-    fast = model.prepared()
+    fast = model.for_decoding()
     states = [spread(one.start(source), 3) for one in (model, fast)]
     tokens = torch.randint(4, SIZES.target, (6, 4))
     for turn, order in enumerate(([2, 2, 0, 3, 5, 4], [1, 0, 2, 4, 4, 4])):
@@ -94,8 +94,8 @@ def test_rows_are_selected_as_in_the_model():
 def test_a_source_without_tokens_or_too_long_goes_to_the_model(monkeypatch):
     monkeypatch.setattr(_prepared, "SCORES", 2 * 199 * 199)
     model = build()
-    assert isinstance(model.prepared().start(padded(199)), PreparedState)
-    fast = model.prepared()
+    assert isinstance(model.for_decoding().start(padded(199)), PreparedState)
+    fast = model.for_decoding()
     for source in (Padded(torch.zeros(1, 3, dtype=torch.long), torch.tensor([0])), padded(200)):
         state = fast.start(source)
         assert not isinstance(state, PreparedState)
@@ -104,17 +104,17 @@ def test_a_source_without_tokens_or_too_long_goes_to_the_model(monkeypatch):
 
 
 def test_other_scores_and_watched_models_stay_as_they_are():
-    assert build(position="rotary").prepared().__class__ is transformer.Transformer
-    assert build(score="additive").prepared().__class__ is transformer.Transformer
+    assert build(position="rotary").for_decoding().__class__ is transformer.Transformer
+    assert build(score="additive").for_decoding().__class__ is transformer.Transformer
     model = build()
     with record(model):
-        assert model.prepared() is model
+        assert model.for_decoding() is model
         model(torch.tensor([[2]]), model.start(padded(3)))
 
 
 def test_eight_bits_are_close():
     model, source = build(), padded(5, 9)
-    fast = model.prepared("int8")
+    fast = model.for_decoding("int8")
     tokens = torch.randint(4, SIZES.target, (2, 6))
     found = fast(tokens, fast.start(source))[0].log_softmax(-1)
     expected = model(tokens, model.start(source))[0].log_softmax(-1)
@@ -124,15 +124,15 @@ def test_eight_bits_are_close():
 
 def test_precision_that_cannot_be_had_is_an_error():
     with pytest.raises(ConfigError, match=r"precision=int8 needs scaled dot products.*leave the precision out"):
-        build(position="rotary").prepared("int8")
+        build(position="rotary").for_decoding("int8")
     with pytest.raises(ConfigError, match="precision='int4' is not known; choose one of: float32, int8"):
-        build().prepared("int4")
+        build().for_decoding("int4")
 
 
 def test_it_is_in_the_models_mode():
     model = build()
-    assert not model.prepared("int8").training  # or judging it would leave the model in training mode
-    assert model.train().prepared().training
+    assert not model.for_decoding("int8").training  # or judging it would leave the model in training mode
+    assert model.train().for_decoding().training
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def packing(monkeypatch):
 @pytest.mark.parametrize("rows", [1, 2, _blocks.SEVERAL, 9])
 def test_packed_matrices_are_the_same_model(packing, rows):
     model, source = build(), padded(*range(3, 3 + rows))
-    fast = model.prepared()
+    fast = model.for_decoding()
     tokens = torch.randint(4, SIZES.target, (rows, 5))
     expected, found = model(tokens, model.start(source))[0], fast(tokens, fast.start(source))[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
@@ -156,17 +156,9 @@ def test_packed_matrices_are_the_same_model(packing, rows):
     )
 
 
-def test_a_model_with_packed_matrices_is_not_traced(packing, monkeypatch):
-    monkeypatch.setattr(_traced, "STEPS", 1)
-    model = build()
-    fast = model.prepared()
-    fast(torch.tensor([[2, 5, 6]]), fast.start(padded(4)))
-    assert not fast.tracing._traced
-
-
 def test_products_of_many_rows_are_the_same(monkeypatch):
     model, source = build(), padded(5, 17, 1)
     expected = model(torch.full((3, 1), 2), model.start(source))[0]
     monkeypatch.setattr(_blocks, "is_large", lambda x, weight: torch.backends.mkldnn.is_available())
-    fast = model.prepared()
+    fast = model.for_decoding()
     torch.testing.assert_close(fast(torch.full((3, 1), 2), fast.start(source))[0], expected, rtol=1e-4, atol=1e-5)

@@ -20,8 +20,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.tree import Shared
 from regard.layers.heads import Heads
-from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Output, Precision, normalised, packs
-from regard.models._traced import FEW, Tracing
+from regard.models._blocks import PRODUCTS, DecoderBlock, EncoderBlock, Output, Precision, normalised
 
 SCORES = 2**25  # numbers that a layer of the encoder may hold at once; for more, the model's own kernel is better
 
@@ -112,18 +111,9 @@ class Prepared(nn.Module):
             self.last = normalised(model.decoder.last)
             self.readout = Output(model.readout, product)
         self.train(model.training)  # what is set on this one is set on the model, so they begin alike
-        self.few = self._traceable(precision)
-        self.tracing = Tracing(self.run)
         self.places: dict[tuple[int, int], tuple[Tensor, ...]] = {}  # what belongs to a place, as it is asked for
 
-    def _traceable(self, precision: Precision) -> int:
-        """The rows up to which a step may be traced: packed weights cannot stand in a trace."""
-        if precision != "float32":
-            return 0
-        wide = any(packs(weight) for weight in self.model.decoder.layers.parameters())
-        return 0 if wide else FEW
-
-    def prepared(self, precision: Precision | None = None) -> nn.Module:
+    def for_decoding(self, precision: Precision | None = None) -> nn.Module:
         """It is prepared."""
         return self
 
@@ -163,8 +153,7 @@ class Prepared(nn.Module):
         past, memory = state.past.longer(), state.source.value
         place = self._place(state.past.length, past.tensors[0].shape[2])
         given = (tokens, memory.mask.flatten(0, 1), *past.tensors, *memory.tensors(), *place)
-        step = self.tracing.step(rows=len(tokens), sources=len(memory.mask)) if len(tokens) <= self.few else self.run
-        return step(*given), PreparedState(past, state.source)
+        return self.run(*given), PreparedState(past, state.source)
 
     def run(self, tokens: Tensor, absent: Tensor, *tensors: Tensor) -> Tensor:
         """A step as a function of tensors alone: keys and values of the past and of the source, and the place."""

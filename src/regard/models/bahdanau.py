@@ -22,6 +22,7 @@ from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
 from regard.layers.memory import KV
+from regard.layers.readout import Readout
 from regard.layers.recurrent import RecurrentEncoder
 
 
@@ -73,7 +74,7 @@ class Bahdanau(nn.Module):
         self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 3 * dim)
         self.join = nn.Linear(dim + wide + words, words)
-        self.readout = nn.Linear(words, sizes.target)
+        self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
         for gate in self.gates_hidden.weight.data.split(dim):

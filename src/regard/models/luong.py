@@ -24,6 +24,7 @@ from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
 from regard.layers.memory import KV
+from regard.layers.readout import Readout
 from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
 
 
@@ -119,7 +120,7 @@ class Luong(nn.Module):
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
         self.join = nn.Linear(2 * dim, dim, bias=False)  # W_c
         self.out = nn.Linear(dim, words)
-        self.readout = nn.Linear(words, sizes.target)
+        self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
 

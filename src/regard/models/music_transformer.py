@@ -29,6 +29,7 @@ from regard.layers.heads import Heads, Widths
 from regard.layers.intervals import Intervals, NoteHeads
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
+from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
 from regard.layers.residual import PostNorm, PreNorm
 
@@ -140,7 +141,7 @@ class MusicTransformer(nn.Module):
         beat: nn.Module,
         layers: list[Layer],
         last: nn.Module,
-        readout: nn.Linear,
+        readout: Readout,
         first_pitch: int,
     ) -> None:
         super().__init__()
@@ -181,7 +182,7 @@ def build(config: Config, sizes: Text) -> MusicTransformer:
     longest = min(config.reach, sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
     pitches = max(1, sizes.target - first_pitch)
-    readout = nn.Linear(config.dim, sizes.target)
+    readout = Readout(config.dim, sizes.target)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
     nn.init.zeros_(readout.bias)
     return MusicTransformer(

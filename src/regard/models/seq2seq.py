@@ -17,6 +17,7 @@ from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
+from regard.layers.readout import Readout
 from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
 
 
@@ -61,7 +62,7 @@ class Seq2Seq(nn.Module):
         width = config.dim if self.every else 0
         self.decoder = Recurrent(config.cell, config.embedding + width, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         self.join = nn.Linear(config.dim + width + config.embedding, config.embedding)
-        self.readout = nn.Linear(config.embedding, sizes.target)
+        self.readout = Readout(config.embedding, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
 

@@ -24,6 +24,7 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
+from regard.layers.readout import Readout
 from regard.layers.residual import PostNorm, PreNorm
 from regard.models._blocks import Precision
 from regard.models._prepared import Prepared, preparable
@@ -167,7 +168,7 @@ class DecoderStack(nn.Module):
 class Transformer(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, encoder: Encoder, decoder: DecoderStack, readout: nn.Linear) -> None:
+    def __init__(self, encoder: Encoder, decoder: DecoderStack, readout: Readout) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
@@ -185,7 +186,7 @@ class Transformer(nn.Module):
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
-    def prepared(self, precision: Precision = "float32") -> nn.Module:
+    def for_decoding(self, precision: Precision = "float32") -> nn.Module:
         """An equal model for decoding on a CPU, of the weights as they are now; the model itself where none is made."""
         return Prepared(self, precision) if preparable(self, precision) else self
 
@@ -200,7 +201,7 @@ def build(config: Config, sizes: Text) -> Transformer:
         Embedding(made, positions.build(config.position, config.dim, longest=sizes.longest), dropout=config.dropout)
         for made in (source, target)
     ]
-    readout = nn.Linear(config.dim, sizes.target, bias=False)
+    readout = Readout(config.dim, sizes.target, bias=False)
     if config.share:
         readout.weight = target.weight  # section 3.4
     else:

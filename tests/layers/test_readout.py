@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from regard.layers import loss
-from regard.layers.loss import linear_cross_entropy
+from regard.layers import readout
+from regard.layers.readout import Readout, linear_cross_entropy
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 9])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [True, False])
 def test_equals_the_two_steps(n, smoothing, biased, monkeypatch):
-    monkeypatch.setattr(loss, "ROWS", 4)
+    monkeypatch.setattr(readout, "ROWS", 4)
     x, weight, bias = (torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((n, 3), (7, 3), (7,)))
     labels = torch.randint(0, 7, (n,))
     leaves = [x, weight, bias] if biased else [x, weight]
@@ -26,7 +26,7 @@ def test_equals_the_two_steps(n, smoothing, biased, monkeypatch):
 
 
 def test_gradcheck(monkeypatch):
-    monkeypatch.setattr(loss, "ROWS", 2)
+    monkeypatch.setattr(readout, "ROWS", 2)
     leaves = tuple(torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 2), (4,)))
     labels = torch.tensor([0, 3, 1])
     assert torch.autograd.gradcheck(lambda x, w, b: linear_cross_entropy(x, w, b, labels, 0.1), leaves)
@@ -47,3 +47,12 @@ def test_large_logits_do_not_overflow():
     total = linear_cross_entropy(x, torch.tensor([[1.0], [-1.0]]), None, torch.tensor([0, 0]), 0.0)
     total.backward()
     assert total == 0 and x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_a_readout_gives_logits_and_their_loss(biased):
+    layer = Readout(3, 7, bias=biased)
+    features, labels = torch.randn(5, 3), torch.randint(0, 7, (5,))
+    expected = cross_entropy(layer(features), labels, reduction="sum", label_smoothing=0.1)
+    torch.testing.assert_close(layer.loss(features, labels, smoothing=0.1), expected)
+    assert set(layer.state_dict()) == ({"weight", "bias"} if biased else {"weight"})

@@ -1,7 +1,7 @@
-"""The last linear layer and the cross entropy in one, in chunks: the logits of a batch never exist whole.
+"""The last linear layer of a model and its loss: features to logits, and features and labels to cross entropy.
 
-The gradient is made in the forward pass, while a chunk's logits are at hand. Label smoothing as in Szegedy et al. 2016,
-section 7.
+The loss is computed in chunks, so that the logits of a batch never exist whole. The gradient is made in the forward
+pass, while a chunk's logits are at hand. Label smoothing as in Szegedy et al. 2016, section 7.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
@@ -17,6 +17,14 @@ from regard.layers.linear import is_large, one_dnn
 
 ROWS = 512  # logits of 512 x 8000 are 16 MB: they stay in the cache
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
+
+
+class Readout(nn.Linear):
+    """(… d) -> logits (… v), with the cross entropy of labels as its loss."""
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        """Features (n d), labels (n) -> the sum of -log p(label), with smoothed labels where asked for."""
+        return linear_cross_entropy(features, self.weight, self.bias, labels, smoothing)
 
 
 def linear_cross_entropy(
@@ -56,7 +64,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Gradients:
-        d_features, d_weight, d_bias = (None if made is None else made * grad for made in ctx.saved_tensors)
+        d_features, d_weight, d_bias = (None if d is None else d * grad for d in ctx.saved_tensors)
         return d_features, d_weight, d_bias, None, None
 
 
