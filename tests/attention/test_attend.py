@@ -104,7 +104,7 @@ def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
     q, k, v = (x.requires_grad_() for x in qkv(2, 2, 3, 3, dtype=torch.float32))
     allowed = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
     mask = Mask.explicit(allowed) & Mask.lengths(torch.tensor([0, 3]))
-    mixed = attend(q, score.prepare(k), v, mask)
+    mixed = attend(q, score.project_keys(k), v, mask)
     assert not mixed[0].any() and not mixed[1, :, 0].any()
     mixed.square().sum().backward()
     for leaf in (q, k, v, *attend.parameters()):

@@ -18,7 +18,7 @@ def run(size, attend, tensors, mask):
         patch.setattr(chunks, "CHUNK", size)
         leaves = [x.clone().requires_grad_() for x in tensors]
         q, k, v = leaves
-        mixed = attend(q, attend.weigh.score.prepare(k), v, mask)
+        mixed = attend(q, attend.weigh.score.project_keys(k), v, mask)
         return mixed, torch.autograd.grad(mixed.square().sum(), [*leaves, *attend.parameters()])
 
 
@@ -47,7 +47,7 @@ def test_no_chunk_is_larger_than_it_should_be(monkeypatch):
     attend, sizes = Attend(scores.build("concat", 4)), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q = torch.randn(1, 2, 60, 4)
-    attend(q, attend.weigh.score.prepare(q), q, Mask.causal())
+    attend(q, attend.weigh.score.project_keys(q), q, Mask.causal())
     assert len(sizes) > 5 and max(sizes) <= 1000
     assert sum(sizes) < 0.6 * 2 * 60 * 60  # keys ahead are not scored at all
 

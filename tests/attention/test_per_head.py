@@ -24,10 +24,10 @@ def test_each_head_is_as_if_alone(kinds):
     score = PerHead(parts)
     q, k, v = (torch.randn(2, len(parts), 5, 4) for _ in range(3))
     mask = Mask.causal() & Mask.lengths(torch.tensor([5, 3]))
-    mixed = Attend(score)(q, score.prepare(k), v, mask)
+    mixed = Attend(score)(q, score.project_keys(k), v, mask)
     for i, part in enumerate(parts):
         head = slice(i, i + 1)
-        alone = Attend(part)(q[:, head], part.prepare(k[:, head]), v[:, head], mask)
+        alone = Attend(part)(q[:, head], part.project_keys(k[:, head]), v[:, head], mask)
         torch.testing.assert_close(mixed[:, head], alone)
 
 
@@ -48,4 +48,4 @@ def test_scores_and_heads_must_be_as_many():
     q = torch.randn(1, 3, 2, 4)
     score = PerHead(make("dot", "concat"))
     with pytest.raises(ShapeError, match="PerHead: 2 scores for 3 heads; give one score per head"):
-        score.prepare(q)
+        score.project_keys(q)

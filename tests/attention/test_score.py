@@ -25,7 +25,7 @@ class Distance(ScoreFunction):
 def test_the_least_that_is_needed(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 100)
     score, q, k = Distance(), torch.randn(1, 2, 5, 4, requires_grad=True), torch.randn(1, 2, 6, 4)
-    assert score.prepare(k) is k and score.as_dot(q, k) is None and (score.dim, score.key_dim) == (None, None)
+    assert score.project_keys(k) is k and score.as_dot(q, k) is None and (score.dim, score.key_dim) == (None, None)
     mixed = Attend(score)(q, k, k, Mask.causal())
     torch.testing.assert_close(mixed, Attend(score).weigh(q, k, Mask.causal()) @ k)
     assert torch.autograd.grad(mixed.sum(), q)[0].isfinite().all()

@@ -38,7 +38,7 @@ def tensors(t=S, s=S):
 
 
 def call(attend, q, k, v, mask=Mask()):
-    return attend(q, attend.weigh.score.prepare(k), v, mask)
+    return attend(q, attend.weigh.score.project_keys(k), v, mask)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_every_path_is_the_definition(name, place, mask):
     q, k, v = tensors()
     leaves = [q, k, v, *attend.parameters()]
     fast = call(attend, q, k, v, mask)
-    plain = attend.weigh(q, attend.weigh.score.prepare(k), mask) @ v
+    plain = attend.weigh(q, attend.weigh.score.project_keys(k), mask) @ v
     torch.testing.assert_close(fast, plain)
     change = torch.randn_like(fast)
     found, expected = (torch.autograd.grad(out, leaves, change, retain_graph=True) for out in (fast, plain))
@@ -84,7 +84,7 @@ def test_rows_sum_to_one_or_are_empty(name):
     q, k, _ = tensors()
     weigh = make(name).weigh
     for mask in MASKS.values():
-        sums = weigh(q, weigh.score.prepare(k), mask).sum(dim=-1)
+        sums = weigh(q, weigh.score.project_keys(k), mask).sum(dim=-1)
         allowed = mask.dense(S, S)
         there = torch.ones(B, H, S) if allowed is None else allowed.any(dim=-1).expand(B, H, S)
         torch.testing.assert_close(sums, there.double())
@@ -94,19 +94,19 @@ def test_rows_sum_to_one_or_are_empty(name):
 def test_an_inner_product_gives_the_same_weights(name):
     q, k, _ = tensors()
     score = scores.build(name, D).double()
-    k = score.prepare(k)
+    k = score.project_keys(k)
     dot = score.as_dot(q, k)
     if dot is not None:
         torch.testing.assert_close((dot.q @ dot.k.mT * dot.scale).softmax(-1), score(q, k).softmax(-1))
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_keys_are_prepared_one_by_one(name):
-    """So that a memory may grow: prepared and joined = joined and prepared."""
+def test_keys_are_projected_one_by_one(name):
+    """So that a memory may grow: projected and joined = joined and projected."""
     _, k, _ = tensors()
     score = scores.build(name, D).double()
-    parts = [score.prepare(k[:, :, :2]), score.prepare(k[:, :, 2:2]), score.prepare(k[:, :, 2:])]
-    torch.testing.assert_close(torch.cat(parts, dim=2), score.prepare(k))
+    parts = [score.project_keys(k[:, :, :2]), score.project_keys(k[:, :, 2:2]), score.project_keys(k[:, :, 2:])]
+    torch.testing.assert_close(torch.cat(parts, dim=2), score.project_keys(k))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -8,11 +8,12 @@ import torch
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import names
-from regard.core.sizes import Text
+from regard.core.sizes import Notes, Text
 from regard.inspection import laws
 from regard.models.music_transformer import TINY, Config, build
 
-SIZES = Text(source=23, target=19, longest=40)
+SIZES = Notes(conditions=23, tokens=19, longest=40)
+TRIAL = Text(source=23, target=19, longest=40)
 PLAIN = {"intervals": False, "voices": 0}
 VARIANTS = [{}, PLAIN, {"intervals": False}, {"norm": "post"}, {"voices": 1}, {"reach": 1}]
 VARIANTS += [{"position": name, **more} for name in names("regard.layers.positions") for more in ({}, PLAIN)]
@@ -29,12 +30,12 @@ def conditions(*rows: list[int]) -> Padded:
 
 @pytest.mark.parametrize("change", VARIANTS, ids=str)
 def test_every_law_is_kept(change):
-    assert [verdict for verdict in laws.check(made(**change), SIZES) if not verdict.kept] == []
+    assert [verdict for verdict in laws.check(made(**change), TRIAL) if not verdict.kept] == []
 
 
 def test_every_parameter_learns():
     model = made().train()
-    given = laws.trial(SIZES)
+    given = laws.trial(TRIAL)
     logits, _ = model(given.target, model.start(given.source))
     logits.square().mean().backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []

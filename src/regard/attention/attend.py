@@ -23,7 +23,7 @@ SHARING = "hypotheses can share the keys of a source only where places do not ma
 
 
 class Attend(nn.Module):
-    """ATTN(Q, K, V): queries (b h t d), prepared keys (b h s d), values (b h s e) -> (b h t e).
+    """ATTN(Q, K, V): queries (b h t d), projected keys (b h s d), values (b h s e) -> (b h t e).
 
     Queries may have `width` times as many rows as keys: the hypotheses of one source, side by side. They are folded
     into the query axis, so that a source's keys and values are read where they are, never copied.

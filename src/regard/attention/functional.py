@@ -38,7 +38,7 @@ def attend(
         )
     made = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
-    mixed: Tensor = Attend(made, normalizer=normalizer).eval()(q, made.prepare(k), v, mask or Mask())
+    mixed: Tensor = Attend(made, normalizer=normalizer).eval()(q, made.project_keys(k), v, mask or Mask())
     return mixed.reshape(*query.shape[:-1], value.shape[-1])
 
 

@@ -22,9 +22,9 @@ class PerHead(ScoreFunction):
     def inner(self) -> int:
         return max(score.inner for score in self._each())
 
-    def prepare(self, k: Tensor) -> Tensor:
+    def project_keys(self, k: Tensor) -> Tensor:
         self._fits(k)
-        return torch.cat([score.prepare(k[:, i : i + 1]) for i, score in enumerate(self._each())], dim=1)
+        return torch.cat([score.project_keys(k[:, i : i + 1]) for i, score in enumerate(self._each())], dim=1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         self._fits(q)

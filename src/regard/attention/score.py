@@ -16,7 +16,7 @@ class Dot(NamedTuple):
 
 
 class ScoreFunction(nn.Module):
-    """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `prepare` where they help.
+    """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `project_keys` where they help.
 
     Widths of queries and keys that it was made for; None where any will do. They are checked before it is used.
     """
@@ -24,7 +24,7 @@ class ScoreFunction(nn.Module):
     dim: int | None = None
     key_dim: int | None = None
 
-    def prepare(self, k: Tensor) -> Tensor:
+    def project_keys(self, k: Tensor) -> Tensor:
         """What depends on the keys alone, computed once per memory; `forward` and `as_dot` get its result."""
         return k
 

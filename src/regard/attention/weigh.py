@@ -33,7 +33,7 @@ class Anywhere:
 
 
 class Weigh(nn.Module):
-    """Normalise[f(Q, K) + M]: queries (b h t d), prepared keys (b h s d) -> weights (b h t s)."""
+    """Normalise[f(Q, K) + M]: queries (b h t d), projected keys (b h s d) -> weights (b h t s)."""
 
     def __init__(
         self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None

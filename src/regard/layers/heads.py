@@ -71,7 +71,7 @@ class Heads(nn.Module):
     def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
         """(b s d) -> keys and values of every head; values come from `keys` unless given."""
         values = keys if values is None else values
-        k = self.attend.weigh.score.prepare(self._split("keys", keys, self.k))
+        k = self.attend.weigh.score.project_keys(self._split("keys", keys, self.k))
         return KV(k, self._split("values", values, self.v))
 
     def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:

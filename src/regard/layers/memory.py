@@ -40,7 +40,7 @@ class Room:
 class KV(NamedTuple):
     """The memory of one attention layer: a value, though a longer one may share its storage."""
 
-    k: Tensor  # (b h s d), prepared for the layer's score
+    k: Tensor  # (b h s d), projected for the layer's score
     v: Tensor  # (b h s e)
     room: Room | None = None
 

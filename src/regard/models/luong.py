@@ -70,9 +70,9 @@ class Predictive(ScoreFunction):
     def inner(self) -> int:
         return self.score.inner
 
-    def prepare(self, k: Tensor) -> Tensor:
+    def project_keys(self, k: Tensor) -> Tensor:
         places = torch.arange(k.shape[-2], device=k.device, dtype=k.dtype).expand(k.shape[:-1])
-        return torch.cat([self.score.prepare(k), torch.stack([places, -places.square() / 2], dim=-1)], dim=-1)
+        return torch.cat([self.score.project_keys(k), torch.stack([places, -places.square() / 2], dim=-1)], dim=-1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         content: Tensor = self.score(q[..., :-2], k[..., :-2])
@@ -127,7 +127,7 @@ class Luong(nn.Module):
     def start(self, source: Padded) -> LuongState:
         states, last = self.encoder(self.dropout(self.source(source.tokens)), source.lengths)  # (b s d)
         memory = Recurrence(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
-        keys = self.cross_attn.weigh.score.prepare(states[:, None])
+        keys = self.cross_attn.weigh.score.project_keys(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         fed = states.new_zeros(states.shape[0], self.fed)
         return LuongState(memory, fed, Shared(Source(KV(keys, states[:, None]), mask, source.lengths)))

@@ -20,7 +20,7 @@ from regard.attention.masks import Mask
 from regard.attention.weigh import Anywhere, Place
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Text
+from regard.core.sizes import Notes
 from regard.core.tree import Shared
 from regard.layers import positions
 from regard.layers.embedding import Embedding, table
@@ -175,19 +175,19 @@ class MusicTransformer(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 
-def build(config: Config, sizes: Text) -> MusicTransformer:
+def build(config: Config, sizes: Notes) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
-    first_pitch = max(vars(sizes.marks).values()) + 1 + REST
+    first_pitch = sizes.marks.first + REST
     longest = min(config.reach, sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
-    pitches = max(1, sizes.target - first_pitch)
-    readout = Readout(config.dim, sizes.target)
+    pitches = max(1, sizes.tokens - first_pitch)
+    readout = Readout(config.dim, sizes.tokens)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
     nn.init.zeros_(readout.bias)
     return MusicTransformer(
-        Embedding(table(sizes.target, config.dim, pad=pad), position, dropout=config.dropout),
-        table(sizes.source, config.dim, pad=pad),
+        Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
+        table(sizes.conditions, config.dim, pad=pad),
         beat=Beat(config.dim, voices=config.voices, bar=config.bar) if config.voices else NoBeat(),
         layers=[Layer(config, _attention(config, position, pitches=pitches)) for _ in range(config.layers)],
         last=(PreNorm if config.norm == "pre" else PostNorm).last(config.dim),

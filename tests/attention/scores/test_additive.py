@@ -10,7 +10,7 @@ from regard.attention import scores
 def test_the_formula():
     score = scores.build("additive", 4, 3)
     q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 6, 3)
-    found = score(q, score.prepare(k))
+    found = score(q, score.project_keys(k))
     for i in range(5):
         for j in range(6):
             joined = torch.cat([q[:, :, i], k[:, :, j]], dim=-1)
@@ -25,4 +25,4 @@ def test_splitting_w_makes_it_concat():
         concat.key.weight.copy_(additive.joined.weight[:, 4:])
         concat.weight.weight.copy_(additive.weight.weight)
     q, k = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 6, 3)
-    torch.testing.assert_close(additive(q, additive.prepare(k)), concat(q, concat.prepare(k)))
+    torch.testing.assert_close(additive(q, additive.project_keys(k)), concat(q, concat.project_keys(k)))

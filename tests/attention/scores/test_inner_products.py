@@ -24,14 +24,14 @@ def test_general_with_keys_of_another_width():
     score = scores.build("general", 4, 3)
     q, k = torch.randn(1, 1, 3, 4), torch.randn(1, 1, 5, 3)
     expected = torch.einsum("bhtd,de,bhse->bhts", q, score.weight.weight, k)
-    torch.testing.assert_close(score(q, score.prepare(k)), expected)
+    torch.testing.assert_close(score(q, score.project_keys(k)), expected)
 
 
 def test_cosine():
     q, k = both()
     score = scores.build("cosine", 4)
     expected = torch.cosine_similarity(q[..., :, None, :], k[..., None, :, :], dim=-1)
-    torch.testing.assert_close(score(q, score.prepare(k)), 10 * expected)
+    torch.testing.assert_close(score(q, score.project_keys(k)), 10 * expected)
 
 
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine"])

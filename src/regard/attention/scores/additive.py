@@ -17,7 +17,7 @@ class Score(ScoreFunction):
         self.joined = nn.Linear(dim + (key_dim or dim), dim, bias=False)  # W
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
-    def prepare(self, k: Tensor) -> Tensor:
+    def project_keys(self, k: Tensor) -> Tensor:
         return k @ self.joined.weight[:, -k.shape[-1] :].mT
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ class Score(ScoreFunction):
         self.key = nn.Linear(key_dim or dim, dim, bias=False)  # U
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
-    def prepare(self, k: Tensor) -> Tensor:
-        prepared: Tensor = self.key(k)
-        return prepared
+    def project_keys(self, k: Tensor) -> Tensor:
+        projected: Tensor = self.key(k)
+        return projected
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return tanh_scores(self.query(q), k, self.weight.weight[0])  # (b h t s)

@@ -18,7 +18,7 @@ class Score(ScoreFunction):
         same("cosine", dim, key_dim)
         self.sharpness = nn.Parameter(torch.tensor(10.0))
 
-    def prepare(self, k: Tensor) -> Tensor:
+    def project_keys(self, k: Tensor) -> Tensor:
         return normalize(k, dim=-1)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:

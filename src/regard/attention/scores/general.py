@@ -15,9 +15,9 @@ class Score(ScoreFunction):
         self.dim, self.key_dim = dim, key_dim or dim
         self.weight = nn.Linear(key_dim or dim, dim, bias=False)
 
-    def prepare(self, k: Tensor) -> Tensor:
-        prepared: Tensor = self.weight(k)
-        return prepared
+    def project_keys(self, k: Tensor) -> Tensor:
+        projected: Tensor = self.weight(k)
+        return projected
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return q @ k.mT  # (b h t s)
