@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.core.tree import Shared, map_tensors, rows, select, select_sources, spread
+from regard.core.tree import Shared, join, map_tensors, rows, select, select_sources, spread
 
 
 class Inner(NamedTuple):
@@ -68,3 +68,34 @@ def test_the_old_state_is_as_it_was():
 def test_an_unknown_kind_of_state_is_an_error():
     with pytest.raises(TypeError, match="a state holds list; states are tuples of tensors and plain values"):
         select((torch.zeros(2), [torch.zeros(2)]), torch.tensor([0]))
+
+
+class Ruler(NamedTuple):
+    """A value that has a length of its own."""
+
+    marks: Tensor
+
+    def _join(self, other: Ruler, *, shared: bool) -> Ruler:
+        longest = max(self.marks.shape[1], other.marks.shape[1])
+        parts = [torch.nn.functional.pad(x, (0, longest - x.shape[1])) for x in (self.marks, other.marks)]
+        return Ruler(torch.cat(parts) + (100 if shared else 0))
+
+
+def test_rows_of_two_states_are_joined_one_below_the_other():
+    first, second = state(sources=2), state(sources=1)
+    joined = join(first, second)
+    assert rows(joined) == rows(first) + rows(second)
+    assert torch.equal(joined.own.cache, torch.cat([first.own.cache, second.own.cache]))
+    assert torch.equal(joined.source.value.cache, torch.cat([first.source.value.cache, second.source.value.cache]))
+    assert (joined.own.step, joined.source.value.name) == (4, "kept")
+
+
+def test_what_has_a_length_joins_itself_and_is_told_where_it_stands():
+    short, long = Ruler(torch.ones(1, 2)), Ruler(torch.ones(1, 3))
+    assert join(short, long).marks.tolist() == [[1, 1, 0], [1, 1, 1]]
+    assert join(Shared(short), Shared(long)).value.marks.tolist() == [[101, 101, 100], [101, 101, 101]]
+
+
+def test_plain_values_must_agree():
+    with pytest.raises(ValueError, match=r"^two states cannot be joined: one holds 4, the other 5$"):
+        join(Inner(torch.ones(1), 4), Inner(torch.ones(1), 5))

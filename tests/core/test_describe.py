@@ -1,0 +1,65 @@
+"""Settings read from source: what a help text says is what the file says."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from regard.core.describe import Description, Setting, describe, source_of, summary
+from regard.core.errors import ConfigError
+from regard.core.registry import find, names
+
+CODE = '''"""What it is: in a line.
+
+More.
+"""
+
+
+class Config:
+    """Choices.
+
+    More."""
+
+    layers: int = 6  # how deep
+    share: bool = (
+        True  # one table for both
+    )
+    name: str
+    rates: tuple[float, ...] = (0.1, 0.2)
+
+    def method(self) -> None: ...
+'''
+
+
+def test_names_types_defaults_and_comments(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text(CODE, encoding="utf-8")
+    assert summary(path) == "What it is: in a line."
+    assert describe(path, "Config") == Description(
+        "Choices.",
+        (
+            Setting("layers", "int", "6", "how deep"),
+            Setting("share", "bool", "True", "one table for both"),
+            Setting("name", "str", "", ""),
+            Setting("rates", "tuple[float, ...]", "(0.1, 0.2)", ""),
+        ),
+    )
+    assert describe(path, "Options") is None
+
+
+@pytest.mark.parametrize("package", ["regard.models", "regard.tasks", "regard.decoding"])
+def test_what_is_described_is_what_there_is(package):
+    for name in names(package):
+        described = describe(source_of(package, name), "Config")
+        fields = dataclasses.fields(find(package, name).Config)
+        assert described is not None
+        assert [setting.name for setting in described.settings] == [field.name for field in fields]
+
+
+def test_a_dotted_name_is_described_too_and_a_wrong_one_named():
+    assert source_of("regard.models", "regard.core.describe").name == "describe.py"
+    with pytest.raises(ConfigError, match=r"^no module 'regard\.models\.nonsense' to describe$"):
+        source_of("regard.models", "nonsense")
+    with pytest.raises(ConfigError, match=r"^no module 'nowhere\.model' to describe$"):
+        source_of("regard.models", "nowhere.model")

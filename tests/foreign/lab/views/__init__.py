@@ -1,0 +1,1 @@
+"""Views of the page, one JavaScript file each."""
