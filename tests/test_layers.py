@@ -11,21 +11,16 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "regard"
-RANKS = {
-    "core": 0,
-    "attention": 1,
-    "layers": 2,
-    "models": 3,
-    "decoding": 3,
-    "data": 3,
-    "tasks": 4,
-    "training": 5,
-    "inspection": 5,
-    "experiments": 6,
-    "api": 7,
-    "serve": 8,
-    "cli": 9,  # above serve, which it starts
-}
+TABLE = re.compile(r"^\| (\d+) \| (`\w+`(?:, `\w+`)*) \|", re.MULTILINE)
+
+
+def ranks() -> dict[str, int]:
+    """Package -> rank, from the table in CONTRIBUTING.md, which is the only one."""
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    return {name.strip("` "): int(rank) for rank, names in TABLE.findall(text) for name in names.split(",")}
+
+
+RANKS = ranks()
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
 
@@ -55,6 +50,11 @@ def wrong_imports(package: str, code: str) -> list[str]:
 def test_every_package_has_a_rank():
     folders = {path.name for path in SOURCE.iterdir() if path.is_dir() and not path.name.startswith("__")}
     assert folders <= set(RANKS)
+
+
+def test_there_is_one_table_of_ranks():
+    pages = [*SOURCE.parents[1].glob("*.md"), *SOURCE.parents[1].glob("docs/*.md")]
+    assert [page.name for page in pages if TABLE.search(page.read_text(encoding="utf-8"))] == ["CONTRIBUTING.md"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from lab.quarters import Quarters
 from torch import Tensor, nn
 
+from lab.quarters import Quarters
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.layers.readout import Readout
