@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from regard.training import files
+from regard.training import sealed
 from regard.training.run import train
 
 
 def test_it_says_what_was_measured(toy, tmp_path, silent):
     run = train(toy(), tmp_path / "sums", console=silent)
     card = (tmp_path / "sums" / "README.md").read_text()
-    facts = files.read_facts(tmp_path / "sums" / "model.safetensors")
+    facts = sealed.read_facts(tmp_path / "sums" / "model.safetensors")
     assert card.startswith("---\n") and "# sums" in card
     assert f"{sum(p.numel() for p in run.model.parameters()):,} parameters" in card
     assert f"(step {facts['step']})" in card and f"| accuracy | {facts['metrics']['accuracy']:.4g} |" in card

@@ -8,7 +8,7 @@ from torch import nn
 from toys import gated
 
 from regard.core.errors import CheckpointError
-from regard.training import checkpoint, files
+from regard.training import checkpoint, sealed
 from regard.training.config import Optimizer
 from regard.training.folder import Folder
 from regard.training.optimizer import build
@@ -94,7 +94,7 @@ def test_weights_of_another_model_are_refused_by_name(folder):
 
 def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
-    files.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
+    sealed.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
     with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
         checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer)
 
@@ -103,7 +103,7 @@ def test_only_the_last_ones_are_kept(folder):
     model, optimizer = trained()
     for step in (2, 10, 300):
         checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=step), write=True)
-        files.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
+        sealed.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
     checkpoint.prune(folder, Progress(snapshots=[300]), keep=2)
     assert [path.name for path in folder.checkpoints()] == ["step-000000010.safetensors", "step-000000300.safetensors"]
     assert folder.snapshots() == [folder.snapshot(300)]

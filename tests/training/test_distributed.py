@@ -15,7 +15,7 @@ from torch import nn
 from toys import together
 
 from regard.core.errors import ConfigError
-from regard.training import distributed, files, log
+from regard.training import distributed, sealed, log
 from regard.training import recipe as recipes
 from regard.training.distributed import Processes, join, joined
 from regard.training.folder import Folder
@@ -64,7 +64,7 @@ def assert_same_run(first, second):
     assert [row.keys() for row in rows] == [row.keys() for row in others]
     for row, other in zip(rows, others, strict=True):
         assert all(row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key != "end")
-    (tensors, _), (found, _) = (files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (found, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
     assert tensors.keys() == found.keys()
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
@@ -95,7 +95,7 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (found, _) = (files.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (found, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
     for name, tensor in tensors.items():
         torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
 

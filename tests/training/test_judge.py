@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.training import files, log
+from regard.training import sealed, log
 from regard.training.folder import Folder
-from regard.training.run import load, train
+from regard.training.run import load_parts, train
 
 
 def script(monkeypatch, scores, better="accuracy"):
@@ -28,7 +28,7 @@ def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypat
     script(monkeypatch, [{"accuracy": value} for value in (0.1, 0.7, 0.7, 0.3)])
     train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
     assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, False]
-    assert files.read_facts(tmp_path / "run" / "model.safetensors") == {"step": 6, "metrics": {"accuracy": 0.7}}
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors") == {"step": 6, "metrics": {"accuracy": 0.7}}
 
 
 @pytest.mark.parametrize("name", ["loss", "perplexity"])
@@ -49,7 +49,7 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
-    assert files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
     assert log.read(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
 
 
@@ -71,8 +71,8 @@ def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, mon
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [])
     train(toy("training.evaluation.every=5"), tmp_path / "run", console=silent)
-    assert files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
-    assert load(tmp_path / "run")
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert load_parts(tmp_path / "run")
 
 
 def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, monkeypatch):
@@ -89,9 +89,9 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
     folder = Folder(tmp_path / "run")
-    kept = files.read_tensors(folder.model)[0]["embedding.weight"]
-    snapshots = [files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
+    kept = sealed.read_tensors(folder.model)[0]["embedding.weight"]
+    snapshots = [sealed.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
     torch.testing.assert_close(kept, wanted.float())
-    state = files.read_tensors(folder.checkpoints()[-1])[0]
+    state = sealed.read_tensors(folder.checkpoints()[-1])[0]
     assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights

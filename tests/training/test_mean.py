@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from regard.core.errors import CheckpointError
-from regard.training import files
+from regard.training import sealed
 from regard.training.mean import mean
 
 
 def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for number, path in enumerate(paths):
-        files.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
+        sealed.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
     found = mean(paths)
     assert found["w"].tolist() == [1.0, 1.0] and found["w"].dtype == torch.float32
     assert found["n"] == 2
@@ -25,6 +25,6 @@ def test_what_cannot_be_averaged_is_named(tmp_path):
         mean([])
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
-        files.write_tensors(path, {"w": torch.zeros(size)}, {})
+        sealed.write_tensors(path, {"w": torch.zeros(size)}, {})
     with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
         mean(paths)

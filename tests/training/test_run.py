@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.training import files
+from regard.training import sealed
 from regard.training.folder import Folder
-from regard.training.run import load, resume, train
+from regard.training.run import load_parts, resume, train
 
 RICH = ["training.evaluation.every=4", "training.evaluation.average=2", "training.files.save_every=3"]
 
@@ -19,7 +19,7 @@ RICH = ["training.evaluation.every=4", "training.evaluation.average=2", "trainin
 def outcome(path):
     """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
     folder = Folder(path)
-    tensors, facts = files.read_tensors(folder.checkpoints()[-1])
+    tensors, facts = sealed.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
     return folder.model.read_bytes(), folder.log.read_bytes(), facts, {k: t.tolist() for k, t in tensors.items()}
 
@@ -72,7 +72,7 @@ def test_a_longer_budget_lets_a_finished_run_go_on(toy, tmp_path, silent):
     train(toy("training.steps=5", "training.evaluation.every=5"), tmp_path / "short", console=silent)
     resume(tmp_path / "short", ["training.steps=12"], console=silent)
     train(toy("training.evaluation.every=5"), tmp_path / "long", console=silent)
-    short, long = (files.read_tensors(Folder(tmp_path / name).checkpoints()[-1])[0] for name in ("short", "long"))
+    short, long = (sealed.read_tensors(Folder(tmp_path / name).checkpoints()[-1])[0] for name in ("short", "long"))
     assert all(torch.equal(short[name], long[name]) for name in long)
     assert json.loads((tmp_path / "short" / "config.json").read_text())["training"]["steps"] == 12
 
@@ -102,8 +102,8 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
 
 def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
     trained = train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
-    loaded = load(tmp_path / "run")
-    _, facts = files.read_tensors(tmp_path / "run" / "model.safetensors")
+    loaded = load_parts(tmp_path / "run")
+    _, facts = sealed.read_tensors(tmp_path / "run" / "model.safetensors")
     assert loaded.evaluate("valid") == trained.evaluate("valid") == pytest.approx(facts["metrics"])
     assert not loaded.model.training
     assert loaded.model.readout.weight is loaded.model.embedding.weight
@@ -111,14 +111,14 @@ def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
 
 def test_a_missing_run_and_one_without_weights_are_named(toy, tmp_path, death):
     with pytest.raises(CheckpointError, match="nowhere: no such run folder"):
-        load(tmp_path / "nowhere")
+        load_parts(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=r"config\.json: no such file; is .*empty a run folder"):
-        load(tmp_path / "empty")
+        load_parts(tmp_path / "empty")
     with pytest.raises(death.Killed):
         train(toy(), tmp_path / "run", console=death.Killer(1))
     with pytest.raises(CheckpointError, match="no weights yet; train on with: regard train --resume"):
-        load(tmp_path / "run")
+        load_parts(tmp_path / "run")
 
 
 def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
@@ -126,7 +126,7 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
     words = tmp_path / "run" / "words.json"
     words.write_text(words.read_text().replace("6", "7"))
     with pytest.raises(CheckpointError, match=r"words\.json: its checksum does not match config\.json; restore it"):
-        load(tmp_path / "run")
+        load_parts(tmp_path / "run")
     words.unlink()
     with pytest.raises(CheckpointError, match=r"words\.json: missing; restore it"):
         resume(tmp_path / "run")
@@ -135,11 +135,11 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
 def test_settings_a_newer_or_older_regard_does_not_know_are_refused(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
     path = tmp_path / "run" / "config.json"
-    table = files.read_json(path)
+    table = sealed.read_json(path)
     table["model"]["colour"] = "red"
-    files.write_json(path, table)
+    sealed.write_json(path, table)
     with pytest.raises(CheckpointError, match=r"config\.json: model: no setting 'colour'"):
-        load(tmp_path / "run")
+        load_parts(tmp_path / "run")
 
 
 def test_a_start_that_was_killed_can_be_started_again(toy, tmp_path, silent, monkeypatch):
@@ -156,4 +156,4 @@ def test_a_start_that_was_killed_can_be_started_again(toy, tmp_path, silent, mon
     with pytest.raises(CheckpointError, match=r"config\.json: no such file"):
         resume(tmp_path / "run", console=silent)
     train(toy(), tmp_path / "run", console=silent)
-    assert load(tmp_path / "run")
+    assert load_parts(tmp_path / "run")

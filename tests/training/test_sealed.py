@@ -16,7 +16,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from regard.core.errors import CheckpointError
+from regard.core.errors import CheckpointError, FileError
+from regard.training import sealed
 
 TENSORS = {"b": torch.arange(5.0), "a": torch.ones(2, 3, dtype=torch.float64), "n": torch.tensor(3)}
 
@@ -120,7 +121,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     for name, module in (("fsync", os), ("replace", os), ("save_file", safetensors.torch)):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, full)
-            with pytest.raises(CheckpointError, match=r"could not be written \(.*No space left.*what was there before"):
+            with pytest.raises(FileError, match=r"could not be written \(.*No space left.*what was there before"):
                 sealed.write_tensors(path, {"a": torch.zeros(9)}, {})
         assert path.read_bytes() == before
         assert [found.name for found in tmp_path.iterdir()] == ["x.safetensors"]
@@ -133,13 +134,13 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
     program = """
         import resource, signal, sys, torch
         from pathlib import Path
-        from regard.core.errors import CheckpointError
+        from regard.core.errors import FileError
         from regard.training import sealed
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
             sealed.write_tensors(Path(sys.argv[1]), {"a": torch.zeros(10_000)}, {})
-        except CheckpointError as wrong:
+        except FileError as wrong:
             print(wrong)
     """
     ran = subprocess.run(

@@ -10,7 +10,7 @@ import safetensors.torch
 from toys import summing
 
 from regard.core.errors import CheckpointError, DataError
-from regard.training import files, log
+from regard.training import sealed, log
 from regard.training import trainer as trainers
 from regard.training.console import Silent
 from regard.training.folder import Folder
@@ -67,7 +67,7 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
     folder = Folder(tmp_path / "run")
     assert not list(folder.state.glob(".*.part"))
     for path in folder.checkpoints():
-        files.read_tensors(path)
+        sealed.read_tensors(path)
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")

@@ -6,14 +6,15 @@ import shutil
 from pathlib import Path
 
 from regard.core.errors import CheckpointError
-from regard.training import card, files
-from regard.training.folder import Folder
+from regard.core.files import replacing
+from regard.training import card, sealed
+from regard.training.folder import Folder, read_config
 from regard.training.mean import mean
 from regard.training.progress import Best, Progress
-from regard.training.run import Run, load, read_config
+from regard.training.run import load_parts
 
 
-def average(run: Path | str, *, last: int, out: Path | str) -> Run:
+def average(run: Path | str, *, last: int, out: Path | str) -> Path:
     """The mean of the last `last` evaluations' weights of a run, as a run of its own in `out`."""
     source, target = Folder(Path(run)), Folder(Path(out))
     table = read_config(source)
@@ -31,14 +32,14 @@ def average(run: Path | str, *, last: int, out: Path | str) -> Run:
     target.make()
     for name in table.get("files", {}):
         (target.path / name).parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing(target.path / name) as part:
+        with replacing(target.path / name) as part:
             shutil.copyfile(source.path / name, part)
-    files.write_tensors(target.model, tensors, {"step": steps[-1], "metrics": {}, "average": steps})
-    with files.replacing(target.config) as part:
+    sealed.write_tensors(target.model, tensors, {"step": steps[-1], "metrics": {}, "average": steps})
+    with replacing(target.config) as part:
         shutil.copyfile(source.config, part)
-    made = load(target.path)
+    parts = load_parts(target.path)
     now = Progress(
         step=steps[-1], best=Best(step=steps[-1]), ended="averaging " + ", ".join(f"step {s}" for s in steps)
     )
-    card.write(target, made.recipe, model=made.model, now=now)
-    return made
+    card.write(target, parts.recipe, model=parts.model, now=now)
+    return target.path

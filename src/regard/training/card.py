@@ -8,8 +8,8 @@ import platform
 import torch
 from torch import nn
 
+from regard.core.files import write_text
 from regard.core.version import __version__
-from regard.training import files
 from regard.training.console import clock
 from regard.training.folder import Folder
 from regard.training.progress import Progress
@@ -18,8 +18,7 @@ from regard.training.recipe import Recipe
 
 def write(folder: Folder, recipe: Recipe, *, model: nn.Module, now: Progress) -> None:
     """README.md with what the model is, how it was trained, what it scored, and how to use it."""
-    with files.replacing(folder.card) as part:
-        part.write_text(text(folder, recipe, model=model, now=now), encoding="utf-8")
+    write_text(folder.card, text(folder, recipe, model=model, now=now))
 
 
 def text(folder: Folder, recipe: Recipe, *, model: nn.Module, now: Progress) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.core.errors import CheckpointError
-from regard.training import files, progress
+from regard.training import progress, sealed
 from regard.training.folder import Folder
 from regard.training.progress import Progress
 
@@ -86,12 +86,12 @@ def save(folder: Folder, model: nn.Module, *, optimizer: torch.optim.Optimizer, 
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
-        files.write_tensors(folder.checkpoint(now.step), tensors, {"progress": now.to_dict()})
+        sealed.write_tensors(folder.checkpoint(now.step), tensors, {"progress": now.to_dict()})
 
 
 def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer) -> Progress:
     """Restore model and optimizer from a checkpoint and say where it stood."""
-    tensors, facts = files.read_tensors(path)
+    tensors, facts = sealed.read_tensors(path)
     now = progress.from_dict(facts.get("progress", {}), path)
     restore_weights(model, _section(tensors, "model."), path)
     restore_optimizer(model, optimizer, tensors=_section(tensors, "optimizer."))

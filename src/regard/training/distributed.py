@@ -17,7 +17,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from regard.core.errors import ConfigError
-from regard.training.device import pick
+from regard.training.hardware import pick
 from regard.training.units import units
 
 _PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates; torchrun ends them if it dies

@@ -1,15 +1,22 @@
-"""The places in a run folder, and the lock that keeps two trainings out of one folder."""
+"""The run folder: where everything in it stands, config.json, the task's files, and the lock against two trainings."""
 
 from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.core.errors import CheckpointError
+from regard.core.config import Table
+from regard.core.errors import CheckpointError, ConfigError
+from regard.core.files import digest, replacing
+from regard.core.task import Task
+from regard.training import recipe as recipes
+from regard.training import sealed
+from regard.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -100,3 +107,49 @@ def locked(folder: Folder) -> Iterator[None]:
         ) from None
     finally:
         os.close(handle)
+
+
+def begin(folder: Folder, recipe: Recipe, task: Task) -> None:
+    """Write the task's files and, last of all, config.json: with it the folder is a run."""
+    folder.clean()
+    digests: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(dir=folder.state, prefix=".task") as draft:
+        task.save(Path(draft))
+        for source in sorted(path for path in Path(draft).rglob("*") if path.is_file()):
+            name = source.relative_to(draft).as_posix()
+            digests[name] = digest(source)
+            (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(folder.path / name) as part:
+                os.replace(source, part)
+    write_recipe(folder, recipe, digests)
+
+
+def write_recipe(folder: Folder, recipe: Recipe, digests: dict[str, str]) -> None:
+    """config.json: the version, the whole recipe, and the checksums of the task's files."""
+    sealed.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), "files": digests})
+
+
+def read_config(folder: Folder) -> Table:
+    """The table in config.json, brought to this version."""
+    if not folder.path.is_dir():
+        raise CheckpointError(f"{folder.path}: no such run folder")
+    return recipes.migrate(sealed.read_json(folder.config), folder.config)
+
+
+def read_recipe(folder: Folder) -> Recipe:
+    """The recipe of a run."""
+    table = read_config(folder)
+    try:
+        return recipes.from_dict({key: value for key, value in table.items() if key != "files"})
+    except ConfigError as wrong:
+        raise CheckpointError(f"{folder.config}: {wrong}") from None
+
+
+def check_files(folder: Folder) -> None:
+    """The task's files are as they were written, or the one that is not is named."""
+    for name, expected in read_config(folder).get("files", {}).items():
+        path = folder.path / name
+        if not path.is_file():
+            raise CheckpointError(f"{path}: missing; restore it from a copy of the run")
+        if digest(path) != expected:
+            raise CheckpointError(f"{path}: its checksum does not match config.json; restore it from a copy of the run")

@@ -10,7 +10,7 @@ from torch import nn
 from regard.core.errors import ConfigError
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import checkpoint, files
+from regard.training import checkpoint, sealed
 from regard.training.distributed import Engine, Processes
 from regard.training.folder import Folder
 from regard.training.log import Row
@@ -18,7 +18,6 @@ from regard.training.mean import mean
 from regard.training.progress import Progress
 from regard.training.recipe import Recipe
 
-_SMALLER_IS_BETTER = ("loss", "perplexity", "nats")
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
 
@@ -58,7 +57,7 @@ class Judge:
             seed_all(self.recipe.seed, step, _EVALUATION)
             model.eval()
             with torch.no_grad():
-                found = self.task.evaluate(model, "valid", self.recipe.decoder())
+                found = self.task.evaluate(model, "valid", self.recipe.decoding)
         if self.engine.twin is not None:
             self.engine.twin.to("cpu")  # its place on the device is needed for training
         self.processes.wait()
@@ -87,10 +86,10 @@ class Judge:
         """One number that grows as the model gets better, or none if there was nothing to evaluate."""
         if not metrics:
             return None
-        name = getattr(self.task, "better", "loss")
+        name, more = self.task.goal
         if name not in metrics:
             raise ConfigError(f"the task's evaluation has no {name!r} to choose by; it has {', '.join(metrics)}")
-        value = -metrics[name] if name in _SMALLER_IS_BETTER else metrics[name]
+        value = metrics[name] if more else -metrics[name]
         return value if math.isfinite(value) else None
 
     def _keep_best(self, now: Progress, better: bool) -> None:
@@ -102,7 +101,7 @@ class Judge:
         """The weights as the run's model.safetensors."""
         tensors = checkpoint.weights(self.engine.model)
         if self.processes.first:
-            files.write_tensors(self.folder.model, tensors, {"step": now.step, "metrics": now.best.metrics})
+            sealed.write_tensors(self.folder.model, tensors, {"step": now.step, "metrics": now.best.metrics})
 
     def _keep_snapshot(self, now: Progress) -> None:
         last = self.recipe.training.evaluation.average
@@ -110,5 +109,5 @@ class Judge:
             now.snapshots = [*now.snapshots, now.step][-last:]
             tensors = checkpoint.weights(self.engine.model)
             if self.processes.first:
-                files.write_tensors(self.folder.snapshot(now.step), tensors, {"step": now.step})
+                sealed.write_tensors(self.folder.snapshot(now.step), tensors, {"step": now.step})
             self.processes.wait()

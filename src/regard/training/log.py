@@ -11,7 +11,7 @@ from typing import Any
 
 from regard.core.errors import CheckpointError
 from regard.core.extras import require
-from regard.training import files
+from regard.core.files import append
 
 Row = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Log:
         """Cut the file back to the position of a checkpoint; all after it will be written again."""
         self.path, self.bytes = path, int(position["bytes"])
         self._sha = hashlib.sha256()
-        files.append(path, b"")
+        append(path, b"")
         with path.open("r+b") as file:
             self._sha.update(file.read(self.bytes))
             if self._sha.hexdigest() != position["sha256"]:
@@ -33,7 +33,7 @@ class Log:
     def add(self, row: Row) -> None:
         """One more line; numbers that are not finite become null, as JSON has none."""
         line = (json.dumps(_plain(row), ensure_ascii=False) + "\n").encode()
-        files.append(self.path, line)
+        append(self.path, line)
         self._sha.update(line)
         self.bytes += len(line)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError
-from regard.training import files
+from regard.training import sealed
 
 
 def mean(paths: list[Path]) -> dict[str, Tensor]:
@@ -18,7 +18,7 @@ def mean(paths: list[Path]) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for path in paths:
-        last, _ = files.read_tensors(path)
+        last, _ = sealed.read_tensors(path)
         if total and {n: t.shape for n, t in last.items()} != {n: t.shape for n, t in total.items()}:
             raise CheckpointError(f"{path}: holds other tensors than {paths[0].name}; average weights of one run only")
         for name, tensor in last.items():

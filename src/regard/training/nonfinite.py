@@ -8,9 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from regard.core.errors import RegardError
+from regard.core.files import write_text
 from regard.core.protocols import Indices
 from regard.core.task import Task
-from regard.training import files
 from regard.training.folder import Folder
 from regard.training.progress import Progress
 from regard.training.step import Outcome
@@ -32,8 +32,7 @@ def write(folder: Folder, task: Task, *, examples: Indices, outcome: Outcome, no
         "examples": [int(number) for number in examples],
         "batch": plain(task.batch(examples)),
     }
-    with files.replacing(folder.nonfinite) as part:
-        part.write_text(json.dumps(table, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
 
 
 def plain(batch: Any) -> Any:

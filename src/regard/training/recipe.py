@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +12,10 @@ from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, nearest
 from regard.core.registry import find
+from regard.core.sizes import check_fit
+from regard.decoding import Decoding
 from regard.training.config import BUDGET, Config
 
-Decode = Callable[..., Any]
 VERSION = 1
 # version -> the function that brings a table of that version to the next one
 MIGRATIONS: dict[int, Callable[[Table], Table]] = {}
@@ -24,7 +24,7 @@ _SECTIONS = ("task", "seed", "data", "model", "training", "decoding")
 
 @dataclass(frozen=True)
 class Chosen:
-    """A file of ours and its settings: a task, a model or a decoder."""
+    """A task or a model by the name of its file, and its settings."""
 
     name: str
     config: Any
@@ -41,7 +41,7 @@ class Recipe:
     task: Chosen
     model: Chosen
     training: Config
-    decoding: Chosen
+    decoding: Decoding | None  # None: the task decodes nothing
     seed: int = 1
 
     def to_dict(self) -> Table:
@@ -49,30 +49,22 @@ class Recipe:
         table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
         table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
         table["training"] = configs.to_dict(self.training)
-        table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
+        if self.decoding is not None:
+            table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
         return table
 
-    def decoder(self) -> Decode:
-        """decode(model, state, marks=…, limits=…) with this recipe's settings."""
-        return partial(self.decoding.module("decoding").decode, config=self.decoding.config)
-
-    def changed(self, settings: list[str]) -> Recipe:
+    def changed(self, settings: Sequence[str]) -> Recipe:
         """The recipe with settings laid over it."""
         return from_dict(_override(self.to_dict(), settings))
 
 
-def read(task: str, path: Path | None = None, *, settings: list[str] | None = None) -> Recipe:
+def read(task: str, path: Path | None = None, *, settings: Sequence[str] = ()) -> Recipe:
     """The recipe of a task: its defaults, then a TOML file, then `key=value` settings such as `model=transformer`."""
     table = configs.read(path) if path else {}
-    table = _override(table, settings or [])
+    table = _override(table, settings)
     if table.setdefault("task", task) != task:
         raise ConfigError(f"task={table['task']!r}, but {task!r} was asked for; run: regard train {table['task']}")
-    return from_dict(_lay_over(_defaults(task), table))
-
-
-def _defaults(task: str) -> Table:
-    defaults: Table = getattr(find("regard.tasks", task), "DEFAULTS", {})
-    return {"decoding": {"name": "greedy"}} | defaults
+    return from_dict(_lay_over(getattr(find("regard.tasks", task), "DEFAULTS", {}), table))
 
 
 def _lay_over(base: Table, table: Table) -> Table:
@@ -89,7 +81,7 @@ def _lay_over(base: Table, table: Table) -> Table:
     return configs.merge(kept, table)
 
 
-def _override(table: Table, settings: list[str]) -> Table:
+def _override(table: Table, settings: Sequence[str]) -> Table:
     for setting in settings:
         key, _, value = setting.partition("=")
         if key in ("model", "decoding"):
@@ -109,41 +101,43 @@ def from_dict(table: Table) -> Recipe:
             raise ConfigError(f"{key}={value!r} is not a section; settings go below it, as in {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
     if not isinstance(task, str):
-        raise ConfigError(f"task={task!r} must be the name of a task, such as 'translation'")
+        raise ConfigError(f"task={task!r} must be the name of a task; see: regard list tasks")
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ConfigError(f"seed={seed!r} must be a whole number, 0 or more")
+    model = _name("model", table.get("model", {}))
+    check_fit(task, model)
     return Recipe(
-        task=_chosen("tasks", task, table.get("data", {}), where="data"),
-        model=_named("models", table.get("model", {}), "model"),
+        task=Chosen(task, configs.from_dict(find("regard.tasks", task).Config, table.get("data", {}), "data")),
+        model=Chosen(model, _settings("model", find("regard.models", model), table["model"])),
         training=configs.from_dict(Config, table.get("training", {}), "training"),
-        decoding=_named("decoding", table.get("decoding", {}), "decoding"),
+        decoding=_decoding(table["decoding"]) if "decoding" in table else None,
         seed=seed,
     )
 
 
-def _named(package: str, section: Table, where: str) -> Chosen:
-    settings = dict(section)
-    name = settings.pop("name", None)
+def _decoding(section: Table) -> Decoding:
+    name = _name("decoding", section)
+    return Decoding(name, _settings("decoding", find("regard.decoding", name), section))
+
+
+def _name(where: str, section: Table) -> str:
+    name = section.get("name")
     if not isinstance(name, str):
         example = {"model": "transformer", "decoding": "beam"}[where]
         raise ConfigError(f"{where}.name={name!r} must be given as a name, for example {where}={example}")
-    return _chosen(package, name, _preset(find(f"regard.{package}", name), settings), where=where)
+    return name
 
 
-def _preset(module: ModuleType, settings: Table) -> Table:
-    """Settings with the ones of their `preset` below them."""
-    settings = dict(settings)
-    name = settings.pop("preset", None)
-    presets = getattr(module, "PRESETS", {})
-    if name is None:
-        return settings
-    if name not in presets:
-        raise ConfigError(f"{module.__name__} has no preset {name!r}; {nearest(str(name), presets)}")
-    return configs.merge(configs.to_dict(presets[name]), settings)
-
-
-def _chosen(package: str, name: str, settings: Table, *, where: str) -> Chosen:
-    return Chosen(name, configs.from_dict(find(f"regard.{package}", name).Config, settings, where))
+def _settings(where: str, module: ModuleType, section: Table) -> Any:
+    """A value of a file's Config, from a section of a recipe; a `preset` in it is laid below the other settings."""
+    settings = {key: value for key, value in section.items() if key not in ("name", "preset")}
+    preset = section.get("preset")
+    if preset is not None:
+        presets = getattr(module, "PRESETS", {})
+        if preset not in presets:
+            raise ConfigError(f"{module.__name__} has no preset {preset!r}; {nearest(str(preset), presets)}")
+        settings = configs.merge(configs.to_dict(presets[preset]), settings)
+    return configs.from_dict(module.Config, settings, where)
 
 
 def migrate(table: Table, where: Path) -> Table:

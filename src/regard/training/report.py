@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from regard.training import files
+from regard.core.files import append
 from regard.training.console import Console
 from regard.training.folder import Folder
 from regard.training.log import Board, Log, Row
@@ -54,7 +54,7 @@ class Written:
         if pace is not None:
             speed = {"tokens/s": round(pace.tokens / max(pace.seconds, 1e-9))}
             line = json.dumps({"step": row["step"], "seconds": round(pace.seconds, 4), **speed}) + "\n"
-            files.append(self._timing, line.encode())
+            append(self._timing, line.encode())
         self._console.show(row | speed, left=left)
 
     def position(self) -> dict[str, Any]:

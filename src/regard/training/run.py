@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Loss
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import card, checkpoint, files
-from regard.training import recipe as recipes
-from regard.training.allocator import prepare_process
+from regard.training import card, checkpoint, sealed
 from regard.training.console import Console, Silent, open_console
 from regard.training.distributed import Engine, Processes, join, joined
-from regard.training.folder import Folder, locked
+from regard.training.folder import Folder, begin, check_files, locked, read_config, read_recipe, write_recipe
+from regard.training.hardware import keep_freed_memory, recompute_blocks
 from regard.training.recipe import Recipe
-from regard.training.recompute import recompute_blocks
 from regard.training.step import move
 from regard.training.stop import listening
 from regard.training.trainer import Trainer
@@ -34,23 +29,17 @@ _FREE_TO_CHANGE = ("training", "decoding")
 
 
 @dataclass(frozen=True)
-class Run:
-    """A trained model with all that is needed to use it."""
+class Parts:
+    """What a run folder holds, ready to use."""
 
     folder: Path
     recipe: Recipe
-    task: Any  # a core.protocols.Task, and what else the task can do
+    task: Task
     model: nn.Module
 
-    def evaluate(self, split: str = "test") -> dict[str, float]:
-        """Free-running scores on a split."""
-        with torch.no_grad():
-            scores: dict[str, float] = self.task.evaluate(self.model, split, self.recipe.decoder())
-        return scores
 
-
-def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Run:
-    """Train a new run into the folder `out` and load it; `watch` sees the model after every step."""
+def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Path:
+    """Train a new run into the folder `out` and return it; `watch` sees the model after every step."""
     folder = Folder(Path(out))
     with ExitStack() as held:
         processes = held.enter_context(joined(recipe.training.hardware.device))
@@ -69,12 +58,12 @@ def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, wa
 
 
 def resume(
-    out: Path | str, settings: list[str] | None = None, *, console: Console | None = None, watch: Watch = nobody
-) -> Run:
+    out: Path | str, settings: Sequence[str] = (), *, console: Console | None = None, watch: Watch = nobody
+) -> Path:
     """Go on with a run as if it had never stopped; `settings` may change [training] and [decoding]."""
     folder = Folder(Path(out))
     old = read_recipe(folder)
-    recipe = _changed(old, settings or [])
+    recipe = _changed(old, settings)
     with ExitStack() as held:
         processes = held.enter_context(joined(recipe.training.hardware.device))
         if processes.first:
@@ -86,7 +75,7 @@ def resume(
         return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch)
 
 
-def _changed(old: Recipe, settings: list[str]) -> Recipe:
+def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
     for setting in settings:
         section = setting.partition("=")[0].partition(".")[0]
         if section not in _FREE_TO_CHANGE:
@@ -102,9 +91,9 @@ def _fit(
     task: Task | None,
     console: Console | None,
     watch: Watch,
-) -> Run:
+) -> Path:
     """The part that new and resumed runs share, on every process."""
-    prepare_process()
+    keep_freed_memory()
     if task is None:
         check_files(folder)
         task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
@@ -119,7 +108,7 @@ def _fit(
             console=speaker,
             watch=watch,
         )
-        for note in getattr(task, "notes", list)():
+        for note in task.notes():
             speaker.say(note)
         saved = folder.checkpoints()
         trainer.restore(saved[-1] if saved else None)
@@ -130,7 +119,7 @@ def _fit(
     finally:
         speaker.close()
     processes.wait()
-    return load(folder.path)
+    return folder.path
 
 
 def _engine(recipe: Recipe, task: Task, *, processes: Processes) -> Engine:
@@ -153,61 +142,15 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
     return model
 
 
-def load(path: Path | str, settings: list[str] | None = None, *, device: str | torch.device = "cpu") -> Run:
-    """A run from its folder: the best weights, ready to use; `settings` such as `decoding.width=8` are laid over it."""
+def load_parts(path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu") -> Parts:
+    """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe."""
     folder = Folder(Path(path))
-    recipe = _changed(read_recipe(folder), settings or [])
+    recipe = _changed(read_recipe(folder), settings)
     check_files(folder)
-    task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
+    task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
     if not folder.model.exists():
         raise CheckpointError(f"{folder.model}: no weights yet; train on with: regard train --resume {folder.path}")
-    tensors, _ = files.read_tensors(folder.model)
+    tensors, _ = sealed.read_tensors(folder.model)
     model = build_model(recipe, task)
     checkpoint.restore_weights(model, tensors, folder.model)
-    return Run(folder.path, recipe, task, model.to(device).eval())
-
-
-def begin(folder: Folder, recipe: Recipe, task: Task) -> None:
-    """Write the task's files and, last of all, config.json: with it the folder is a run."""
-    folder.clean()
-    digests: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(dir=folder.state, prefix=".task") as made:
-        task.save(Path(made))
-        for source in sorted(path for path in Path(made).rglob("*") if path.is_file()):
-            name = source.relative_to(made).as_posix()
-            digests[name] = files.digest(source)
-            (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
-            with files.replacing(folder.path / name) as part:
-                os.replace(source, part)
-    write_recipe(folder, recipe, digests)
-
-
-def write_recipe(folder: Folder, recipe: Recipe, digests: dict[str, str]) -> None:
-    """config.json: the version, the whole recipe, and the checksums of the task's files."""
-    files.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), "files": digests})
-
-
-def read_config(folder: Folder) -> Table:
-    """The table in config.json, brought to this version."""
-    if not folder.path.is_dir():
-        raise CheckpointError(f"{folder.path}: no such run folder")
-    return recipes.migrate(files.read_json(folder.config), folder.config)
-
-
-def read_recipe(folder: Folder) -> Recipe:
-    """The recipe of a run."""
-    table = read_config(folder)
-    try:
-        return recipes.from_dict({key: value for key, value in table.items() if key != "files"})
-    except ConfigError as wrong:
-        raise CheckpointError(f"{folder.config}: {wrong}") from None
-
-
-def check_files(folder: Folder) -> None:
-    """The task's files are as they were written, or the one that is not is named."""
-    for name, expected in read_config(folder).get("files", {}).items():
-        path = folder.path / name
-        if not path.is_file():
-            raise CheckpointError(f"{path}: missing; restore it from a copy of the run")
-        if files.digest(path) != expected:
-            raise CheckpointError(f"{path}: its checksum does not match config.json; restore it from a copy of the run")
+    return Parts(folder.path, recipe, task, model.to(device).eval())

@@ -1,16 +1,13 @@
-"""Files that are whole or not there: written beside, flushed to disk, moved into place, sealed with a checksum.
+"""Tensors and JSON in files that carry their own checksum, so that any damage is noticed when they are read.
 
-A sealed file carries the SHA-256 of itself, computed with 64 zeros where the checksum stands. Nothing beside the file
-is needed to check it, so replacing it is one atomic move.
+The checksum is the SHA-256 of the file with 64 zeros where the checksum stands. Nothing beside the file is needed to
+check it, so replacing it is one atomic move.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,39 +16,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from regard.core.errors import CheckpointError
+from regard.core.files import replacing, write_bytes
 
 Facts = dict[str, Any]
 _ZEROS = b"0" * 64
 _KEY = "regard"  # one key only: with several, safetensors writes them in no fixed order
 _LONGEST_HEADER = 100_000_000
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; afterwards it is flushed and moved there, or removed if anything failed."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        yield part
-        _flush(part)
-        os.replace(part, path)
-        _flush(path.parent)
-    except (OSError, SafetensorError) as wrong:
-        raise CheckpointError(f"{path}: could not be written ({wrong}); what was there before is untouched") from wrong
-    finally:
-        _remove(part)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):  # a folder that became read-only: the part file is never read, and the next run removes it
-        path.unlink(missing_ok=True)
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
@@ -61,7 +31,10 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
     with replacing(path) as part:
         part.touch()
         mode = part.stat().st_mode  # as the user's umask has it; safetensors would let nobody else read
-        safetensors.torch.save_file(whole, part, metadata={_KEY: note})
+        try:
+            safetensors.torch.save_file(whole, part, metadata={_KEY: note})
+        except SafetensorError as wrong:
+            raise OSError(str(wrong)) from wrong
         part.chmod(mode)
         with part.open("r+b") as file:
             place = file.read(_header_length(file.read(8)) + 8).index(_ZEROS) + 8
@@ -127,8 +100,7 @@ def write_json(path: Path, table: Facts) -> None:
     data = text.encode()
     place = data.rindex(_ZEROS)
     seal = hashlib.sha256(data).hexdigest().encode()
-    with replacing(path) as part:
-        part.write_bytes(data[:place] + seal + data[place + len(seal) :])
+    write_bytes(path, data[:place] + seal + data[place + len(seal) :])
 
 
 def read_json(path: Path) -> Facts:
@@ -152,22 +124,5 @@ def read_json(path: Path) -> Facts:
 
 
 def _unsealed(data: bytes, claimed: str) -> bytes:
-    before, found, after = data.rpartition(claimed.encode())
-    return before + _ZEROS + after if found else b""
-
-
-def append(path: Path, data: bytes) -> None:
-    """More bytes at the end of a log; the file is made if it is not there."""
-    try:
-        with path.open("ab") as file:
-            file.write(data)
-    except OSError as wrong:
-        raise CheckpointError(
-            f"{path}: could not be written ({wrong.strerror}); the last checkpoint is untouched"
-        ) from wrong
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file as it stands."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    before, seal, after = data.rpartition(claimed.encode())
+    return before + _ZEROS + after if seal else b""

@@ -19,8 +19,8 @@ from regard.core.protocols import Indices, Loss
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.core.tree import map_tensors
-from regard.training.device import autocast, number_format
 from regard.training.distributed import Engine, Processes
+from regard.training.hardware import autocast, number_format
 from regard.training.optimizer import set_rate
 from regard.training.recipe import Recipe
 from regard.training.schedule import Factor

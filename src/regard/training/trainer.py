@@ -10,10 +10,10 @@ from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training import checkpoint, nonfinite, optimizer
-from regard.training.compiled import Compiled
 from regard.training.console import Console
 from regard.training.distributed import Engine, Processes
 from regard.training.folder import Folder
+from regard.training.hardware import Compiled
 from regard.training.judge import Judge
 from regard.training.log import Board
 from regard.training.progress import Progress, Window, fingerprint

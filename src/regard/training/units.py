@@ -14,14 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from regard.training.hardware import blocks
+
 SMALLEST = 256  # weights; less is left to the root, as every unit costs a message
-
-
-def blocks(model: nn.Module) -> list[nn.Module]:
-    """The repeated blocks of a model: the members of its module lists, without those inside another one."""
-    found = [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
-    inner = {id(part) for block in found for part in block.modules() if part is not block}
-    return [block for block in found if id(block) not in inner]
 
 
 def units(model: nn.Module, work: Callable[[], Any]) -> list[nn.Module]:

@@ -8,6 +8,13 @@ from torch import nn
 
 
 @dataclass(frozen=True)
+class Sums:
+    """A family of sizes that only the toys know."""
+
+    words: int
+
+
+@dataclass(frozen=True)
 class Config:
     dim: int = 8
     dropout: float = 0.3
@@ -46,5 +53,5 @@ TINY = Config()
 PRESETS = {"wide": Config(dim=16)}
 
 
-def build(config, sizes):
-    return Gated(config, sizes.source)
+def build(config: Config, sizes: Sums) -> Gated:
+    return Gated(config, sizes.words)

@@ -14,9 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from regard.core.errors import DataError
-from regard.core.protocols import Loss
-from regard.core.sizes import Text
+from regard.core.protocols import Goal, Loss
+from regard.core.task import Answer, Task
+from toys.gated import Sums
 
+VERB = "add"
+SIZES = Sums
 DEFAULTS = {"model": {"name": "toys.gated"}}
 
 
@@ -34,12 +37,18 @@ class Batch(NamedTuple):
     numbers: Tensor  # (b,) which examples
 
 
-class Summing:
-    better = "accuracy"
+@dataclass(frozen=True)
+class Options:
+    nbest: int = 1  # answers to an input
+
+
+class Summing(Task):
+    goal = Goal("accuracy", more=True)
+    examples = ("1 2 3", "2 2")
 
     def __init__(self, config: Config, words: int) -> None:
         self.config = config
-        self.sizes = Text(source=words, target=words, longest=5)
+        self.sizes = Sums(words)
         self.seen: list[list[int]] = []
         rng = np.random.default_rng(0)
         self.rows = rng.integers(1, words, size=(config.examples, 5))
@@ -65,13 +74,23 @@ class Summing:
         return Loss(total, int((batch.tokens > 0).sum()))
 
     def sums(self, batch):
-        return (batch.tokens.cumsum(1) % self.sizes.source).masked_fill(batch.tokens == 0, -100)
+        return (batch.tokens.cumsum(1) % self.sizes.words).masked_fill(batch.tokens == 0, -100)
 
     def evaluate(self, model, split, decoding):
         batch = self.batch(np.arange(min(10, self.config.examples)))
         guess = model(batch.tokens).argmax(-1)
         right = (guess == self.sums(batch))[batch.tokens > 0]
         return {"accuracy": float(right.float().mean()), "loss": float(self.loss(model, batch).total)}
+
+    def read(self, text):
+        try:
+            return [int(word) for word in text.split()]
+        except ValueError:
+            raise DataError(f"{text!r}: give whole numbers") from None
+
+    def answer(self, model, inputs, options, decoding):
+        sums = [model(torch.tensor([numbers])).argmax(-1)[0].tolist() for numbers in inputs]
+        return [[Answer(" ".join(map(str, numbers)))] for numbers in sums]
 
     def save(self, folder: Path) -> None:
         (folder / "words.json").write_text(json.dumps({"words": self.config.words}))
