@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
-from regard.core.describe import Description, Setting, describe, source_of, summary
+from regard.core.describe import Description, Setting, constant, describe, source_of, summary
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
 
@@ -63,3 +65,24 @@ def test_a_dotted_name_is_described_too_and_a_wrong_one_named():
         source_of("regard.models", "nonsense")
     with pytest.raises(ConfigError, match=r"^no module 'nowhere\.model' to describe$"):
         source_of("regard.models", "nowhere.model")
+
+
+def test_constants_are_read_without_importing(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text(
+        'VERB = "sort"\nDEFAULTS: dict = {"steps": 3}\nPRESETS = {"base": Config(dim=8)}\n', encoding="utf-8"
+    )
+    assert constant(path, "VERB") == "sort" and constant(path, "DEFAULTS") == {"steps": 3}
+    assert constant(path, "PRESETS") == {"base": "Config(dim=8)"}
+    assert constant(path, "OTHER") is None
+
+
+def test_listing_and_describing_import_no_torch():
+    code = (
+        "import sys; from regard.core.describe import constant, source_of; from regard.core.registry import names\n"
+        "for package in ('regard.tasks', 'regard.models', 'regard.decoding', 'regard.attention.scores'):\n"
+        "    assert [constant(source_of(package, name), 'VERB') for name in names(package)]\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -10,7 +10,7 @@ import importlib.util
 import io
 import tokenize
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError
 
@@ -34,13 +34,16 @@ class Description(NamedTuple):
 def source_of(package: str, name: str) -> Path:
     """The file of a listed name, or of a dotted name of another package."""
     module = name if "." in name else f"{package}.{name}"
-    try:
-        spec = importlib.util.find_spec(module)
+    parent, _, last = module.rpartition(".")
+    try:  # the parent's place, not the module's own: to find that, Python would import the parent
+        spec = importlib.util.find_spec(parent)
     except ModuleNotFoundError:
         spec = None
-    if spec is None or spec.origin is None:
-        raise ConfigError(f"no module {module!r} to describe")
-    return Path(spec.origin)
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
+        for path in (Path(folder, f"{last}.py"), Path(folder, last, "__init__.py")):
+            if path.is_file():
+                return path
+    raise ConfigError(f"no module {module!r} to describe")
 
 
 def summary(path: Path) -> str:
@@ -57,6 +60,26 @@ def describe(path: Path, name: str) -> Description | None:
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             return Description(_first_line(node), tuple(_setting(part, comments) for part in fields))
     return None
+
+
+def constant(path: Path, name: str) -> Any:
+    """The value of a file's constant; what is not written in plain values stays source text. None where it has none."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                return _plain(node.value)
+    return None
+
+
+def _plain(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            return {_plain(key): _plain(value) for key, value in pairs if key is not None}
+        return ast.unparse(node)
 
 
 def _first_line(node: ast.Module | ast.ClassDef) -> str:

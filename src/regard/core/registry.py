@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from types import ModuleType
 
@@ -10,9 +11,10 @@ from regard.core.errors import ConfigError, nearest
 
 
 def names(package: str) -> list[str]:
-    """The public modules of a package, without importing any of them."""
-    path = importlib.import_module(package).__path__
-    return sorted(found.name for found in pkgutil.iter_modules(path) if not found.name.startswith("_"))
+    """The public modules of a package, without importing any of them, nor the package."""
+    spec = importlib.util.find_spec(package)
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    return sorted(module.name for module in pkgutil.iter_modules(folders) if not module.name.startswith("_"))
 
 
 def find(package: str, name: str) -> ModuleType:
