@@ -16,6 +16,7 @@ from regard.core.seed import mix
 from regard.core.sizes import Marks
 
 Lengths = NDArray[np.int64]
+CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
 
 
 class PairBatch(NamedTuple):
@@ -65,27 +66,39 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
     among = random.permutation(among)
     s, t = source[among], target[among]
     width, difference = np.maximum(s, t), s - t
+    if len(width) and width.max() > budget:
+        raise DataError(f"a sentence pair of {width.max()} tokens is over the budget tokens={budget}; leave it out")
     order = np.lexsort((np.where(width % 2 == 0, difference, -difference), width))
-    ordered = among[order]
-    edges = _cut(width[order], budget)
-    batches = [ordered[a:b] for a, b in pairwise(edges)]
+    batches = _cut(among[order], width[order], budget=budget)
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _cut(width: Lengths, budget: int) -> list[int]:
-    """Where to cut rows of these widths so that every batch is as large as the budget allows."""
+def chapter(pairs: int, *, epoch: int, seed: int) -> tuple[int, int]:
+    """Which pairs an epoch goes through: all, or of a large corpus one of its chapters, each once before any again."""
+    chapters = -(-pairs // CHAPTER)
+    if chapters <= 1:
+        return 0, pairs
+    turn, place = divmod(epoch, chapters)
+    number = int(np.random.default_rng([seed, turn]).permutation(chapters)[place])
+    return pairs * number // chapters, pairs * (number + 1) // chapters
+
+
+def by_length(lengths: Lengths, *, budget: int, most: int | None = None) -> list[Indices]:
+    """Lengths -> row numbers in batches of like length, longest first: at most `budget` padded tokens and `most` rows
+    in a batch, but at least one row."""
+    order = np.argsort(-lengths, kind="stable")
+    return _cut(order, lengths[order], budget=budget, most=most)
+
+
+def _cut(examples: Indices, width: Lengths, *, budget: int, most: int | None = None) -> list[Indices]:
+    """Examples in order and their widths -> consecutive batches, each as large as the budget allows."""
     edges = [0]
     while edges[-1] < len(width):
         start = edges[-1]
-        rows = max(1, budget // int(width[start]))
-        padded = np.maximum.accumulate(width[start : start + rows]) * np.arange(1, min(rows, len(width) - start) + 1)
-        fits = int(np.searchsorted(padded, budget, side="right"))
-        if fits == 0:
-            raise DataError(
-                f"a sentence pair of {int(width[start])} tokens is over the budget tokens={budget}; leave it out"
-            )
-        edges.append(start + fits)
-    return edges
+        rows = min(max(1, budget // max(1, int(width[start]))), most or len(width), len(width) - start)
+        padded = np.maximum.accumulate(width[start : start + rows]) * np.arange(1, rows + 1)
+        edges.append(start + max(1, int(np.searchsorted(padded, budget, side="right"))))
+    return [examples[a:b] for a, b in pairwise(edges)]
 
 
 def padding(source: Lengths, target: Lengths, batches: list[Indices]) -> float:

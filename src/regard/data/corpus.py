@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 from regard.core.protocols import Indices, Padded
 from regard.core.sizes import Marks
 from regard.data.batching import Lengths, PairBatch
-from regard.data.text import Pair
+from regard.data.text import Pair, Pairs
 from regard.data.tokens import Tokenizer
 
 Tokens = NDArray[np.unsignedinteger | np.signedinteger]
 CHUNK = 20_000  # pairs that are encoded at once
+SAMPLE = 2**28  # bytes of text that vocabularies are made from: of twice as much, every second pair
 PART = 4_000_000  # pairs whose lengths are looked at at once
 
 
@@ -90,6 +92,18 @@ class Chunk(NamedTuple):
     source: Ragged
     target: Ragged
     blank: int
+
+
+@dataclass(frozen=True)
+class Texts:
+    """One or both sides of sentence pairs, to be gone through again and again; of a large corpus a sample."""
+
+    pairs: Pairs
+    sides: tuple[int, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        every = 1 + self.pairs.bytes // SAMPLE
+        return (pair[side] for pair in islice(self.pairs, 0, None, every) for side in self.sides)
 
 
 def encoded(pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer) -> Iterator[Chunk]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from regard.core.errors import ConfigError, nearest
 from regard.data import download, huggingface, splits, text
@@ -15,10 +16,26 @@ from regard.data.text import Languages, Pair, Pairs
 BUILT_IN = "english_korean"
 TRANSLATIONS = ("multi30k",)  # downloads that are sentence pairs
 HELD_OUT = 500  # built-in examples for valid and for test each
+LOOKED_UP = 3000  # training sentences whose alignment is looked up; making more of them would keep a page waiting
 
 
-def open_pairs(path: Path | None, name: str, *, languages: Languages, count: int, seed: int) -> dict[str, Pairs]:
-    """A path (which comes first) or a name -> the pairs of each split; `count` is for the built-in training data."""
+class Origin(NamedTuple):
+    """Which sentence pairs: those of a path, which comes first, or of a name."""
+
+    path: Path | None
+    name: str
+    languages: Languages
+    seed: int  # of splits that are not given, and of the built-in data
+
+    @property
+    def built_in(self) -> bool:
+        """Are they made by the grammar, which knows the true alignment?"""
+        return self.path is None and self.name == BUILT_IN
+
+
+def open_pairs(origin: Origin, *, count: int) -> dict[str, Pairs]:
+    """The pairs of each split; `count` is how many are made for training where they are built in."""
+    path, name, languages, seed = origin
     if path is not None:
         return splits.complete(_from_path(path, languages), seed)
     if name == BUILT_IN:
@@ -31,13 +48,32 @@ def open_pairs(path: Path | None, name: str, *, languages: Languages, count: int
     return splits.complete(text.read(download.get(name), languages), seed)
 
 
-def true_links(path: Path | None, name: str, *, languages: Languages, split: str, seed: int) -> list[Links] | None:
+def true_links(origin: Origin, split: str) -> list[Links] | None:
     """The true alignment of each pair of a held-out split, where it is known: of the built-in data."""
-    if path is not None or name != BUILT_IN:
+    if not origin.built_in:
         return None
-    found = (example.alignment for example in built_in_examples(split, HELD_OUT, seed=seed))
-    turned = languages.source == "ko"
-    return [frozenset((t, s) if turned else (s, t) for s, t in alignment) for alignment in found]
+    return [_links(example, origin) for example in built_in_examples(split, HELD_OUT, seed=origin.seed)]
+
+
+def links_of(origin: Origin, pair: Pair, *, count: int) -> Links | None:
+    """The true alignment of a sentence pair of the built-in data, of which `count` are for training, else None."""
+    if not origin.built_in:
+        return None
+    english, korean = pair[::-1] if origin.languages.source == "ko" else pair
+    split = english_korean.split_of(english)
+    size = min(count, LOOKED_UP) if split == "train" else HELD_OUT
+    example = _by_text(split, size, seed=origin.seed).get(english)
+    return _links(example, origin) if example is not None and example.target == korean else None
+
+
+@lru_cache(maxsize=3)  # making a split takes seconds, and a served page asks again and again
+def _by_text(split: str, size: int, *, seed: int) -> dict[str, english_korean.Example]:
+    return {example.source: example for example in english_korean.generate(split, size, seed=seed)}
+
+
+def _links(example: english_korean.Example, origin: Origin) -> Links:
+    turned = origin.languages.source == "ko"
+    return frozenset((t, s) if turned else (s, t) for s, t in example.alignment)
 
 
 def _from_path(path: Path, languages: Languages) -> dict[str, Pairs]:

@@ -76,14 +76,35 @@ class Tokenizer:
             prefix = not pieces and self._prefixed and self.engine.id_to_token(token) == " "
             here = places[start:start] if prefix else places[start:stop]
             first, last = (here[0][0], here[-1][1]) if here else (0, 0)
-            while last - first > 1 and text[first].isspace():
-                first += 1
-            pieces.append(Piece(token, self.name(token), first, last))
+            pieces.append(Piece(token, self.name(token), _without_space(text, first, last), last))
+        return pieces
+
+    def pieces_of(self, row: Sequence[int]) -> list[Piece]:
+        """Token numbers, without marks -> the same with offsets into the text they decode to."""
+        stops = [len(text) for text in self.decode([row[: i + 1] for i in range(len(row))])]
+        text = self.decode([row])[0]
+        pieces: list[Piece] = []
+        for token, first, last in zip(row, [0, *stops], stops, strict=False):
+            pieces.append(Piece(token, self.name(token), _without_space(text, first, last), last))
         return pieces
 
     def save(self, path: Path) -> None:
         """Write the whole of it as one JSON file."""
         write_text(path, self.engine.to_str(pretty=True))
+
+
+class Vocabularies(NamedTuple):
+    """The tokenizers of both sides of a pair; the same one twice if they share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+
+def _without_space(text: str, first: int, last: int) -> int:
+    """Where a token that stands at first … last begins, its leading spaces left out; one character is always kept."""
+    while last - first > 1 and text[first].isspace():
+        first += 1
+    return first
 
 
 def load(path: Path) -> Tokenizer:

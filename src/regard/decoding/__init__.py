@@ -13,6 +13,17 @@ from regard.core.registry import find
 from regard.core.sizes import Marks
 
 
+def build(name: str, **settings: Any) -> Decoding:
+    """A decoder by its name, with settings: build("beam", width=8)."""
+    return Decoding(name, find("regard.decoding", name).Config(**settings))
+
+
+def optimised(model: Decoder, precision: str = "float32") -> Decoder:
+    """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
+    faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
+    return faster
+
+
 @dataclass(frozen=True)
 class Decoding:
     """A decoder by its name, and its settings: the [decoding] section of a recipe."""
@@ -32,6 +43,17 @@ class Decoding:
     def changed(self, **settings: Any) -> Decoding:
         """The same decoder with other settings."""
         return replace(self, config=replace(self.config, **settings))
+
+    def best(self, count: int) -> Decoding:
+        """The search for the `count` best: a beam at least as wide. Any other decoder becomes a beam with what it
+        forbids; 1 leaves it as it is."""
+        if count == 1:
+            return self
+        if self.name == "beam":
+            return self.changed(width=max(self.config.width, count), nbest=count)
+        beam = find("regard.decoding", "beam").Config
+        kept = {field.name: getattr(self.config, field.name) for field in fields(beam) if self.has(field.name)}
+        return replace(self, name="beam", config=beam(**kept, width=max(5, count), nbest=count))
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""A model while it is being judged."""
+"""A model while it is evaluated."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.tasks._evaluating import evaluating
+from regard.core.evaluating import evaluating
 
 
 @pytest.mark.parametrize("training", [True, False])

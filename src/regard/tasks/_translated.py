@@ -1,0 +1,134 @@
+"""A translation as it is shown: its tokens, their words, and the model run again over source and output.
+
+Maps are never recorded during search. The output is fed back as if it were given, and by the law of cuts the maps are
+those of the search: row t is the look from which output t was emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.protocols import Decoder, Hypothesis, Padded
+from regard.core.shown import Axis, Item, Output, Place, Shown, Token, Truth, Vocabulary
+from regard.core.sizes import Marks
+from regard.core.tree import spread
+from regard.data import batching
+from regard.data.alignment import Links, word_numbers
+from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
+
+ALTERNATIVES = 5  # tokens that are named for each place of an output
+WORDS = 120  # of each vocabulary that are shown as points
+
+
+class Translated(NamedTuple):
+    """A text with its translations, best first."""
+
+    text: str
+    source: Padded  # (1 s), end mark included
+    hypotheses: list[Hypothesis]
+    seconds: float  # that the search took
+    links: Links | None  # the true word alignment of text and best translation, where it is known
+
+
+def show(model: Decoder, found: Translated, *, vocabularies: Vocabularies, marks: Marks) -> Shown:
+    """A text and its translations -> axes, outputs, and ways to run the model again."""
+    source, best = found.source, [*found.hypotheses[0].tokens, marks.end]
+    target = torch.tensor([[marks.start, *best]], device=source.tokens.device)
+    output = vocabularies.target.decode([best])[0]
+    items = {
+        "source": _items(found.text, vocabularies.source.pieces(found.text)),
+        "output": _items(output, vocabularies.target.pieces_of(best[:-1])),
+    }
+    items["read"] = (Item(vocabularies.target.name(marks.start), special=True), *items["output"][:-1])
+    inputs = {"source": source.tokens, "read": target[:, :-1]}
+    replay = Replay(model, source, target)
+    return Shown(
+        title=found.text,
+        axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
+        rows={"source": (Place("source"),), "target": (Place("output"),)},
+        columns={"source": (Place("source"),), "target": (Place("read"),)},
+        outputs=_outputs(model, found, vocabulary=vocabularies.target, marks=marks),
+        replay=replay,
+        chosen=target[0, 1:],
+        seconds=found.seconds,
+        answered="output",
+        without={"source": replay.without_source, "read": lambda: replay.without_read(marks.unknown)},
+        inputs=inputs,
+        truth=None if found.links is None else Truth("output", "source", found.links),
+        vocabularies=(
+            _vocabulary("source", vocabularies.source, first=source.tokens[0].tolist()),
+            _vocabulary("target", vocabularies.target, first=best),
+        ),
+        views=("alignment",),
+    )
+
+
+class Replay(NamedTuple):
+    """The model run again over a source and its output, all at once."""
+
+    model: Decoder
+    source: Padded  # (1 s)
+    target: Tensor  # (1 n+1): start, the output, end
+
+    def __call__(self) -> Tensor:
+        """Logits (n v) of every token of the output."""
+        return self.model(self.target[:, :-1], self.model.start(self.source))[0][0]
+
+    def without_source(self) -> Tensor:
+        """Logits (s n v), each source token in turn taken out of the sentence."""
+        tokens = self.source.tokens[0]
+        size = len(tokens)
+        if size < 2:
+            return self()[None]
+        shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
+        state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
+        return self.model(self.target[:, :-1].expand(size, -1), state)[0]
+
+    def without_read(self, unknown: int) -> Tensor:
+        """Logits (n n v), each token that the decoder read in turn replaced by the unknown token."""
+        read = self.target[:, :-1]
+        changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
+        return self.model(changed, spread(self.model.start(self.source), read.shape[1]))[0]
+
+
+def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
+    words = word_numbers(text, pieces)
+    items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
+    return (*items, Item(MARKS[Marks.end].strip(), special=True))
+
+
+def _outputs(model: Decoder, found: Translated, *, vocabulary: Tokenizer, marks: Marks) -> tuple[Output, ...]:
+    """The translations with log p of every token, and what else might have stood there."""
+    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in found.hypotheses]
+    tokens = batching.pad(rows, marks.pad).tokens.to(found.source.tokens.device)
+    logits, _ = model(tokens[:, :-1], spread(model.start(found.source), len(rows)))
+    scores = logits.float().log_softmax(dim=-1)  # (n t v)
+    likeliest = scores.topk(min(ALTERNATIVES, scores.shape[-1]), dim=-1)
+    names = [[[vocabulary.name(token) for token in place] for place in row] for row in likeliest.indices.tolist()]
+    outputs = []
+    for number, (row, hypothesis) in enumerate(zip(rows, found.hypotheses, strict=True)):
+        each = tuple(
+            Token(
+                vocabulary.name(token),
+                float(scores[number, place, token]),
+                tuple(zip(names[number][place], likeliest.values[number, place].tolist(), strict=True)),
+            )
+            for place, token in enumerate(row[1:])
+        )
+        text = vocabulary.decode([hypothesis.tokens])[0]
+        outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
+    return tuple(outputs)
+
+
+def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
+    """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
+    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(MARKS), tokenizer.size))
+    words = [token for token, text in named if text.startswith(" ") and len(text) > 2]
+    words = words or list(range(len(MARKS), tokenizer.size))
+    others = words[:: max(1, len(words) // WORDS)]
+    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *others]))[:WORDS]
+    return Vocabulary(name, tokenizer.size, tokens, tuple(tokenizer.name(token) for token in tokens))
