@@ -1,4 +1,4 @@
-"""The public door: what `import regard` offers is exactly this list, and each name is there."""
+"""The public API: what `import regard` offers is exactly this list, and each name is there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import regard
 
 PUBLIC = [
+    "Answer",
     "AttentionMap",
     "Mask",
     "RegardError",
@@ -16,6 +17,7 @@ PUBLIC = [
     "attend",
     "load",
     "record",
+    "resume",
     "score",
     "train",
 ]

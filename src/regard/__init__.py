@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 from regard.core.version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
-    from regard.api.run import Run, load, train
+    from regard.api.run import Run, load, resume, train
     from regard.attention.functional import attend
     from regard.attention.masks import Mask
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
+    from regard.core.task import Answer
 
-__all__ = ["AttentionMap", "Mask", "RegardError", "Run", "__version__", "attend", "load", "record", "score", "train"]
+__all__ = [
+    "Answer", "AttentionMap", "Mask", "RegardError", "Run", "__version__", "attend", "load", "record", "resume", "score",
+    "train",
+]  # fmt: skip
 
 _HOMES = {  # public name -> where it lives
+    "Answer": "regard.core.task:Answer",
     "AttentionMap": "regard.attention.record:AttentionMap",
     "Mask": "regard.attention.masks:Mask",
     "RegardError": "regard.core.errors:RegardError",
@@ -28,6 +33,7 @@ _HOMES = {  # public name -> where it lives
     "attend": "regard.attention.functional:attend",
     "load": "regard.api.run:load",
     "record": "regard.attention.record:record",
+    "resume": "regard.api.run:resume",
     "score": "regard.attention.scores:build",
     "train": "regard.api.run:train",
 }

@@ -1,122 +1,159 @@
-"""What translates for a run: our own engine, exact or with 8-bit weights, or CTranslate2 with the same weights."""
+"""What decodes for a run: our own engine, exact or with 8-bit weights, or CTranslate2 with the same weights.
+
+An engine turns the decoding of a request into a pair (model, decoding) that a task uses like any other. So a task does
+not know of engines, and an engine of no task.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from regard.api import narrow
+from torch import Tensor, nn
+
 from regard.api.export import export
-from regard.api.ready import Ready
-from regard.api.shortlist import Shortlist, open_shortlist
 from regard.api.workers import available
 from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
-from regard.training.recipe import Recipe
-from regard.training.run import Run
+from regard.core.files import digest
+from regard.core.protocols import Grammar, Hypothesis, Padded
+from regard.core.sizes import Marks
+from regard.decoding import Decoding
+from regard.training.run import Parts
 
-Candidate = tuple[str, float]  # an output and its log probability
-Engine = Callable[[Sequence[str], Recipe], list[list[Candidate]]]
 NATIVE = "native"
 
 
-def build(name: str, run: Run, *, shortlist: int = 0) -> Engine:
-    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer.
+class Pair(NamedTuple):
+    """What a task is handed."""
 
-    `shortlist` is how many target tokens may come for a source token, beside the frequent ones; with 0 all may.
-    """
+    model: Any  # a core.protocols.Decoder where the task decodes
+    decoding: Decoding | None
+
+
+Engine = Callable[[Decoding | None], Pair]
+
+
+def build(name: str, parts: Parts) -> Engine:
+    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer."""
     makers = {NATIVE: _native, "int8": _rounded, "ctranslate2": _ctranslate2}
     if name not in makers:
         raise ConfigError(f"no engine {name!r}; {nearest(name, makers)}")
-    if not hasattr(run.task, "translate"):
-        raise ConfigError(f"{run.folder} was trained for {run.recipe.task.name!r}, which does not translate")
-    return makers[name](run, open_shortlist(run, shortlist) if shortlist else None)
+    return makers[name](parts)
 
 
-def _native(run: Run, among: Shortlist | None) -> Engine:
-    model = Ready(run.model)
-    if among is None:
-        return lambda texts, recipe: run.task.translate(model(), texts, decoding=recipe.decoder())
-    return _narrow(run, model, among)
+class Ready:
+    """A copy of a model optimised for decoding; built once and reused until a weight or a hook changes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._seen: object = None
+        self._optimised: Any = None
+
+    def __call__(self) -> Any:
+        """The copy, or the model itself where it has none."""
+        if not hasattr(self._model, "for_decoding"):
+            return self._model
+        weights = tuple((weight.data_ptr(), weight._version) for weight in self._model.parameters())
+        hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in self._model.modules()]
+        if self._seen != (weights, hooks):
+            self._optimised, self._seen = self._model.for_decoding(), (weights, hooks)
+        return self._optimised
 
 
-def _rounded(run: Run, among: Shortlist | None) -> Engine:
-    whole: Any = run.model
-    if not hasattr(whole, "prepared"):
-        raise ConfigError(f"engine int8 is for the Transformer; {type(run.model).__name__} needs engine native")
-    model = whole.prepared("int8")
-    if among is None:
-        return lambda texts, recipe: run.task.translate(model, texts, decoding=recipe.decoder())
-    return _narrow(run, lambda: model, among)
+def _native(parts: Parts) -> Engine:
+    ready = Ready(parts.model)
+    return lambda decoding: Pair(ready(), decoding)
 
 
-def _narrow(run: Run, model: Callable[[], Any], among: Shortlist) -> Engine:
-    def translate(texts: Sequence[str], recipe: Recipe) -> list[list[Candidate]]:
-        search, config = recipe.decoding.module("decoding").decode, recipe.decoding.config
-        decoding = partial(narrow.decode, search=search, config=config)
-        found: list[list[Candidate]] = run.task.translate(narrow.Listed(model(), among), texts, decoding=decoding)
-        return found
-
-    return translate
+def _rounded(parts: Parts) -> Engine:
+    whole: Any = parts.model
+    if not hasattr(whole, "for_decoding"):
+        raise ConfigError(f"engine int8 is for the Transformer; {type(whole).__name__} needs engine native")
+    model = whole.for_decoding("int8")
+    return lambda decoding: Pair(model, decoding)
 
 
-def _ctranslate2(run: Run, among: Shortlist | None) -> Engine:
+def _ctranslate2(parts: Parts) -> Engine:
     library = require("ctranslate2", extra="ctranslate2")
-    digest = hashlib.sha256((run.folder / "model.safetensors").read_bytes()).hexdigest()
-    name = f"ctranslate2-{digest[:12]}" + (f"-shortlist-{among.each}" if among else "")
-    folder = run.folder / name  # made once for these weights
+    folder = parts.folder / f"ctranslate2-{digest(parts.folder / 'model.safetensors')[:12]}"  # once for these weights
     if not folder.exists():
-        export(run.model, run.task.sizes, folder, vocabulary_map=among.lines() if among else ())
-    workers = available()
-    translator = library.Translator(str(folder), compute_type="float32", inter_threads=workers, intra_threads=1)
+        export(parts.model, parts.task.sizes, folder)
+    translator = library.Translator(str(folder), compute_type="float32", inter_threads=available(), intra_threads=1)
+    model = Exported(parts.model)
 
-    def translate(texts: Sequence[str], recipe: Recipe) -> list[list[Candidate]]:
-        full = [number for number, text in enumerate(texts) if text.strip()]
-        found: list[list[Candidate]] = [[("", 0.0)] for _ in texts]
-        if full:
-            source = run.task.encode_sources([texts[number] for number in full])
-            rows = [row[:n] for row, n in zip(source.tokens.tolist(), source.lengths.tolist(), strict=True)]
-            best = _search(translator, rows, run=run, recipe=recipe, listed=among is not None)
-            for number, row, one in zip(full, rows, best, strict=True):
-                limit = _limit(len(row), run)
-                found[number] = [_candidate(run, h, s, limit=limit, recipe=recipe) for h, s in one]
-        return found
+    def engine(decoding: Decoding | None) -> Pair:
+        if decoding is None or decoding.name not in ("greedy", "beam"):
+            name = "nothing" if decoding is None else decoding.name
+            raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {name}")
+        return Pair(model, Search(decoding.name, decoding.config, translator))
 
-    return translate
+    return engine
 
 
-def _search(
-    translator: Any, rows: list[list[int]], *, run: Run, recipe: Recipe, listed: bool
-) -> list[list[tuple[list[str], float]]]:
-    config, marks = recipe.decoding.config, run.task.marks
-    if recipe.decoding.name not in ("greedy", "beam"):
-        raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {recipe.decoding.name}")
-    never = [marks.pad, marks.start, *config.forbid]
-    results = translator.translate_batch(
-        [[str(token) for token in row] for row in rows],
-        beam_size=getattr(config, "width", 1),
-        num_hypotheses=getattr(config, "nbest", 1),
-        length_penalty=getattr(config, "length_penalty", 0.0),
-        no_repeat_ngram_size=config.no_repeat,
-        min_decoding_length=config.min_length,
-        max_decoding_length=max(_limit(len(row), run) for row in rows),
-        suppress_sequences=[[str(token)] for token in never],
-        return_end_token=True,
-        return_scores=True,
-        max_batch_size=64,
-        use_vmap=listed,
-    )
-    return [list(zip(one.hypotheses, one.scores, strict=True)) for one in results]
+class Exported(nn.Module):
+    """Stands for a model that CTranslate2 decodes: its state before the first token is the source itself."""
+
+    def __init__(self, original: nn.Module) -> None:
+        super().__init__()
+        self.original = original
+
+    def start(self, source: Padded) -> Padded:
+        """The rows that CTranslate2 will read."""
+        return source
+
+    def features(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """CTranslate2 gives whole outputs only."""
+        raise ConfigError("engine ctranslate2 gives whole outputs only, for this request use engine native")
 
 
-def _limit(length: int, run: Run) -> int:
-    return min(2 * length + 10, int(run.task.sizes.longest) - 1)
+@dataclass(frozen=True)
+class Search(Decoding):
+    """Greedy or beam search by CTranslate2, with the settings of ours."""
 
+    translator: Any
 
-def _candidate(run: Run, hypothesis: list[str], score: float, *, limit: int, recipe: Recipe) -> Candidate:
-    """CTranslate2 ranks by the sum divided by length^penalty; the sum is what is wanted."""
-    penalty = float(getattr(recipe.decoding.config, "length_penalty", 0.0))
-    tokens = [int(token) for token in hypothesis if int(token) != run.task.marks.end]
-    return run.task.decode_tokens(tokens[:limit]), score * len(hypothesis) ** penalty
+    def __call__(
+        self,
+        model: Any,
+        state: Padded,
+        *,
+        marks: Marks,
+        limits: Tensor,
+        first: Tensor | None = None,
+        grammar: Grammar | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The source rows -> hypotheses of each, best first, cut at its limit."""
+        if first is not None or grammar is not None:
+            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar, use engine native")
+        sources = zip(state.tokens.tolist(), state.lengths.tolist(), strict=True)
+        results = self.translator.translate_batch(
+            [[str(token) for token in row[:length]] for row, length in sources],
+            beam_size=getattr(self.config, "width", 1),
+            num_hypotheses=getattr(self.config, "nbest", 1),
+            length_penalty=self._penalty,
+            no_repeat_ngram_size=self.config.no_repeat,
+            min_decoding_length=self.config.min_length,
+            max_decoding_length=int(limits.max()),
+            suppress_sequences=[[str(token)] for token in (marks.pad, marks.start, *self.config.forbid)],
+            return_end_token=True,
+            return_scores=True,
+            max_batch_size=64,
+        )
+        return [
+            [
+                self._hypothesis(*pair, end=marks.end, limit=limit)
+                for pair in zip(row.hypotheses, row.scores, strict=True)
+            ]
+            for row, limit in zip(results, limits.tolist(), strict=True)
+        ]
+
+    @property
+    def _penalty(self) -> float:
+        return float(getattr(self.config, "length_penalty", 0.0))
+
+    def _hypothesis(self, words: list[str], rank: float, *, end: int, limit: int) -> Hypothesis:
+        """CTranslate2 ranks by the sum of log p divided by length^penalty; the sum is what is wanted."""
+        tokens = tuple(int(word) for word in words if int(word) != end)
+        return Hypothesis(tokens[:limit], rank * len(words) ** self._penalty, rank)

@@ -7,7 +7,6 @@ positions added to the features; every other model is decoded by our own engine,
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,9 @@ from regard.layers.heads import Heads
 from regard.layers.residual import PreNorm
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 
-VOCABULARY_MAP = "vmap.txt"  # where CTranslate2 looks for it
 
-
-def export(model: nn.Module, sizes: Text, folder: Path, *, vocabulary_map: Iterable[str] = ()) -> None:
-    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all.
-
-    `vocabulary_map` are the lines of a shortlist: a source token, a tab, its target tokens.
-    """
+def export(model: nn.Module, sizes: Text, folder: Path) -> None:
+    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all."""
     if not isinstance(model, Transformer):
         raise ConfigError(f"CTranslate2 has no {type(model).__name__}; only the Transformer can be exported to it")
     specs = require("ctranslate2.specs", extra="ctranslate2")
@@ -49,18 +43,12 @@ def export(model: nn.Module, sizes: Text, folder: Path, *, vocabulary_map: Itera
     spec.register_target_vocabulary([str(token) for token in range(sizes.target)])
     spec.validate()
     spec.optimize()
-    _save(spec, folder, vocabulary_map="\n".join(vocabulary_map))
-
-
-def _save(spec: Any, folder: Path, *, vocabulary_map: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as made:
-        spec.save(made)
-        if vocabulary_map:
-            (Path(made) / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as draft:
+        spec.save(draft)
         if not folder.exists():
-            (Path(made)).rename(folder)
-            Path(made).mkdir()  # the context manager wants something to remove
+            Path(draft).rename(folder)
+            Path(draft).mkdir()  # the context manager wants something to remove
 
 
 def _heads(model: Transformer) -> int:
@@ -83,14 +71,14 @@ def _fill_stack(spec: Any, stack: Encoder | DecoderStack, *, longest: int) -> No
     spec.position_encodings.encodings = (
         torch.zeros(longest, embedding.table.embedding_dim) if places is None else places.detach().contiguous()
     )
-    for made, layer in zip(spec.layer, stack.layers, strict=True):
-        own: Any = layer
-        _attention(made.self_attention, own.self_attn, own.around_self.norm, alone=True)
-        if hasattr(own, "cross_attn"):
-            _attention(made.attention, own.cross_attn, own.around_cross.norm, alone=False)
-        _norm(made.ffn.layer_norm, own.around_feedforward.norm)
-        _linear(made.ffn.linear_0, [own.feedforward.up])
-        _linear(made.ffn.linear_1, [own.feedforward.down])
+    for theirs, layer in zip(spec.layer, stack.layers, strict=True):
+        ours: Any = layer
+        _attention(theirs.self_attention, ours.self_attn, ours.around_self.norm, alone=True)
+        if hasattr(ours, "cross_attn"):
+            _attention(theirs.attention, ours.cross_attn, ours.around_cross.norm, alone=False)
+        _norm(theirs.ffn.layer_norm, ours.around_feedforward.norm)
+        _linear(theirs.ffn.linear_0, [ours.feedforward.up])
+        _linear(theirs.ffn.linear_1, [ours.feedforward.down])
     if isinstance(stack.last, nn.LayerNorm):
         _norm(spec.layer_norm, stack.last)
 

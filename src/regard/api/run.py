@@ -1,107 +1,151 @@
-"""A run in Python: load it or train it, then translate, evaluate, check and look."""
+"""A run in Python: load one or train one, then ask it, evaluate it, check it and look inside it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from regard.api import engines
-from regard.api.engines import Candidate, Engine
-from regard.core.errors import ConfigError
-from regard.core.sizes import Text
+from regard.api.engines import Engine
+from regard.api.settings import Settings, to_words
+from regard.api.verbs import Verbs
+from regard.core import config as configs
+from regard.core.errors import ConfigError, nearest
+from regard.core.task import Answer, Task
+from regard.decoding import Decoding
 from regard.inspection import laws, probes
 from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
 from regard.training import recipe as recipes
 from regard.training import run as runs
+from regard.training.hardware import pick
 from regard.training.recipe import Recipe
+from regard.training.run import Parts
 
 
-class Run:
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a task that declares none."""
+
+
+class Run(Verbs):
     """A trained model with its task: what a run folder holds."""
 
-    def __init__(self, trained: runs.Run, *, engine: str = engines.NATIVE, shortlist: int = 0) -> None:
-        self._trained = trained
-        self._engine_name, self._shortlist = engine, shortlist
+    folder: Path
+    recipe: Recipe  # every choice it was made with
+    task: Task
+    model: nn.Module  # in evaluation mode
+    verb: str  # what people call what it does: "translate"
+    options: type[Any]  # the dataclass of what one can ask for in a request
+
+    def __init__(
+        self, parts: Parts, settings: Sequence[str] = (), *, device: str = "cpu", engine: str = engines.NATIVE
+    ) -> None:
+        self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
+        module = self.recipe.task.module("tasks")
+        self.verb = getattr(module, "VERB", "answer")
+        self.options = getattr(module, "Options", NoOptions)
+        self._settings, self._device, self._engine_name = list(settings), device, engine
+
+    def __repr__(self) -> str:
+        names = f"{self.recipe.model.name} for {self.recipe.task.name}"
+        return f"Run({str(self.folder)!r}: {names}, {_short(self.parameters)} parameters)"
+
+    def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, list[str]]]:
+        """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
+        again = partial(load, device=self._device, engine=self._engine_name)
+        return again, (str(self.folder.resolve()), self._settings)
 
     @property
-    def folder(self) -> Path:
-        """Where it lies."""
-        return self._trained.folder
+    def parameters(self) -> int:
+        """How many numbers were learned."""
+        return sum(weight.numel() for weight in self.model.parameters())
 
-    @property
-    def recipe(self) -> Recipe:
-        """Every choice it was made with."""
-        return self._trained.recipe
+    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+        """Inputs -> the answers to each, best first.
 
-    @property
-    def model(self) -> nn.Module:
-        """The network, in evaluation mode."""
-        return self._trained.model
+        A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
+        `run.options`; `decoding="greedy"` or `decoding={"width": 8}` changes the search.
+        """
+        if isinstance(inputs, str):
+            raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
+        request, decoding = self.request(options)
+        model, decoding = self._engine(decoding)
+        if not inputs:
+            return []
+        return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
 
-    @property
-    def task(self) -> Any:
-        """Data, vocabulary, loss and scores."""
-        return self._trained.task
+    def read(self, given: Any) -> Any:
+        """A text through the task's `read`; what is no text is an input already."""
+        return self.task.read(given) if isinstance(given, str) else given
 
-    @property
-    def sizes(self) -> Text:
-        """What the data decided."""
-        sizes: Text = self.task.sizes
-        return sizes
+    def request(self, options: Mapping[str, Any]) -> tuple[Any, Decoding | None]:
+        """Options by name -> a value of the task's Options, and the decoding of this request."""
+        names = [field.name for field in fields(self.options)]
+        own = self.recipe.decoding
+        for name in options:
+            if name not in (*names, "decoding"):
+                close = f"did you mean 'decoding.{name}'?" if own and own.has(name) else nearest(name, names)
+                raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
+        wanted = options.get("decoding", own)
+        if wanted is not None and not isinstance(wanted, Decoding):
+            wanted = self.recipe.changed(to_words({"decoding": wanted})).decoding
+        table = {name: value for name, value in options.items() if name != "decoding"}
+        return configs.from_dict(self.options, table, self.verb), wanted
+
+    def look(self, given: Any, **options: Any) -> Look:
+        """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
+        return look(self, given, **options)
 
     def evaluate(self, split: str = "test") -> dict[str, float]:
-        """Free-running scores on a split."""
-        return self._trained.evaluate(split)
+        """Free-running scores on a split; the goal's metric is among them."""
+        with torch.no_grad():
+            return self.task.evaluate(self.model, split, self.recipe.decoding)
+
+    def report(self, split: str = "test") -> dict[str, float]:
+        """Further scores, which take longer."""
+        with torch.no_grad():
+            return self.task.report(self.model, split, self.recipe.decoding)
 
     def check(self) -> list[Verdict]:
-        """The laws of decoding, on this model."""
-        return laws.check(self.model, self.sizes)
-
-    def look(self, text: str) -> Look:
-        """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
-        return look(self, text)
-
-    def translate(self, texts: Sequence[str]) -> list[str]:
-        """The best translation of each text."""
-        return [candidates[0][0] for candidates in self.candidates(texts)]
-
-    def candidates(self, texts: Sequence[str], *, nbest: int = 1) -> list[list[Candidate]]:
-        """The `nbest` best translations of each text with their log probabilities, best first."""
-        if isinstance(texts, str):
-            raise ConfigError("translate takes a list of texts; write translate([text])")
-        recipe = self.recipe if nbest == 1 else self.recipe.changed(_nbest(self.recipe, nbest))
-        return self._engine(texts, recipe)
+        """The laws that this model must keep, each with what was found."""
+        return laws.check(self.model, self.task.sizes)
 
     @cached_property
     def _engine(self) -> Engine:
-        return engines.build(self._engine_name, self._trained, shortlist=self._shortlist)
+        return engines.build(self._engine_name, Parts(self.folder, self.recipe, self.task, self.model))
 
 
-def load(folder: Path | str, settings: Sequence[str] = (), *, engine: str = engines.NATIVE, shortlist: int = 0) -> Run:
+def _short(count: int) -> str:
+    """5_512_000 -> '5.5 M'."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.1f} {letter}"
+    return str(count)
+
+
+def load(folder: Path | str, settings: Settings = (), *, device: str = "cpu", engine: str = engines.NATIVE) -> Run:
     """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
 
-    `engine` is what translates: native; int8, faster for wide Transformers and not exact; ctranslate2, for plain ones.
-    `shortlist` lets a source token become so many target tokens only, beside the frequent ones: faster and not exact.
-    It is learned from the training data when it is first used, and kept in the folder. 0 lets all tokens come.
+    `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; int8, for Transformers,
+    faster where they are wide and not exact; ctranslate2, for plain Transformers.
     """
-    return Run(runs.load(folder, list(settings)), engine=engine, shortlist=shortlist)
+    words = to_words(settings)
+    return Run(runs.load_parts(folder, words, device=pick(device)), words, device=device, engine=engine)
 
 
-def train(task: str, settings: Sequence[str] = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
-    """Train: `regard.train("translation", ["model=transformer", "training.minutes=5"], out="runs/first")`."""
-    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=list(settings))
-    return Run(runs.train(chosen, out, watch=probes.watch))
+def train(task: str, settings: Settings = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
+    """Train: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`."""
+    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=to_words(settings))
+    return load(runs.train(chosen, out, watch=probes.watch))
 
 
-def _nbest(recipe: Recipe, nbest: int) -> list[str]:
-    """Settings that make the recipe's decoder return so many hypotheses: a beam at least as wide."""
-    if nbest < 1:
-        raise ConfigError(f"nbest={nbest}: ask for at least one")
-    if recipe.decoding is None or recipe.decoding.name != "beam":
-        return ["decoding=beam", f"decoding.width={max(5, nbest)}", f"decoding.nbest={nbest}"]
-    return [f"decoding.width={max(recipe.decoding.config.width, nbest)}", f"decoding.nbest={nbest}"]
+def resume(folder: Path | str, settings: Settings = ()) -> Run:
+    """Go on with a run as if it had never stopped; settings may change its [training] and its [decoding]."""
+    return load(runs.resume(folder, to_words(settings), watch=probes.watch))

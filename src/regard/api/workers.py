@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple, TypeVar
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -19,17 +22,12 @@ from regard.core.errors import RegardError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-WIDE = 512  # rows and columns of a matrix from which a second thread pays for a single sentence
+WIDE = 512  # rows and columns of a matrix from which a second thread pays for a single input
 AHEAD = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
 
 
 class WorkerError(RegardError):
     """A process that worked for this one is gone."""
-
-
-class _Worker(NamedTuple):
-    process: BaseProcess
-    pipe: Connection
 
 
 def available() -> int:
@@ -40,7 +38,7 @@ def available() -> int:
 
 
 def threads(model: nn.Module) -> int:
-    """How many threads translate a few sentences fastest: all cores read wide weights, narrow ones are waited for."""
+    """How many threads answer a few inputs fastest: one for each core if weights are wide, else one."""
     wide = any(min(weight.shape) >= WIDE for weight in model.parameters() if weight.dim() == 2)
     return available() if wide else 1
 
@@ -52,92 +50,45 @@ def in_order(
 
     Pieces are read as they are needed. An error of our own in a process is raised here, and so is a process that died.
     """
-    workers: list[_Worker] = []
-    try:
-        for _ in range(processes):
-            workers.append(_start(work, begin, [worker.pipe for worker in workers]))
-        yield from _results(workers, enumerate(pieces))
-    finally:
-        for worker in workers:
-            worker.pipe.close()  # the process ends when it finds nothing more to read
-        for worker in workers:
-            worker.process.join(timeout=1)
-            if worker.process.is_alive():
-                worker.process.terminate()
-                worker.process.join()
-
-
-def _start(work: Callable[[Any], Any], begin: Callable[[], None], others: list[Connection]) -> _Worker:
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(work, begin, theirs, [ours, *others]), daemon=True)
-    process.start()
-    theirs.close()
-    return _Worker(process, ours)
-
-
-def _serve(work: Callable[[Any], Any], begin: Callable[[], None], pipe: Connection, foreign: list[Connection]) -> None:
-    for end in foreign:  # inherited by the fork; held open they would hide that the parent is gone
-        end.close()
-    begin()
-    try:
-        while True:
-            piece = pipe.recv()
-            try:
-                answer: tuple[bool, Any] = True, work(piece)
-            except RegardError as wrong:
-                answer = False, wrong
-            pipe.send(answer)
-    except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        return  # nobody asks any more
-
-
-def _results(workers: list[_Worker], pieces: Iterator[tuple[int, Any]]) -> Iterator[Any]:
-    idle, busy = list(workers), dict[Any, tuple[_Worker, int]]()
-    done: dict[int, Any] = {}
-    turn, read, more = 0, 0, True
-    while True:
-        while more and idle and read - turn < AHEAD * len(workers):
-            numbered = next(pieces, None)
-            if numbered is None:
-                more = False
-                break
-            read += 1
-            worker = idle.pop()
-            _tell(worker, numbered[1])
-            busy[worker.pipe] = worker, numbered[0]
-        if turn in done:
-            yield done.pop(turn)
-            turn += 1
-        elif busy:
-            for pipe in wait(list(busy)):
-                worker, number = busy.pop(pipe)
-                done[number] = _hear(worker)
-                idle.append(worker)
-        else:
-            return
-
-
-def _tell(worker: _Worker, piece: Any) -> None:
-    try:
-        worker.pipe.send(piece)
-    except OSError:
-        raise _gone(worker) from None
-
-
-def _hear(worker: _Worker) -> Any:
-    try:
-        fine, answer = worker.pipe.recv()
-    except (EOFError, OSError):
-        raise _gone(worker) from None
-    if not fine:
-        raise answer
-    return answer
-
-
-def _gone(worker: _Worker) -> WorkerError:
-    worker.process.join(timeout=5)
-    code = worker.process.exitcode
-    return WorkerError(
-        f"a working process died (exit code {code}); if memory ran out, try again with one process: --workers 1"
+    pool = ProcessPoolExecutor(
+        processes,
+        mp_context=multiprocessing.get_context("fork"),
+        initializer=_begin,
+        initargs=(work, begin),  # inherited by the fork, not pickled
     )
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for piece in pieces:
+            waiting.append(pool.submit(_work, piece))
+            while waiting and (waiting[0].done() or len(waiting) >= AHEAD * processes):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise WorkerError(
+            "a working process died; if memory ran out, try again with one process: --workers 1"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_job: list[Callable[[Any], Any]] = []  # in a worker: what it does with each piece
+
+
+def _begin(work: Callable[[Any], Any], begin: Callable[[], None]) -> None:
+    _job[:] = [work]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C ends a worker without a word; the parent has one
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    begin()
+
+
+def _work(piece: Any) -> Any:
+    return _job[0](piece)
+
+
+def _end_with_parent() -> None:
+    """A pool's process waits for work for ever, also when nobody is left to send any."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

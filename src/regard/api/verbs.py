@@ -1,0 +1,76 @@
+"""The verbs of all tasks as methods of a run, each a thin call of `answer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.core.errors import ConfigError
+from regard.core.task import Answer
+
+if TYPE_CHECKING:
+    from regard.training.recipe import Recipe
+
+
+class Verbs:
+    """A run has the verb of its task; any other says in one line which that is.
+
+    Inputs are what the task's `read` takes: a text, or the path of a file. Options are those of `run.options`, and
+    `decoding={"width": 8}` changes the search.
+    """
+
+    folder: Path
+    recipe: Recipe
+    verb: str
+
+    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+        """Inputs -> the answers to each, best first."""
+        raise NotImplementedError
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[str]:
+        """The best translation of each text."""
+        return [answers[0].text for answers in self._ask("translate", texts, options)]
+
+    def generate(self, **options: Any) -> list[Answer]:
+        """New works, likeliest first; `answer.files` makes the bytes of a file of each."""
+        return self._ask("generate", [""], options)[0]
+
+    def classify(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
+        """The likeliest class of each input; `answer` gives the others too."""
+        return [answers[0] for answers in self._ask("classify", inputs, options)]
+
+    def tag(self, texts: Sequence[str], **options: Any) -> list[Answer]:
+        """Each text with a tag for every word."""
+        return [answers[0] for answers in self._ask("tag", texts, options)]
+
+    def fill(self, texts: Sequence[str], **options: Any) -> list[list[Answer]]:
+        """Each text with its gaps filled, likeliest first."""
+        return self._ask("fill", texts, options)
+
+    def complete(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+        """Continuations of each beginning, likeliest first."""
+        return self._ask("complete", inputs, options)
+
+    def upscale(self, images: Sequence[Any], **options: Any) -> list[Answer]:
+        """Each image with more pixels."""
+        return [answers[0] for answers in self._ask("upscale", images, options)]
+
+    def caption(self, images: Sequence[Any], **options: Any) -> list[str]:
+        """A sentence about each image."""
+        return [answers[0].text for answers in self._ask("caption", images, options)]
+
+    def detect(self, images: Sequence[Any], **options: Any) -> list[list[Answer]]:
+        """The objects in each image, surest first."""
+        return self._ask("detect", images, options)
+
+    def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Answer]]:
+        """Items for each user, best first."""
+        return self._ask("recommend", users, options)
+
+    def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Answer]]:
+        if verb != self.verb:
+            other = self.verb if hasattr(Verbs, self.verb) else "answer"
+            task = self.recipe.task.name
+            raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")
+        return self.answer(inputs, **options)
