@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list
     from regard.core.task import Answer
 
 __all__ = [
-    "Answer", "AttentionMap", "Mask", "RegardError", "Run", "__version__", "attend", "load", "record", "resume", "score",
-    "train",
+    "Answer", "AttentionMap", "Mask", "RegardError", "Run",
+    "__version__", "attend", "load", "record", "resume", "score", "train",
 ]  # fmt: skip
 
 _HOMES = {  # public name -> where it lives
