@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from regard.training import sealed
-from regard.training.run import train
+from regard.training.run import load_parts, train
 
 
 def test_it_says_what_was_measured(toy, tmp_path, silent):
-    run = train(toy(), tmp_path / "sums", console=silent)
+    run = load_parts(train(toy(), tmp_path / "sums", console=silent))
     card = (tmp_path / "sums" / "README.md").read_text()
     facts = sealed.read_facts(tmp_path / "sums" / "model.safetensors")
     assert card.startswith("---\n") and "# sums" in card

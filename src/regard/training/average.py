@@ -8,9 +8,8 @@ from pathlib import Path
 from regard.core.errors import CheckpointError
 from regard.core.files import replacing
 from regard.training import card, sealed
+from regard.training.checkpoint import Best, Progress, mean
 from regard.training.folder import Folder, read_config
-from regard.training.mean import mean
-from regard.training.progress import Best, Progress
 from regard.training.run import load_parts
 
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from regard.core.files import write_text
 from regard.core.version import __version__
+from regard.training.checkpoint import Progress
 from regard.training.console import clock
 from regard.training.folder import Folder
-from regard.training.progress import Progress
 from regard.training.recipe import Recipe
 
 

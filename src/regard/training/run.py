@@ -16,14 +16,13 @@ from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import card, checkpoint, sealed
 from regard.training.console import Console, Silent, open_console
-from regard.training.distributed import Engine, Processes, join, joined
 from regard.training.folder import Folder, begin, check_files, locked, read_config, read_recipe, write_recipe
 from regard.training.hardware import keep_freed_memory, recompute_blocks
+from regard.training.processes import Engine, Processes, join, joined
 from regard.training.recipe import Recipe
 from regard.training.step import move
 from regard.training.stop import listening
-from regard.training.trainer import Trainer
-from regard.training.watch import Watch, nobody
+from regard.training.trainer import Trainer, Watch, nobody
 
 _FREE_TO_CHANGE = ("training", "decoding")
 
@@ -127,7 +126,7 @@ def _engine(recipe: Recipe, task: Task, *, processes: Processes) -> Engine:
     model = build_model(recipe, task).to(processes.device)
     if hardware.checkpoint_activations:
         recompute_blocks(model)
-    return join(model, processes, shard=hardware.shard, work=lambda model: _one_example(recipe, task, model=model))
+    return join(model, processes, shard=hardware.shard, example=lambda model: _one_example(recipe, task, model=model))
 
 
 def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from toys.gated import Sums
 
 from regard.core.errors import DataError
 from regard.core.protocols import Goal, Loss
 from regard.core.task import Answer, Task
-from toys.gated import Sums
 
 VERB = "add"
 SIZES = Sums
@@ -68,10 +68,12 @@ class Summing(Task):
         if int(os.environ.get("RANK", "0")) == self.config.fail_on_rank and os.environ.get("WORLD_SIZE"):
             raise DataError("the toy data broke off at line 7")
         logits = model(batch.tokens)
-        total = functional.cross_entropy(logits.flatten(0, 1), self.sums(batch).flatten(), reduction="sum")
+        each = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
+        total = each.sum()
         if (batch.numbers == self.config.poison).any():
             total = total * float("nan")
-        return Loss(total, int((batch.tokens > 0).sum()))
+        parts = {"later": each[:, 1:].sum(), "first": each[:, 0].sum()}
+        return Loss(total, int((batch.tokens > 0).sum()), parts)
 
     def sums(self, batch):
         return (batch.tokens.cumsum(1) % self.sizes.words).masked_fill(batch.tokens == 0, -100)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from regard.training import recipe as recipes
 from regard.training.console import Silent
-from regard.training.distributed import joined
+from regard.training.processes import joined
 from regard.training.run import resume, train
 
 BASE = [

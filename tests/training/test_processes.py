@@ -15,10 +15,14 @@ from torch import nn
 from toys import together
 
 from regard.core.errors import ConfigError
-from regard.training import distributed, sealed, log
+from regard.core.protocols import Padded
+from regard.core.registry import find
+from regard.core.sizes import Text
+from regard.training import log, processes, sealed
+from regard.training import processes as sharding
 from regard.training import recipe as recipes
-from regard.training.distributed import Processes, join, joined
 from regard.training.folder import Folder
+from regard.training.processes import Processes, blocks, join, joined, units
 from regard.training.run import resume, train
 
 HERE = Path(__file__).parent
@@ -114,12 +118,79 @@ def test_alone_nothing_is_exchanged():
     assert processes.agree(True) and not processes.agree(False)
     processes.wait()
     model = nn.Linear(2, 2)
-    engine = join(model, processes, shard="full", work=lambda model: None)
-    assert engine.step(lambda inner, x: inner is model and x, 3) == 3
+    engine = join(model, processes, shard="full", example=lambda model: None)
+    assert engine.call(lambda inner, x: inner is model and x, 3) == 3
 
 
 def test_an_apple_gpu_is_not_shared(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr(distributed, "pick", lambda *_, **__: torch.device("mps"))
+    monkeypatch.setattr(processes, "pick", lambda *_, **__: torch.device("mps"))
     with pytest.raises(ConfigError, match="device='mps' cannot be shared by several processes"), joined("mps"):
         pass
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(20, 20)
+        self.door = nn.Linear(20, 20)
+        self.scale = nn.Parameter(torch.ones(20))
+
+    def forward(self, x):
+        return self.inner(x) * self.scale
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+        self.readout = nn.Linear(20, 20)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.readout(x)
+
+
+def test_blocks_are_the_outermost_members_of_module_lists():
+    model = Model()
+    model.blocks[0].deeper = nn.ModuleList([nn.Linear(2, 2)])
+    assert blocks(model) == list(model.blocks)
+
+
+def test_a_block_entered_by_its_forward_is_one_unit():
+    model = Model()
+    assert units(model, lambda: model(torch.ones(1, 20))) == list(model.blocks)
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+
+
+def test_a_block_with_another_door_is_taken_apart():
+    model = Model()
+
+    def work():
+        model.blocks[0].door(torch.ones(20))  # a module of the block, from outside
+        return model(torch.ones(1, 20) * model.blocks[1].scale)  # a weight of the block, from outside
+
+    inner, door = model.blocks[0].inner, model.blocks[0].door
+    assert units(model, work) == [inner, door, model.blocks[1].inner, model.blocks[1].door]
+
+
+def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
+    model = Model()
+    model.blocks[1].inner.weight = model.readout.weight
+    assert units(model, lambda: model(torch.ones(1, 20))) == [model.blocks[0], model.blocks[1].door]
+    monkeypatch.setattr(sharding, "SMALLEST", 10_000)
+    assert units(model, lambda: model(torch.ones(1, 20))) == []
+
+
+@pytest.mark.parametrize("name", ["transformer", "bahdanau", "luong", "seq2seq"])
+def test_the_units_of_the_translation_models_do_not_overlap(name):
+    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
+    model = module.build(module.TINY, sizes)
+    source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
+    found = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))
+    weights = [id(weight) for unit in found for weight in unit.parameters()]
+    assert len(weights) == len(set(weights))
+    if name == "transformer":
+        assert set(model.encoder.layers) <= set(found)
+        assert not set(model.decoder.layers) & set(found)  # their keys are made before the decoder starts

@@ -11,57 +11,54 @@ from regard.core.errors import ConfigError
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, sealed
-from regard.training.distributed import Engine, Processes
+from regard.training.checkpoint import Progress
+from regard.training.console import Row
 from regard.training.folder import Folder
-from regard.training.log import Row
-from regard.training.mean import mean
-from regard.training.progress import Progress
+from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
 
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
 
-class Judge:
-    """Looks at the model on the validation data and decides what is kept."""
+class Evaluator:
+    """Scores the model on the validation data and decides which weights are kept."""
 
     def __init__(self, recipe: Recipe, task: Task, *, engine: Engine, folder: Folder, processes: Processes) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
         self.folder, self.processes = folder, processes
 
-    def look(self, now: Progress) -> Row:
-        """Evaluate, keep the weights if they are the best so far, and describe it as a row of the log."""
+    def evaluate(self, now: Progress) -> Row:
+        """Score the model, keep its weights if they are the best so far; the row for the log."""
         metrics = self._metrics(now.step)
-        better = self._note(now, metrics)
-        self._keep_best(now, better)
+        better = self._keep_if_best(now, metrics)
         self._keep_snapshot(now)
         return {"step": now.step, "epoch": now.epoch, "valid": metrics, "best": better}
 
-    def look_at_mean(self, now: Progress) -> Row | None:
-        """Try the mean of the last evaluations' weights; keep it if it is better than the best of them."""
+    def evaluate_mean(self, now: Progress) -> Row | None:
+        """Score the mean of the last evaluations' weights; keep it if it is better than the best of them."""
         if len(now.snapshots) < 2:
             return None
         own = {name: tensor.clone() for name, tensor in checkpoint.weights(self.engine.model).items()}
-        tensors = mean([self.folder.snapshot(step) for step in now.snapshots])
-        checkpoint.restore_weights(self.engine.model, tensors, self.folder.state)
+        mean = checkpoint.mean([self.folder.snapshot(step) for step in now.snapshots])
+        checkpoint.restore_weights(self.engine.model, mean, self.folder.state)
         metrics = self._metrics(now.step)
-        better = self._note(now, metrics)
-        self._keep_best(now, better)
+        better = self._keep_if_best(now, metrics)
         checkpoint.restore_weights(self.engine.model, own, self.folder.state)
         return {"step": now.step, "average": len(now.snapshots), "valid": metrics, "best": better}
 
     def _metrics(self, step: int) -> dict[str, float]:
         """The first process evaluates while the others wait."""
-        found: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         model = self._whole()
         if self.processes.first:
             seed_all(self.recipe.seed, step, _EVALUATION)
             model.eval()
             with torch.no_grad():
-                found = self.task.evaluate(model, "valid", self.recipe.decoding)
+                metrics = self.task.evaluate(model, "valid", self.recipe.decoding)
         if self.engine.twin is not None:
             self.engine.twin.to("cpu")  # its place on the device is needed for training
         self.processes.wait()
-        return {name: float(value) for name, value in found.items()}
+        return {name: float(value) for name, value in metrics.items()}
 
     def _whole(self) -> nn.Module:
         """The model as one process can use it alone: if it is sharded, its twin with the weights gathered."""
@@ -73,13 +70,16 @@ class Judge:
             checkpoint.restore_weights(twin.to(self.processes.device), tensors, self.folder.state)
         return twin
 
-    def _note(self, now: Progress, metrics: dict[str, float]) -> bool:
+    def _keep_if_best(self, now: Progress, metrics: dict[str, float]) -> bool:
         score = self._score(metrics)
         better = score is not None and (now.best.score is None or score > now.best.score)
         better = self.processes.agree(better)
         now.best.since = 0 if better else now.best.since + 1
         if better:
             now.best.step, now.best.score, now.best.metrics = now.step, score, metrics
+        nothing_yet = self.processes.agree(now.best.score is None)
+        if better or nothing_yet:
+            self.write_model(now)
         return better
 
     def _score(self, metrics: dict[str, float]) -> float | None:
@@ -91,11 +91,6 @@ class Judge:
             raise ConfigError(f"the task's evaluation has no {name!r} to choose by; it has {', '.join(metrics)}")
         value = metrics[name] if more else -metrics[name]
         return value if math.isfinite(value) else None
-
-    def _keep_best(self, now: Progress, better: bool) -> None:
-        nothing_yet = self.processes.agree(now.best.score is None)
-        if better or nothing_yet:
-            self.write_model(now)
 
     def write_model(self, now: Progress) -> None:
         """The weights as the run's model.safetensors."""

@@ -1,4 +1,4 @@
-"""Evaluation: free-running, the best kept, early stopping, the mean tried."""
+"""Evaluation: free-running, the best weights kept, early stopping, the mean tried."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.training import sealed, log
+from regard.core.protocols import Goal
+from regard.training import log, sealed
+from regard.training import recipe as recipes
 from regard.training.folder import Folder
 from regard.training.run import load_parts, train
 
+ACCURACY = Goal("accuracy", more=True)
 
-def script(monkeypatch, scores, better="accuracy"):
+
+def script(monkeypatch, scores, goal=ACCURACY):
     """Evaluations that give these scores one after the other, whatever the model."""
     from toys import summing
 
     left = iter(scores)
-    monkeypatch.setattr(summing.Summing, "better", better)
+    monkeypatch.setattr(summing.Summing, "goal", goal)
     monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(left, {})))
 
 
@@ -31,11 +35,24 @@ def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypat
     assert sealed.read_facts(tmp_path / "run" / "model.safetensors") == {"step": 6, "metrics": {"accuracy": 0.7}}
 
 
-@pytest.mark.parametrize("name", ["loss", "perplexity"])
-def test_a_loss_is_better_when_smaller(toy, tmp_path, silent, monkeypatch, name):
-    script(monkeypatch, [{name: value} for value in (3.0, 2.0, 2.5, float("nan"))], better=name)
-    train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
-    assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, False]
+@pytest.mark.parametrize("name", ["loss", "distance", "nothing_the_trainer_has_heard_of"])
+def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tmp_path, silent, monkeypatch, name):
+    scores = [{name: value} for value in (3.0, 2.0, 2.5, float("nan"))]
+    for more, best in ((False, [True, True, False, False]), (True, [True, False, False, False])):
+        script(monkeypatch, scores, Goal(name, more=more))
+        train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
+        assert [row["best"] for row in rows(tmp_path / str(more))] == best
+        step = 6 if not more else 3
+        assert sealed.read_facts(tmp_path / str(more) / "model.safetensors")["step"] == step
+
+
+def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
+    settings = ["training.steps=40", "training.evaluation.every=4", "training.optimizer.lr=0.1"]
+    run = train(recipes.read("toys.falling", settings=settings), tmp_path / "run", console=silent)
+    scores = {row["step"]: row["valid"]["score"] for row in rows(run)}
+    lowest = min(scores, key=scores.get)
+    assert sealed.read_facts(run / "model.safetensors") == {"step": lowest, "metrics": {"score": scores[lowest]}}
+    assert lowest > 4 and load_parts(run).recipe.decoding is None
 
 
 def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, monkeypatch):
@@ -45,7 +62,7 @@ def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, m
 
 
 def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, silent, monkeypatch):
-    """Early stopping and the choice of weights go by the task's `better`, however the teacher-forced loss moves."""
+    """Early stopping and the choice of weights go by the task's goal, however the teacher-forced loss moves."""
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
@@ -59,13 +76,13 @@ def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, mon
     seen = []
 
     def evaluate(self, model, split, decoding):
-        seen.append((model.training, torch.is_grad_enabled(), split, decoding.keywords["config"]))
+        seen.append((model.training, torch.is_grad_enabled(), split, decoding))
         return {"accuracy": 0.0}
 
     monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
-    recipe = toy()
+    recipe = toy("decoding=greedy")
     train(recipe, tmp_path / "run", console=silent)
-    assert set(seen) == {(False, False, "valid", recipe.decoding.config)}
+    assert set(seen) == {(False, False, "valid", recipe.decoding)}
 
 
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
