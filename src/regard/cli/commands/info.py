@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from regard.cli.arguments import INSIDE, Folder, Json
 
-from regard.api.run import load
-from regard.training import files
-from regard.training.folder import Folder
+PANEL = INSIDE
 
 
-def run(folder: Path, *, as_json: bool) -> None:
-    """Print the recipe, the size, the scores and the files of a run."""
+def run(folder: Folder, *, as_json: Json = False) -> None:
+    """Show what a run is: model, size, data, scores."""
+    from rich.console import Console
+    from rich.table import Table
+
     facts = describe(folder)
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
@@ -29,21 +29,26 @@ def run(folder: Path, *, as_json: bool) -> None:
 
 def describe(folder: Path) -> dict[str, Any]:
     """Facts of a run folder, as plain values."""
-    found = load(folder)
-    recipe = found.recipe.to_dict()
-    _, notes = files.read_tensors(Folder(folder).model)
+    from regard.api.run import load
+    from regard.core.config import to_dict
+    from regard.training import sealed
+
+    loaded = load(folder)
+    recipe = loaded.recipe.to_dict()
+    notes = sealed.read_facts(folder / "model.safetensors")
     facts: dict[str, Any] = {
         "task": recipe["task"],
+        "verb": loaded.verb,
         "model": recipe["model"],
-        "parameters": sum(weight.numel() for weight in found.model.parameters()),
-        "vocabulary": {"source": found.task.sizes.source, "target": found.task.sizes.target},
+        "parameters": loaded.parameters,
+        "sizes": to_dict(loaded.task.sizes),
         "data": recipe["data"],
         "decoding": recipe.get("decoding", {}),
         "step": notes.get("step"),
         "valid": notes.get("metrics", {}),
     }
     for path in sorted(folder.glob("evaluation-*.json")):
-        facts[path.stem] = files.read_json(path)["scores"]
+        facts[path.stem] = sealed.read_json(path)["scores"]
     return facts
 
 
