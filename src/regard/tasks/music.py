@@ -129,8 +129,7 @@ class Music(Task):
         read: Callable[[], Collection],
         folder: Path | None = None,
     ) -> None:
-        self.config, self.encoding, self.classes = config, encoding, classes
-        self.marks = Marks()
+        self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
         self.sizes = Notes(classes.size, encoding.size, longest=config.longest, marks=self.marks)
         self._read, self._folder = read, folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
@@ -187,10 +186,8 @@ class Music(Task):
         Pieces are whole and untransposed, no condition is told. They are read in windows of `window` tokens that
         overlap by half: every token but those of a piece's first window sees at least half a window before it.
         """
-        total, count = 0.0, 0
-        for values in self.token_nats(model, split, window=self.config.window):
-            total, count = total + float(values.sum()), count + len(values)
-        return {"nats": total / count}
+        nats = self.token_nats(model, split, window=self.config.window)
+        return {"nats": sum(float(values.sum()) for values in nats) / sum(map(len, nats))}
 
     def token_nats(self, model: Decoder, split: str, *, window: int) -> list[NDArray[np.float64]]:
         """For each piece of a split -log p of its note tokens, in order; `window` 0 reads pieces whole."""
