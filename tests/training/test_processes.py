@@ -20,12 +20,12 @@ from regard.core.registry import find
 from regard.core.sizes import Text
 from regard.training import log, processes, sealed
 from regard.training import processes as sharding
-from regard.training import recipe as recipes
 from regard.training.folder import Folder
 from regard.training.processes import Processes, blocks, join, joined, units
 from regard.training.run import resume, train
 
 HERE = Path(__file__).parent
+KINDS = ("frozen", "frozen-sharded", "spare", "short")
 pytestmark = pytest.mark.timeout(600)  # several processes import torch, on a machine that may be busy
 
 
@@ -48,8 +48,9 @@ def alone(tmp_path_factory):
     from regard.training.console import Silent
 
     out = tmp_path_factory.mktemp("alone")
-    train(recipes.read("toys.summing", settings=together.BASE), out / "plain", console=Silent())
-    train(recipes.read("toys.summing", settings=[*together.BASE, "training.steps=5"]), out / "half", console=Silent())
+    train(together.recipe("plain", out), out / "plain", console=Silent())
+    train(together.recipe("short", out), out / "half", console=Silent())
+    train(together.recipe("frozen", out), out / "frozen", console=Silent())
     return out
 
 
@@ -57,7 +58,7 @@ def alone(tmp_path_factory):
 def two(tmp_path_factory, alone):
     out = tmp_path_factory.mktemp("two")
     shutil.copytree(alone / "half", out / "half")
-    ran = torchrun(2, HERE / "toys" / "together.py", out, "plain", "parts", "sharded", "spare", "short", "resume")
+    ran = torchrun(2, HERE / "toys" / "together.py", out, "plain", "parts", "sharded", *KINDS, "resume")
     assert ran.returncode == 0, ran.stderr
     return out
 
@@ -77,6 +78,13 @@ def assert_same_run(first, second):
 @pytest.mark.parametrize("kind", ["plain", "parts", "sharded"])
 def test_two_processes_compute_the_steps_of_one(alone, two, kind):
     assert_same_run(alone / "plain", two / kind)
+
+
+@pytest.mark.parametrize("kind", ["frozen", "frozen-sharded"])
+def test_two_processes_keep_frozen_what_one_keeps_frozen(alone, two, kind):
+    assert_same_run(alone / "frozen", two / kind)
+    begun, ended = (sealed.read_tensors(path / "model.safetensors")[0] for path in (alone / "half", two / kind))
+    assert all(torch.equal(begun[name], ended[name]) for name in begun if name.startswith("blocks."))
 
 
 def test_four_processes_compute_the_steps_of_one_though_some_have_nothing_to_do(alone, tmp_path):

@@ -72,6 +72,9 @@ def test_other_parts_in_another_batch_are_refused(toy):
     take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={})
     with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; give each of them"):
         take(np.arange(4), step=2, flags=tuple)
+    take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={"norm": torch.ones(())})
+    with pytest.raises(ConfigError, match="a part of the loss is called 'norm', as a column of the log is; rename it"):
+        take(np.arange(4), step=2, flags=tuple)
 
 
 def test_flags_and_rate_are_handed_on(toy):

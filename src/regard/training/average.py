@@ -40,5 +40,5 @@ def average(run: Path | str, *, last: int, out: Path | str) -> Path:
     now = Progress(
         step=steps[-1], best=Best(step=steps[-1]), ended="averaging " + ", ".join(f"step {s}" for s in steps)
     )
-    card.write(target, parts.recipe, model=parts.model, now=now)
+    card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
     return target.path

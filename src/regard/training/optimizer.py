@@ -26,13 +26,14 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
-    return kind(
+    optimizer: torch.optim.Optimizer = kind(
         [group for group in groups if group["params"]],
         lr=config.lr,
         betas=config.betas,
         eps=config.eps,
         fused=_can_fuse(trainable),
     )
+    return optimizer
 
 
 def _can_fuse(parameters: list[nn.Parameter]) -> bool:

@@ -31,6 +31,8 @@ from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
 
 _LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
+# of the log, beside the parts of the loss
+COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "tokens/s")
 
 
 class Diverged(RegardError):
@@ -131,6 +133,9 @@ class Stepper:
         with autocast(self.processes.device, self.dtype):
             loss: Loss = self.engine.call(self.loss, batch)
         names = tuple(sorted(loss.parts))
+        taken = set(names) & set(COLUMNS)
+        if taken:
+            raise ConfigError(f"a part of the loss is called {min(taken)!r}, as a column of the log is; rename it")
         if self._parts is None:
             self._parts = names
         if names != self._parts:  # the processes sum them by their order

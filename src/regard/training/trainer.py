@@ -171,7 +171,7 @@ class Trainer:
         if _due(now.step, self.config.files.log_every):
             tokens = max(1, window.tokens)
             row: Row = {"step": now.step, "epoch": now.epoch, "loss": window.loss / tokens}
-            row |= {"parts": {name: value / tokens for name, value in window.parts.items()}} if window.parts else {}
+            row |= {name: value / tokens for name, value in window.parts.items()}
             row |= {"lr": outcome.rate, "norm": outcome.norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
             self.report.add(row, pace=self._pace, left=self._left())

@@ -84,6 +84,9 @@ class Summing(Task):
         right = (guess == self.sums(batch))[batch.tokens > 0]
         return {"accuracy": float(right.float().mean()), "loss": float(self.loss(model, batch).total)}
 
+    def signatures(self):
+        return {"accuracy": "share of right sums"}
+
     def read(self, text):
         try:
             return [int(word) for word in text.split()]
@@ -95,7 +98,7 @@ class Summing(Task):
         return [[Answer(" ".join(map(str, numbers)))] for numbers in sums]
 
     def save(self, folder: Path) -> None:
-        (folder / "words.json").write_text(json.dumps({"words": self.config.words}))
+        (folder / "words.json").write_text(json.dumps({"words": self.sizes.words}))
 
 
 def build(config: Config, folder: Path | None = None) -> Summing:
