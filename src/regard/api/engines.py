@@ -103,7 +103,7 @@ class Exported(nn.Module):
 
     def features(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """CTranslate2 gives whole outputs only."""
-        raise ConfigError("engine ctranslate2 gives whole outputs only, for this request use engine native")
+        raise ConfigError("engine ctranslate2 gives whole outputs only; use engine native")
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Search(Decoding):
     ) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first, cut at its limit."""
         if first is not None or grammar is not None:
-            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar, use engine native")
+            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
         sources = zip(state.tokens.tolist(), state.lengths.tolist(), strict=True)
         results = self.translator.translate_batch(
             [[str(token) for token in row[:length]] for row, length in sources],

@@ -51,7 +51,7 @@ def run(
         print(f"wrote {html}")
     for path in (png, pdf):
         if path is not None:
-            figures.save(seen.found, path)
+            figures.save(seen.inspection, path)
             print(f"wrote {path}")
 
 
