@@ -100,7 +100,7 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
 
 def test_what_does_not_exist_cannot_be_changed(case):
     model, shown = case
-    name = list(attentions(model))[0]
+    name = next(iter(attentions(model)))
     for changes, said in (
         (Changes(off=(("croos", 0),)), r"no attention module 'croos' to switch a head off in; "),
         (Changes(off=((name, 99),)), r"has no head 99; its heads are 0 to"),
