@@ -52,21 +52,21 @@ def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: P
 def _scores(task: Task, now: Progress) -> str:
     direction = "more" if task.goal.more else "less"
     rows = [f"| {metric} | {value:.4g} |" for metric, value in now.best.metrics.items()] or ["| none | |"]
-    told = [f"- {metric}: `{how}`" for metric, how in task.signatures().items()]
+    computed = [f"- {metric}: `{how}`" for metric, how in task.signatures().items() if metric in now.best.metrics]
     return "\n".join(
         [
             f"Of the weights in `model.safetensors` (step {now.best.step}), free-running. "
             f"They were chosen by `{task.goal.metric}`: {direction} is better.\n",
             "| metric | value |\n|---|---|",
             *rows,
-            *(["", "How they are computed:\n", *told] if told else []),
+            *(["", "How they are computed:\n", *computed] if computed else []),
         ]
     )
 
 
 def _started(lines: list[str]) -> str:
-    told = "\n".join(f"- {line.removeprefix('start: ')}" for line in lines)
-    return f"It started from another run (`{start.FILE}` names every weight):\n\n{told}"
+    points = "\n".join(f"- {line.removeprefix('start: ')}" for line in lines)
+    return f"It started from another run (`{start.FILE}` names every weight):\n\n{points}"
 
 
 def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:

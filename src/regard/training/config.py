@@ -4,7 +4,7 @@ the `[start]` section."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from regard.core.errors import ConfigError
 
@@ -126,6 +126,6 @@ class Start:
         return (self.freeze,) if isinstance(self.freeze, str) else self.freeze
 
 
-def _positive(name: str, value: Any) -> None:
+def _positive(name: str, value: float | None) -> None:
     if value is not None and not value > 0:
         raise ConfigError(f"{name} must be more than 0, got {value}")

@@ -74,8 +74,8 @@ def _lay_over(base: Table, table: Table) -> Table:
     """Merge, but a section that names another model or decoder does not inherit the settings of the default one, and a
     recipe that says how long to train is not cut short by the default's budget."""
     kept = dict(base)
-    told = table.get("training")
-    if isinstance(told, dict) and any(name in told for name in BUDGET):
+    training = table.get("training")
+    if isinstance(training, dict) and any(name in training for name in BUDGET):
         kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET}
     for section in ("model", "decoding"):
         name = table.get(section, {}).get("name")

@@ -122,14 +122,14 @@ def take(start: Start, model: nn.Module) -> tuple[Taken, Tensors]:
 
 
 def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:
-    known = list(names)
+    own = list(names)
     for pattern in patterns:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            groups = {name.rsplit(".", depth)[0] + ".*" for name in known for depth in range(1, name.count(".") + 1)}
-            close = difflib.get_close_matches(pattern, sorted({*known, *groups}), n=3, cutoff=0.5)
-            nearest = ", ".join(close) or _groups(known)
+        if not any(fnmatchcase(name, pattern) for name in own):
+            groups = {name.rsplit(".", depth)[0] + ".*" for name in own for depth in range(1, name.count(".") + 1)}
+            close = difflib.get_close_matches(pattern, sorted({*own, *groups}), n=3, cutoff=0.5)
+            nearest = ", ".join(close) or _groups(own)
             raise ConfigError(f"{setting}={pattern!r} matches no weight of the model; nearest: {nearest}")
-    return [name for name in known if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    return [name for name in own if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
 def _groups(names: Iterable[str]) -> str:

@@ -69,9 +69,8 @@ class Trainer:
         if path is not None:
             self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer)
         self._birth = time.monotonic() - self.now.seconds
-        self.now.ended = self._over(
-            time_used=self.processes.agree(self._time_used())
-        )  # a larger budget lets an ended run go on
+        time_used = self.processes.agree(self._time_used())
+        self.now.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
         self._read_plan()
         if self.processes.first:
             board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
