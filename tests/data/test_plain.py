@@ -32,11 +32,11 @@ def test_a_folder_of_few_files_is_split_by_characters(tmp_path):
     assert texts(tmp_path) == {"train": ["a" * 5, "b" * 13], "valid": ["bb"]}
 
 
-def test_of_many_documents_every_tenth_is_held_out(tmp_path):
+def test_of_many_documents_every_twentieth_is_held_out(tmp_path):
     (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": f"t{i}"}) + "\n" for i in range(40)))
     found = texts(tmp_path / "x.jsonl")
-    assert found["valid"] == ["t9", "t19", "t29", "t39"]
-    assert sorted(found["train"] + found["valid"]) == sorted(f"t{i}" for i in range(40))
+    assert found["valid"] == ["t19", "t39"] and found["test"] == ["t9", "t29"]
+    assert sorted(chain.from_iterable(found.values())) == sorted(f"t{i}" for i in range(40))
 
 
 def test_files_named_after_splits_are_the_splits(tmp_path):
@@ -75,7 +75,7 @@ def test_archives_are_read_and_tags_taken_off(tmp_path):
 
 def test_the_brown_corpus_is_read_as_printed_text(shared_data):
     found = texts(shared_data / "brown" / "brown.zip")
-    assert len(found["train"]) == 450 and len(found["valid"]) == 50
+    assert {split: len(documents) for split, documents in found.items()} == {"train": 450, "valid": 25, "test": 25}
     start = (
         "The Fulton County Grand Jury said Friday an investigation of Atlanta's recent primary election produced \"no "
     )
@@ -85,7 +85,7 @@ def test_the_brown_corpus_is_read_as_printed_text(shared_data):
 def test_the_built_in_text_is_the_documentation_inside_python():
     found = texts(name="python")
     assert len(found["train"]) > 60 and "assert" in found["train"][0]
-    assert not set(found["train"]) & set(found["valid"])
+    assert not set(found["train"]) & {*found["valid"], *found["test"]}
 
 
 def test_a_download_is_split_as_usual(tmp_path, monkeypatch):

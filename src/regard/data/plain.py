@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ from regard.data.text import PACKED, RATIO, lines, raw_lines, split_of
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # known downloads that are plain text
-SHARE = 10  # a tenth is held out where no validation text is given
-FEW = 2 * SHARE  # documents: below, the last tenth of the characters is held out, else every tenth document
+SHARE = 10  # a tenth of the characters is held out where no validation text is given
+EVERY = 20  # of at least so many documents, one in so many is for validation and one for testing
 TABLES = {".tsv": "\t", ".csv": ","}
 ABOUT = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
 
@@ -50,7 +50,7 @@ class Origin(NamedTuple):
 
 
 def open_text(origin: Origin) -> dict[str, Documents]:
-    """The documents of each split; where no validation text is given, a tenth of the training text is held out."""
+    """The documents of each split; where no validation text is given, a part of the training text is held out."""
     if origin.paths:
         return _merged([_complete(_from_path(path)) for path in origin.paths])
     if origin.name == BUILT_IN:
@@ -207,24 +207,26 @@ def _complete(splits: dict[str, Documents]) -> dict[str, Documents]:
     if "valid" in splits:
         return splits
     whole = splits["train"]
-    count = sum(1 for _, _ in zip(whole, range(FEW), strict=False))
-    cut = _every_tenth if count == FEW else _last_tenth
-
-    def part(held_out: bool) -> Documents:
-        return Documents(whole.where, partial(cut, whole, held_out), f"{whole.key}{held_out}", whole.bytes)
-
-    return splits | {"train": part(False), "valid": part(True)}
-
-
-def _every_tenth(whole: Documents, held_out: bool) -> Iterator[str]:
-    return (text for number, text in enumerate(whole) if (number % SHARE == SHARE - 1) == held_out)
+    many = sum(1 for _ in islice(whole, EVERY)) == EVERY
+    cut, parts = (_every, ("train", "valid", "test")) if many else (_by_characters, ("train", "valid"))
+    return splits | {
+        split: Documents(whole.where, partial(cut, whole, split), f"{whole.key}{split}", whole.bytes)
+        for split in parts
+        if split == "train" or split not in splits
+    }
 
 
-def _last_tenth(whole: Documents, held_out: bool) -> Iterator[str]:
+def _every(whole: Documents, split: str) -> Iterator[str]:
+    """The twentieth, fortieth, … document is for validation, the tenth, thirtieth, … for testing."""
+    names = {EVERY - 1: "valid", EVERY // 2 - 1: "test"}
+    return (text for number, text in enumerate(whole) if names.get(number % EVERY, "train") == split)
+
+
+def _by_characters(whole: Documents, split: str) -> Iterator[str]:
     """The first nine tenths of the characters, or the last tenth."""
     edge = sum(map(len, whole)) * (SHARE - 1) // SHARE
     for text in whole:
-        kept = text[max(0, edge) :] if held_out else text[: max(0, edge)]
+        kept = text[max(0, edge) :] if split == "valid" else text[: max(0, edge)]
         edge -= len(text)
         if kept:
             yield kept
