@@ -12,7 +12,8 @@ from toys import gated
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
-from regard.core.sizes import Text, fitting
+from regard.core.sizes import Text
+from regard.tasks import fitting
 from regard.training import hardware
 from regard.training.hardware import Compiled, autocast, has_bfloat16, number_format, pick, recompute_blocks
 

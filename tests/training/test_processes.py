@@ -17,7 +17,8 @@ from toys import together
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find
-from regard.core.sizes import Text, fitting
+from regard.core.sizes import Text
+from regard.tasks import fitting
 from regard.training import log, processes, sealed
 from regard.training import processes as sharding
 from regard.training.folder import Folder
