@@ -92,10 +92,7 @@ def test_nothing_changes_but_the_work():
     assert plain.state_dict().keys() == other.state_dict().keys()
     calls = []
     other.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
-    expected, recomputed = (
-        gradients(plain, tokens),
-        gradients(other, tokens),
-    )  # with dropout: the same masks are drawn again
+    expected, recomputed = gradients(plain, tokens), gradients(other, tokens)  # with the same dropout
     assert torch.equal(expected[0], recomputed[0])
     assert all(torch.equal(a, b) for a, b in zip(expected[1], recomputed[1], strict=True))
     assert len(calls) == 2
