@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from regard.cli import sections
 from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Workers
 from regard.cli.sections import Section
-from regard.cli.words import Words, settings_of
+from regard.cli.words import Words, settings_of, to_options
+
+if TYPE_CHECKING:
+    from regard.inspection.collect import Subject
 
 
 class Verb(NamedTuple):
@@ -45,6 +48,16 @@ class Asking(Words):
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """Options that are true or false."""
         return {row[0] for section in self._sections(args) for row in section.rows if row[2] == "bool"}
+
+
+def subject_of(folder: Path, settings: Sequence[str]) -> Subject:
+    """A run and what is asked of it -> what inspection looks into."""
+    from regard.api.run import load
+    from regard.inspection.look import subject
+
+    run = load(folder)
+    options, decoding = run.request(to_options(settings, run.options))
+    return subject(run, options=options, decoding=decoding)
 
 
 def command(verb: Verb, doc: str) -> Callable[..., None]:
