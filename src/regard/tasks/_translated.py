@@ -7,6 +7,7 @@ those of the search: row t is the look from which output t was emitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -67,7 +68,8 @@ def show(model: Decoder, found: Translated, *, vocabularies: Vocabularies, marks
     )
 
 
-class Replay(NamedTuple):
+@dataclass(frozen=True)
+class Replay:
     """The model run again over a source and its output, all at once."""
 
     model: Decoder
