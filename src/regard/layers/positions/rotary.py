@@ -28,11 +28,11 @@ class Rotary:
                 f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head"
             )
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
-        found: Tensor = score(turn(q, first), turn(k, 0))
-        return found
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+        scores: Tensor = score(turn(q, first), turn(k, 0))
+        return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
         return score.as_dot(turn(q, first), turn(k, 0))
 
 
