@@ -115,7 +115,8 @@ def test_a_past_before_its_first_token_is_joined(empty):
     full = memory(2)
     assert join(full, empty).place.tolist() == [2, 2, 2, 0]
     assert join(empty, full).place.tolist() == [0, 2, 2, 2]
-    assert join(empty, empty).length == 0
+    neither, first = join(empty, empty), memory(1, b=2)
+    assert neither.length == 0 and neither.extended(first.k, first.v).k.equal(first.k)
 
 
 def test_sources_are_joined_on_the_right():

@@ -142,7 +142,7 @@ def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
 def _stacked(a: Tensor, b: Tensor, length: int, *, left: bool) -> Tensor:
     """(b h s d) and (b h s d) -> (b+b h n d) with zeros on the left or right of the shorter one, n in whole vectors."""
     rows, width = len(a) + len(b), max(a.shape[3], b.shape[3])  # an empty cache may have no width yet
-    stacked = a.new_zeros(rows, a.shape[1], whole(length), width)
+    stacked = a.new_zeros(rows, a.shape[1], whole(length) if length else 0, width)
     for x, part in ((a, stacked[: len(a)]), (b, stacked[len(a) :])):
         if x.shape[2]:
             part.narrow(2, length - x.shape[2] if left else 0, x.shape[2]).copy_(x)
