@@ -23,7 +23,7 @@ from regard.attention.masks import Mask
 from regard.core.errors import ConfigError
 from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Tagged, Tokens
+from regard.core.sizes import Documents, Masked, Tagged
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
@@ -49,7 +49,7 @@ class Config:
     hidden: int = 512  # width inside the feed-forward network
     embedding: int = 0  # width of the table of tokens; 0: dim, less: a matrix widens it
     share_layers: bool = False  # all layers have the same weights
-    segments: int = 2  # texts that are told apart; with 2, whether the second follows the first can be learned
+    segments: int = 2  # texts of a row that are told apart; 0: there is only one, as in RoBERTa
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = (
@@ -154,21 +154,24 @@ class Bert(nn.Module):
         return Foretold(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
 
 
-def build(config: Config, sizes: Tokens | Documents | Tagged) -> Bert | Classifier | Tagger:
+def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
-    if not isinstance(sizes, Tokens):
+    if not isinstance(sizes, Masked):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     table = encoder.embedding.table
     readout = Readout(config.width, sizes.size)
     readout.weight = table.weight
     nn.init.zeros_(readout.bias)
-    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if config.segments else nn.Identity()
-    pairs = Readout(config.dim, 2) if config.segments else None
+    if not sizes.pairs:
+        return Bert(encoder, Head(config.dim, config.width), readout, pooler=nn.Identity(), pairs=None)
+    if not config.segments:
+        raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.pairs='none'")
+    pooler, pairs = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()), Readout(config.dim, 2)
     return Bert(encoder, Head(config.dim, config.width), readout, pooler=pooler, pairs=pairs)
 
 
-def _encoder(config: Config, sizes: Tokens | Documents | Tagged) -> Encoder:
+def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
     """All that stands before the head."""
     table = nn.Embedding(sizes.size, config.width, padding_idx=sizes.marks.pad)
     position = positions.build(config.position, config.width, longest=sizes.longest)

@@ -26,7 +26,7 @@ from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ConfigError
 from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Tagged, Tokens
+from regard.core.sizes import Documents, Masked, Tagged
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
@@ -145,11 +145,13 @@ def _scattered(chosen: Tensor) -> tuple[Tensor, Tensor]:
     return places, chosen.gather(1, places)
 
 
-def build(config: Config, sizes: Tokens | Documents | Tagged) -> XLNet | Classifier | Tagger:
+def build(config: Config, sizes: Masked | Documents | Tagged) -> XLNet | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
-    if not isinstance(sizes, Tokens):
+    if not isinstance(sizes, Masked):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
+    if sizes.pairs:
+        raise ConfigError("xlnet cannot tell whether two texts belong together; set data.pairs='none'")
     queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
     readout = Readout(config.dim, sizes.size)
     readout.weight = encoder.embedding.table.weight
@@ -157,7 +159,7 @@ def build(config: Config, sizes: Tokens | Documents | Tagged) -> XLNet | Classif
     return XLNet(encoder, queries, readout)
 
 
-def _encoder(config: Config, sizes: Tokens | Documents | Tagged) -> Encoder:
+def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
     """All that the content stream runs through."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     nowhere = build_position("none", config.dim, longest=sizes.longest)
