@@ -6,6 +6,7 @@ The model answers nothing here: it is shown what it looked at when it foretold e
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,7 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
                 f"{path.name}: {len(tokens)} tokens, {nats:.3f} nats each",
                 score=total,
                 rank=-nats,
-                tokens=with_alternatives(
-                    tokens.tolist(), scores[0], lambda token, place: _name(token, place, encoding)
-                ),
+                tokens=with_alternatives(tokens.tolist(), scores[0], partial(_name, encoding)),
             ),
         ),
         replay=lambda: model(target[:, :-1], model.start(none))[0][0],
