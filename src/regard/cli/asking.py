@@ -38,16 +38,13 @@ class How(NamedTuple):
 class Asking(Words):
     """Words of a request. The first that is no setting is the run, and its task knows what can be asked."""
 
-    def _sections(self, args: Sequence[str]) -> list[Section]:
-        return sections.of_run(args) or sections.of_verb(self.name or "")
-
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """The options of the run's task, or of the tasks that have this verb."""
-        return self._sections(args)
+        return sections.of_run(args) or sections.of_verb(self.name or "")
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """Options that are true or false."""
-        return {row[0] for section in self._sections(args) for row in section.rows if row[2] == "bool"}
+        return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
 
 
 def subject_of(folder: Path, settings: Sequence[str]) -> Subject:
