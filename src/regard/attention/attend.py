@@ -43,7 +43,6 @@ class Attend(nn.Module):
     ) -> None:
         super().__init__()
         self.weigh = Weigh(score, normalizer=normalizer, place=place)
-        self.scale = self.weigh.scale
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
@@ -60,10 +59,11 @@ class Attend(nn.Module):
     def over_cache(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, length: int) -> Tensor:
         """The same for decoding on a CPU, without gradients: rows of queries (r t h d), a cache of keys (b h n d) and
         values (b h n e) -> (r·t h·e). Only the first `length` columns count; the spare ones must be finite."""
-        if self.scale is not None and q.dtype == torch.float32:
+        scale = self.weigh.scale
+        if scale is not None and q.dtype == torch.float32:
             bias = bias_of_keys(mask, q.shape[1], length, k.shape[2], k.shape[1])
             if bias is not None:
-                return mix_rows(q, k, v, bias, self.scale)
+                return mix_rows(q, k, v, bias, scale)
         mixed: Tensor = self(q.transpose(1, 2), k[:, :, :length], v[:, :, :length], mask)
         return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
 
