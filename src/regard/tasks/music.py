@@ -40,7 +40,10 @@ DEFAULTS: dict[str, Any] = {
     "training": {"minutes": 15.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
     "decoding": {"name": "sample"},
 }
-DEMO = ["data.crop=256", "data.window=256", "training.steps=300", "training.schedule.warmup=50"]
+DEMO = [
+    *("data.crop=256", "data.window=256", "training.steps=300", "training.optimizer.lr=0.003"),
+    *("training.schedule.warmup=50", "training.evaluation.every=300", "decoding.temperature=0.9"),
+]
 FILE, EXAMPLE = "music.json", "example.mid"
 SECONDS = 10.0  # of a piece that are kept as an example
 SHOWN = 1024  # tokens: about 40 seconds of a chorale; more would make a page of hundreds of megabytes
