@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Tables = dict[str, Array]  # axis -> (answers items)
 FEWEST = 3  # items that must be ranked before a rank correlation says anything
 ANSWERS = 48  # whose gradients are computed, evenly chosen of more: a page should not keep people waiting
-MOST = 256  # items taken away by running the model again
+MOST = 64  # items taken away by running the model again
 
 
 class Evidence(NamedTuple):
@@ -37,6 +37,7 @@ class Evidence(NamedTuple):
 def evidence(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Evidence:
     """A model and what it answered -> the tables of these axes, of those that can be made."""
     wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
+    wanted.sort(key=lambda name: shown.axes[name].parent is not None)  # of levels, the upper first
     return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted))
 
 
