@@ -23,13 +23,12 @@ from regard.layers.block import Block
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.grouping import Units
+from regard.layers.grouping import Units, first_tokens
 from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Linear
 from regard.layers.residual import PreNorm
 from regard.layers.spelling import Spelling, with_spelling
 from regard.layers.words import Words
-from regard.models._heads import first_tokens
 
 
 @dataclass(frozen=True)
