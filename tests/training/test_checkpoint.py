@@ -170,7 +170,7 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
     assert checkpoint.load(path, model, optimizer=optimizer, identity=mine).run == "abc"
     with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds run other; put the file of this"):
         checkpoint.load(path, model, optimizer=optimizer, identity=Identity("other", {}, {}))
-    with pytest.raises(CheckpointError, match="belongs to run abc, but .*state holds a run without an id"):
+    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds a run without an id"):
         checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
     with pytest.raises(CheckpointError, match="belongs to run abc"):
         mean([path], Identity("other", {}, {}))
