@@ -195,7 +195,11 @@ class Embeddings(Task):
             "analogy_covered": "share of those analogies whose words all have vectors",
         }
 
-    def notes(self) -> list[str]:
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {split: text.checksum() for split, text in plain.open_text(self.config.origin).items()}
+
+    def overview(self) -> list[str]:
         """How much text there is."""
         words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words
