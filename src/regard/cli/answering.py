@@ -33,7 +33,7 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
     if how.workers < 0:
         raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
     keep_freed_memory()
-    run = load(folder, engine=how.engine)
+    run = load(folder, engine=how.engine, trust=how.trust)
     if verb.name not in (None, run.verb):
         other = run.verb if run.verb in names("regard.cli.verbs") else "answer"
         task = run.recipe.task.name

@@ -196,6 +196,15 @@ def read_identity(folder: Folder) -> Identity:
     return Identity(run, files or {}, data)
 
 
+def read_kept(folder: Folder) -> tuple[int, dict[str, float]]:
+    """The step of the weights that a run keeps, and what they scored on the validation data."""
+    facts = sealed.read_facts(folder.model)
+    step, metrics = facts.get("step"), facts.get("metrics")
+    if not isinstance(step, int) or not isinstance(metrics, dict):
+        raise sealed.Damaged(f"{folder.model}: not written by regard (no step and scores in it)")
+    return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+
+
 def _is_text_table(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
 
