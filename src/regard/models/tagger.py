@@ -81,7 +81,7 @@ class Tagger(nn.Module):
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
             place = self.position.place(heads=widths.heads, dim=widths.head)
-            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="text", keys="text")
+            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="sentence", keys="sentence")
             around = partial(PreNorm, dim, dropout)
             self.layers.append(Block(Heads(attend, widths), FeedForward(dim, config.hidden), around=around))
         self.last = PreNorm.last(dim)
