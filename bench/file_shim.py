@@ -178,7 +178,9 @@ def lose_power(root: Path, store: Path, rng: random.Random) -> bool:
         if number in names or (here is not None and here.is_dir()):
             target.mkdir()
             flushed = names.get(number, {})
-            last = {child.name: by_path[child] for child in here.iterdir()} if here is not None and here.is_dir() else {}
+            last = (
+                {child.name: by_path[child] for child in here.iterdir()} if here is not None and here.is_dir() else {}
+            )
             for name in sorted({*flushed, *last}):
                 options = [state.get(name) for state in (flushed, last)]
                 chosen = rng.choice(options)

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,12 @@ class Folder:
 
 
 def remove(path: Path) -> None:
-    """A file or a whole folder; it need not be there, and a link is taken away itself."""
+    """A file or a whole folder, if it is there and can be removed; of a link the link itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
