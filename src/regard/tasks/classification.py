@@ -269,7 +269,8 @@ def build(config: Config, folder: Path | None = None) -> Classification:
 
 
 def _vocabulary(config: Config, documents: Rows[Document]) -> Tokenizer:
-    texts = labelled.SentenceTexts(documents, config.splitter)
+    read = labelled.SentenceTexts(documents, config.splitter)
+    texts = rows.held(Rows(documents.where, read.__iter__, bytes=documents.bytes))
     choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
     if config.level == "bytes":
         return byte_level.train(texts, **choices)
