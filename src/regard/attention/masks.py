@@ -51,7 +51,7 @@ class Mask(NamedTuple):
     @staticmethod
     def causal() -> Mask:
         """No looking ahead."""
-        return Mask(ordered=True)
+        return CAUSAL
 
     @staticmethod
     def local(back: int | None = None, ahead: int | None = None) -> Mask:
@@ -266,6 +266,7 @@ class Mask(NamedTuple):
 
 
 EVERYTHING = Mask()  # forbids nothing
+CAUSAL = Mask(ordered=True)
 
 
 def _later(a: Tensor | None, b: Tensor | None) -> Tensor | None:
