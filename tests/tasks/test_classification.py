@@ -205,3 +205,12 @@ def test_subwords_and_bytes(tmp_path):
 def test_examples_are_kept_with_the_run(task, tmp_path):
     task.save(tmp_path)
     assert json.loads((tmp_path / "examples.json").read_text()) == list(task.examples) and len(task.examples) == 3
+
+
+def test_changed_data_has_another_checksum(tmp_path):
+    write(tmp_path / "train.tsv", ROWS)
+    write(tmp_path / "valid.tsv", ROWS[:4])
+    before = classification.build(Config(path=tmp_path)).fingerprint()
+    write(tmp_path / "valid.tsv", ROWS[:5])
+    after = classification.build(Config(path=tmp_path)).fingerprint()
+    assert before["train"] == after["train"] and before["valid"] != after["valid"]

@@ -147,3 +147,13 @@ def test_a_damaged_run_folder(tmp_path):
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(ConfigError, match=message):
         Config(**settings)
+
+
+def test_changed_data_has_another_checksum(tmp_path):
+    path = tmp_path / "train.conll"
+    (tmp_path / "valid.conll").write_text("Anna\tB-p\n\n")
+    path.write_text("Anna\tB-p\n\n")
+    before = tagging.build(Config(path=tmp_path)).fingerprint()
+    path.write_text("Anna\tB-p\n\nBob\tB-p\n\n")
+    after = tagging.build(Config(path=tmp_path)).fingerprint()
+    assert before["train"] != after["train"] and before["valid"] == after["valid"]

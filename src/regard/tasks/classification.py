@@ -160,6 +160,10 @@ class Classification(Task):
             notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
         return notes + _labels.unbalanced(labelled.balance(found.labels), self.names)
 
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: documents.checksum() for name, documents in self.documents.items()}
+
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of documents of like length."""
         config = self.config

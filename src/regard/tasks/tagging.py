@@ -115,6 +115,10 @@ class Tagging(Task):
         cut = len(self.training) - whole
         return [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
 
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: sentences.checksum() for name, sentences in self.sentences.items()}
+
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
         config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
