@@ -3,8 +3,8 @@
     python bench/ngrams.py recipes/imdb_hierarchical.toml recipes/nsmc.toml
 
 It is no model of `regard train`: scikit-learn fits the whole corpus at once by L-BFGS. It has no steps, batches or
-weights that our trainer could run, save or resume, and to wrap it as a module would only pretend that it had. Documents,
-splits and labels are those that the task gives the neural models; n-grams are of words, or of characters where the
+weights that our trainer could run, save or resume, and to wrap it as a module would only pretend that it had.
+Documents, splits and labels are those of the task; n-grams are of words, or of characters where the
 recipe's level is not "word".
 """
 
