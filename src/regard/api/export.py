@@ -23,7 +23,7 @@ from regard.layers.residual import PreNorm
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 from regard.training import sealed
 
-SEAL = "regard.json"
+SEAL = "seal.json"
 
 
 def export(model: nn.Module, sizes: Text, folder: Path, *, weights: str = "") -> None:
