@@ -61,9 +61,7 @@ def test_nothing_is_imported_for_a_stranger_and_all_of_it_is_named(run):
             TrustError, match=r"import code from outside regard: json\.tool, lab\.task, lab\.model, other"
         ):
             find("regard.tasks", "json.tool")
-        with pytest.raises(
-            TrustError, match=r"not trained here, or its config\.json has changed since; if you trust"
-        ):
+        with pytest.raises(TrustError, match=r"not trained here, or its config\.json has changed since; if you trust"):
             find("regard.tasks", "json.tool")
     with trust.using(run, trusted=True):
         assert find("regard.tasks", "json.tool")
