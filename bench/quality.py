@@ -52,8 +52,8 @@ def plain_paths() -> Iterator[None]:
             ),
             "regard.attention.attend.is_short": lambda q, k: False,
             "regard.layers.linear.is_large": lambda x, weight: False,
-            "regard.tasks.translation.linear_cross_entropy": whole_cross_entropy,
-            "regard.models.transformer.preparable": lambda model, precision: False,
+            "regard.layers.readout.linear_cross_entropy": whole_cross_entropy,
+            "regard.models.transformer.optimised": lambda model, precision: model,
         }.items():
             held.enter_context(patch(name, other))
         yield
@@ -83,7 +83,7 @@ def eight_bits(run: Any) -> float:
     pairs = run.task.split("test")
     found = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
     scores = _bleu.scores(found, [target for _, target in pairs], language=run.task.config.target)
-    return scores[run.task.better]
+    return scores[run.task.goal.metric]
 
 
 def page(found: dict[str, list[float]], steps: int, settings: list[str]) -> str:
@@ -122,11 +122,11 @@ def main() -> None:
     found: dict[str, list[float]] = {"with": [], "without": [], "with, int8": []}
     for seed in SEEDS:
         run = train(arguments.out / f"with-{seed}", seed, settings)
-        found["with"].append(run.evaluate("test")[run.task.better])
+        found["with"].append(run.evaluate("test")[run.task.goal.metric])
         found["with, int8"].append(eight_bits(run))
         with plain_paths():
             run = train(arguments.out / f"without-{seed}", seed, settings)
-            found["without"].append(run.evaluate("test")[run.task.better])
+            found["without"].append(run.evaluate("test")[run.task.goal.metric])
         print(seed, {name: round(scores[-1], 2) for name, scores in found.items()}, flush=True)
     arguments.page.write_text(page(found, arguments.steps, arguments.settings), encoding="utf-8")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+import regard
 from regard.inspection.collect import collect
 from regard.inspection.format import Inspection
 from regard.inspection.look import Look, subject
-from regard.training import run as runs
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height
@@ -26,12 +26,12 @@ SHOTS = (
 )
 
 
-def sentence(loaded: runs.Run) -> str:
+def sentence(loaded: regard.Run) -> str:
     """The first longer test sentence that the run translates rightly, so that its alignment can be judged."""
     pairs = [pair for pair in loaded.task.split("test") if 8 <= len(pair[0].split()) <= 11]
-    outputs = loaded.task.translate(loaded.model, [pair[0] for pair in pairs[:60]], decoding=loaded.recipe.decoder())
+    outputs = loaded.translate([pair[0] for pair in pairs[:60]])
     for (source, target), best in zip(pairs, outputs, strict=False):
-        if best[0][0] == target:
+        if best == target:
             return source
     return pairs[0][0]
 
@@ -62,9 +62,9 @@ def shoot(browser: Browser, address: str, folder: Path) -> None:
 
 def main(run: str, folder: str = "docs/images") -> None:
     """A run -> its pictures."""
-    loaded = runs.load(run)
+    loaded = regard.load(run)
     if loaded.recipe.decoding and loaded.recipe.decoding.name == "greedy":
-        loaded = replace(loaded, recipe=loaded.recipe.changed(["decoding=beam"]))
+        loaded = regard.load(run, ["decoding=beam"])
     found = collect(subject(loaded), sentence(loaded))
     # How long the search took says more of the machine and its load than of the model.
     found = replace(found, facts={name: fact for name, fact in found.facts.items() if name != "seconds"})

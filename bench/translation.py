@@ -34,14 +34,13 @@ TRAIN = ["regard", "PyTorch loop", "transformers"]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
 ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
-INT8, SHORT = "regard int8", "regard shortlist"
-LISTED = [f"{TWO} vmap", f"{TWO_INT8} vmap"]
+INT8 = "regard int8"
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
     "train-bahdanau": TRAIN[:2],
     "decode-tiny-greedy": ["regard", INT8, *TRAIN[1:], WHOLE, TWO, TWO_INT8],
-    "decode-tiny-beam": ["regard", INT8, SHORT, f"{INT8} shortlist", "transformers", WHOLE, TWO, TWO_INT8, *LISTED],
+    "decode-tiny-beam": ["regard", INT8, "transformers", WHOLE, TWO, TWO_INT8],
     "decode-base-greedy": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "decode-base-beam": ["regard", INT8, "transformers", TWO, WHOLE_INT8, TWO_INT8],
     "single-tiny-greedy": [*TRAIN, ONE, WHOLE, ONE_INT8],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,23 +52,24 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     """What `regard translate --engine …` does between reading lines and printing them."""
     from regard.api.run import Run
     from regard.api.workers import available
-    from regard.cli import translate
+    from regard.cli import answering
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
-    from regard.training import run as runs
-    from regard.training.allocator import prepare_process
+    from regard.training.hardware import keep_freed_memory
+    from regard.training.run import Parts
     from systems import ours
 
-    prepare_process()
+    keep_freed_memory()
     settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.width={width}"]
     recipe = recipes.read("translation", settings=[*settings, f"data.longest={LONGEST}"])
     numbers: Any = Numbers()
     task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
-    run = Run(runs.Run(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
+    run = Run(Parts(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
-        pieces = translate._translated(run, translate._pieces(lines), nbest=1, processes=available())
-        return [candidates[0][0] for _, found in pieces for candidates in found]
+        work = lambda piece: [answers[0].text for answers in run.answer(piece)]  # noqa: E731  # an argument
+        cut = answering.pieces(lines, available())
+        return list(chain.from_iterable(answering.answered(work, cut, model=run.model, processes=available())))
 
     return job
 

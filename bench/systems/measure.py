@@ -91,13 +91,8 @@ def _regard(shape: str, system: str, groups: list[work.Rows], **how: Any) -> flo
     from systems import ours
 
     ours.begin()  # before the fork: no threads yet
-    net = ours.model(shape).prepared("int8" if "int8" in system else "float32")
-    if "shortlist" in system:
-        from systems import listed, names
-
-        run = ours.narrow_decoder(net, listed.load(names.lexicon(how["folder"])), width=how["width"])
-    else:
-        run = ours.decoder(net, width=how["width"])
+    net = ours.model(shape).for_decoding("int8" if "int8" in system else "float32")
+    run = ours.decoder(net, width=how["width"])
     if len(groups[0]) == 1:
         ours.use_threads(net)
         return _passes(run, groups, seconds=how["seconds"])
@@ -108,14 +103,14 @@ def _ctranslate2(shape: str, system: str, groups: list[work.Rows], **how: Any) -
     """All sentences of a pass at once: CTranslate2 sorts them, cuts them into the same batches, shares them out."""
     from systems import ct2, names
 
-    setting, size, width, listed = ct2.Setting.read(system), len(groups[0]), how["width"], "vmap" in system
-    engine = ct2.translator(names.exported(how["folder"], shape, among=names.LISTED if listed else ""), setting)
+    setting, size, width = ct2.Setting.read(system), len(groups[0]), how["width"]
+    engine = ct2.translator(names.exported(how["folder"], shape), setting)
     rows = [ct2.named(group) for group in groups]
     if size > 1:
         some = [row for group in rows[: setting.workers] for row in group]
         rows = [[row for group in rows for row in group]]
-        warm = lambda: ct2.decode(engine, some, width=width, batch=size, listed=listed)  # noqa: E731  # an argument
-        step = lambda: ct2.decode(engine, rows[0], width=width, batch=size, listed=listed)  # noqa: E731  # an argument
+        warm = lambda: ct2.decode(engine, some, width=width, batch=size)  # noqa: E731  # an argument
+        step = lambda: ct2.decode(engine, rows[0], width=width, batch=size)  # noqa: E731  # an argument
         return work.rate(step, seconds=how["seconds"], least=1, warm=warm)
     return _passes(lambda one: ct2.decode(engine, one, width=width, batch=1), rows, seconds=how["seconds"])
 

@@ -6,28 +6,25 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from regard.api import narrow
-from regard.api.shortlist import Shortlist
 from regard.api.workers import in_order, threads
 from regard.core.protocols import Padded
 from regard.core.sizes import Marks, Text
 from regard.data import batching
 from regard.data.batching import PairBatch
-from regard.decoding import beam, greedy
+from regard.decoding import build as build_decoding
 from regard.models import bahdanau, transformer
-from regard.tasks.translation import teacher_forced
-from regard.training import checkpoint, files
+from regard.tasks._forcing import teacher_forced
+from regard.training import checkpoint, sealed
 from regard.training import recipe as recipes
-from regard.training.allocator import prepare_process
-from regard.training.distributed import join, joined
+from regard.training.hardware import keep_freed_memory
 from regard.training.optimizer import build as build_optimizer
+from regard.training.processes import join, joined
 from regard.training.step import Stepper
 from systems import names
 from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
@@ -59,7 +56,7 @@ def load(folder: Path, name: str) -> Any:
     """The model whose weights `prepare` wrote, read as a run's are."""
     path = names.weights(folder, name)
     net = untied("tiny") if name == names.ENDING else model(name)
-    tensors, _ = files.read_tensors(path)
+    tensors, _ = sealed.read_tensors(path)
     if "readout.bias" in tensors:
         net.readout.bias = nn.Parameter(torch.zeros(VOCABULARY))
     checkpoint.restore_weights(net, tensors, path)
@@ -81,18 +78,18 @@ class Given:
 
 def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int]:
     """The step of regard's trainer; it returns the target tokens it was made of."""
-    prepare_process()
+    keep_freed_memory()
     recipe = recipes.read("translation", settings=["training.optimizer.lr=5e-4"])
     net, task = model(name), Given()
     processes = joined("cpu").__enter__()
     stepper = Stepper(
         recipe,
         task,  # type: ignore[arg-type]
-        engine=join(net, processes, shard="none", work=lambda net: None),
+        engine=join(net, processes, shard="none", example=lambda net: None),
         optimizer=build_optimizer(recipe.training.optimizer, net),
         factor=lambda step: 1.0,
         processes=processes,
-        work=lambda net, batch: teacher_forced(net, batch, pad=0, smoothing=0.1),
+        loss=lambda net, batch: teacher_forced(net, batch, pad=0, smoothing=0.1),
     )
     steps = iter(range(1, 1_000_000))
 
@@ -104,25 +101,16 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
 
 
 def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows], int]:
-    """A prepared model -> (rows -> how many); every output takes `length` steps, the last of them for its end mark."""
-    return _decoder(net, greedy.decode if width == 1 else beam.decode, width=width, length=length)
-
-
-def narrow_decoder(net: Any, among: Shortlist, *, width: int, length: int = LENGTH) -> Callable[[Rows], int]:
-    """The same with a shortlist."""
-    search = partial(narrow.decode, search=greedy.decode if width == 1 else beam.decode)
-    return _decoder(narrow.Listed(net, among), search, width=width, length=length)
-
-
-def _decoder(net: Any, search: Callable[..., Any], *, width: int, length: int) -> Callable[[Rows], int]:
+    """An optimised model -> (rows -> how many); every output takes `length` steps, the last one for its end mark."""
     tokens = length - 1  # the peers stop after their last token; regard asks how likely it is to end there
-    config: Any = greedy.Config(min_length=tokens) if width == 1 else beam.Config(width=width, min_length=tokens)
+    settings = {} if width == 1 else {"width": width}
+    search = build_decoding("greedy" if width == 1 else "beam", min_length=tokens, **settings)
 
     @torch.inference_mode()
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
         limits = torch.full((len(rows),), tokens)
-        found = search(net, net.start(source), marks=Marks(), limits=limits, config=config)
+        found = search(net, net.start(source), marks=Marks(), limits=limits)
         if any(len(best.tokens) != tokens for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)
@@ -133,7 +121,7 @@ def _decoder(net: Any, search: Callable[..., Any], *, width: int, length: int) -
 def begin() -> None:
     """What every process of `regard translate` begins with."""
     torch.set_num_threads(1)
-    prepare_process()
+    keep_freed_memory()
 
 
 def use_threads(net: Any) -> None:

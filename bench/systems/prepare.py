@@ -1,7 +1,6 @@
 """What all measurements share, made once: `python -m systems.prepare FOLDER`.
 
-sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a
-shortlist; a Marian to be loaded.
+sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a Marian to be loaded.
 """
 
 from __future__ import annotations
@@ -9,24 +8,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from systems import endings, listed, marian, names, ours, work
+from systems import endings, marian, names, ours, work
 
 
 def main(folder: Path) -> None:
     from regard.api.export import export
-    from regard.training import checkpoint, files
+    from regard.training import checkpoint, sealed
 
     work.prepare(folder / "sentences.json")
     sentences = work.load(folder / "sentences.json")
     models = {name: ours.model(name) for name in work.SHAPES}
     models[names.ENDING] = endings.fit(ours.untied("tiny"), sentences)
     for name, net in models.items():
-        files.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
+        sealed.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
         export(net, ours.SIZES, names.exported(folder, name))
-    lexicon = listed.learn(sentences, ours.SIZES)
-    listed.save(lexicon, names.lexicon(folder))
-    lines = listed.shortlist(lexicon).lines()
-    export(models["tiny"], ours.SIZES, names.exported(folder, "tiny", among=names.LISTED), vocabulary_map=lines)
     marian.model(names.LOADED).save_pretrained(names.loaded(folder))
 
 

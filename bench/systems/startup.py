@@ -18,11 +18,11 @@ def ready(system: str, folder: Path) -> float:
 
 
 def _regard(system: str, folder: Path) -> None:
-    from regard.cli import translate  # noqa: F401  # what `regard translate` imports
+    from regard.cli import answering  # noqa: F401  # what `regard translate` imports
     from systems import ours
 
     ours.begin()
-    ours.decoder(ours.load(folder, names.LOADED).prepared())([SENTENCE])
+    ours.decoder(ours.load(folder, names.LOADED).for_decoding())([SENTENCE])
 
 
 def _marian(system: str, folder: Path) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 Works = dict[str, dict[str, list[dict[str, Any]]]]  # work -> system -> its rounds
-SHORTLIST = ("shortlist", "vmap")  # what the names of systems with one say
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,6 @@ TARGETS = (
     Target("train bahdanau 512", "train-bahdanau", "PyTorch loop", 1.5),
     Target("decode TINY greedy, exact", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
     Target("decode TINY beam 5, exact", "decode-tiny-beam", "CTranslate2", 1.0),
-    Target(
-        "decode TINY beam 5, both with a shortlist",
-        "decode-tiny-beam",
-        "CTranslate2",
-        1.3,
-        ours="regard int8 shortlist",
-    ),
     Target("decode BASE greedy, int8", "decode-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
     Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, ours="regard int8"),
     Target("single sentence TINY greedy", "single-tiny-greedy", "transformers", 3.0),
@@ -46,16 +38,6 @@ LIKE = (  # the same kind of numbers on both sides
     Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
     Target("decode TINY beam 5, float32", "decode-tiny-beam", "CTranslate2 float32", 1.0),
     Target("decode TINY beam 5, int8", "decode-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8"),
-    Target(
-        "decode TINY beam 5, float32, shortlist",
-        "decode-tiny-beam",
-        "CTranslate2 float32",
-        1.0,
-        ours="regard shortlist",
-    ),
-    Target(
-        "decode TINY beam 5, int8, shortlist", "decode-tiny-beam", "CTranslate2 int8", 1.0, ours="regard int8 shortlist"
-    ),
     Target("decode BASE greedy, float32", "decode-base-greedy", "CTranslate2 float32", 1.0),
     Target("decode BASE beam 5, float32", "decode-base-beam", "CTranslate2 float32", 1.0),
     Target("single sentence BASE greedy, int8", "single-base-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),
@@ -83,15 +65,9 @@ def spread(values: list[float]) -> str:
 
 
 def best(systems: dict[str, list[dict[str, Any]]], target: Target) -> str | None:
-    """The peer's fastest setting; one with a shortlist only beside ours with one."""
-    short = has_shortlist(target.ours)
-    names = [n for n, found in systems.items() if found and n.startswith(target.against) and has_shortlist(n) == short]
+    """The peer's fastest setting."""
+    names = [name for name, found in systems.items() if found and name.startswith(target.against)]
     return max(names, key=lambda name: statistics.median(rates(systems[name])), default=None)
-
-
-def has_shortlist(system: str) -> bool:
-    """Whether it looks at a part of the vocabulary only."""
-    return any(word in system for word in SHORTLIST)
 
 
 def row(target: Target, works: Works) -> list[str]:

@@ -4,7 +4,12 @@ import pytest
 import torch
 
 import regard
+from regard.api.engines import Ready
+from regard.attention.record import record
 from regard.core.errors import ConfigError, RegardError
+from regard.core.protocols import Padded
+from regard.core.sizes import Text
+from regard.models import bahdanau, transformer
 from regard.training import recipe as recipes
 from regard.training.run import train
 
@@ -15,7 +20,7 @@ TEXTS = ["The cook is reading a book.", "", "Please buy two apples.", "The teach
 
 def trained(folder, *settings):
     chosen = recipes.read("translation", settings=[*SHORT, *settings])
-    return train(chosen, folder).folder
+    return train(chosen, folder)
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +28,18 @@ def folder(tmp_path_factory):
     return trained(tmp_path_factory.mktemp("runs") / "small", "model=transformer", *SMALL)
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "beam"])
-def test_ctranslate2_gives_the_same_answers(folder, decoding):
+@pytest.mark.parametrize(("decoding", "nbest"), [("greedy", 1), ("greedy", 3), ("beam", 1), ("beam", 3)])
+def test_ctranslate2_gives_the_same_answers(folder, decoding, nbest):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     native, other = (
-        regard.load(folder, [f"decoding={decoding}"], engine=engine).candidates(TEXTS)
+        regard.load(folder, [f"decoding={decoding}"], engine=engine).answer(TEXTS, nbest=nbest)
         for engine in ("native", "ctranslate2")
     )
-    assert [found[0][0] for found in other] == [found[0][0] for found in native]
-    assert other[1] == [("", 0.0)]
+    assert [answers[0].text for answers in other] == [answers[0].text for answers in native]
+    assert [len(answers) for answers in other] == [nbest, 1, nbest, nbest]
+    assert (other[1][0].text, other[1][0].score) == ("", 0.0)
+    # At the limit CTranslate2 counts no end mark, so scores of cut outputs differ from ours; their order does not.
+    assert all(answers == sorted(answers, key=lambda answer: -answer.rank) for answers in other)
     assert len(list(folder.glob("ctranslate2-*"))) == 1  # exported once
 
 
@@ -46,6 +54,24 @@ def test_ctranslate2_does_not_sample(folder):
         regard.load(folder, ["decoding=sample"], engine="ctranslate2").translate(TEXTS)
 
 
+def test_ctranslate2_gives_whole_outputs_only(folder):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    run = regard.load(folder, engine="ctranslate2")
+    model, decoding = run._engine(run.recipe.decoding)
+    source = Padded(torch.tensor([[5, 3]]), torch.tensor([2]))
+    with pytest.raises(ConfigError, match="engine ctranslate2 gives whole outputs only; use engine native"):
+        model.features(torch.tensor([[2]]), model.start(source))
+    with pytest.raises(
+        ConfigError, match="engine ctranslate2 knows neither a beginning nor a grammar; use engine native"
+    ):
+        decoding(model, source, marks=run.task.sizes.marks, limits=torch.tensor([5]), first=torch.tensor([7]))
+
+
+def test_an_unknown_engine_is_named(folder):
+    with pytest.raises(ConfigError, match="no engine 'int9'; did you mean 'int8'"):
+        regard.load(folder, engine="int9").answer([])
+
+
 def test_other_models_have_the_native_engine(tmp_path):
     torch.manual_seed(0)
     small = ["model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocabulary=300"]
@@ -54,3 +80,39 @@ def test_other_models_have_the_native_engine(tmp_path):
     for engine, message in (("int8", "engine int8 is for the Transformer"), ("ctranslate2", "has no Bahdanau")):
         with pytest.raises(RegardError, match=message):
             regard.load(folder, engine=engine).translate(TEXTS)
+
+
+SIZES = Text(source=19, target=23, longest=64)
+
+
+def test_a_model_is_made_ready_once():
+    ready = Ready(transformer.build(transformer.TINY, SIZES).eval())
+    assert ready() is ready()
+
+
+def test_changed_weights_are_seen():
+    model = transformer.build(transformer.TINY, SIZES).eval()
+    ready = Ready(model)
+    before = ready()
+    with torch.no_grad():
+        model.readout.weight.mul_(2)
+    assert ready() is not before
+    after = ready()
+    model.readout.weight = torch.nn.Parameter(model.readout.weight.detach() + 1)
+    assert ready() is not after
+
+
+def test_a_watched_model_is_used_itself():
+    model = transformer.build(transformer.TINY, SIZES).eval()
+    ready = Ready(model)
+    assert ready() is not model
+    source = Padded(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
+    with record(model), torch.no_grad():
+        assert ready() is model
+        ready()(torch.tensor([[2]]), ready().start(source))
+    assert ready() is not model
+
+
+def test_a_model_that_has_no_faster_copy():
+    model = bahdanau.build(bahdanau.TINY, SIZES)
+    assert Ready(model)() is model

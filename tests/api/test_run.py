@@ -1,53 +1,99 @@
-"""The Python API: train, load, translate, look; what it says when it is asked for what it cannot do."""
+"""The Python API: train, resume, load, ask, look, pickle; what it says when it is asked for what it cannot do."""
+
+import pickle
+import pickletools
 
 import pytest
+import torch
 
 import regard
 from regard.core.errors import ConfigError
+from regard.core.task import Answer
+from regard.decoding import build
 
-SMALL = ["model=bahdanau", "model.dim=8", "model.embedding=8", "data.pairs=100", "data.vocabulary=300"]
-SHORT = ["training.steps=2", "training.evaluation.every=2", "decoding=greedy"]
+SMALL = {"model": "bahdanau", "model.dim": 8, "model.embedding": 8, "data": {"pairs": 100, "vocabulary": 300}}
+SHORT = {"training": {"steps": 2, "evaluation.every": 2}, "decoding": "greedy"}
+TEXTS = ["Please buy two apples.", "", "Suji slept on Monday."]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return regard.train("translation", [*SMALL, *SHORT], out=tmp_path_factory.mktemp("runs") / "small")
+    return regard.train("translation", {**SMALL, **SHORT}, out=tmp_path_factory.mktemp("runs") / "small")
 
 
-def test_a_loaded_run_translates_as_the_trained_one(run):
-    texts = ["Please buy two apples.", "", "Suji slept on Monday."]
-    found = run.translate(texts)
-    assert found[1] == ""
-    assert regard.load(run.folder).translate(texts) == found
+def test_a_loaded_run_answers_as_the_trained_one(run):
+    translations = run.translate(TEXTS)
+    assert translations[1] == ""
+    assert regard.load(run.folder).translate(TEXTS) == translations
+    assert [answers[0].text for answers in run.answer(TEXTS)] == translations
 
 
-def test_candidates_are_as_many_as_asked_for_and_best_first(run):
-    (found,) = run.candidates(["Please buy two apples."], nbest=3)
-    assert len(found) == 3
-    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.width=4"]).candidates(["Please buy."], nbest=6)
+def test_it_says_what_it_is(run):
+    assert repr(run) == f"Run('{run.folder}': bahdanau for translation, {run.parameters / 1000:.1f} k parameters)"
+    assert run.parameters == sum(weight.numel() for weight in run.model.parameters())
+    assert run.verb == "translate" and run.options().nbest == 1
+
+
+def test_a_pickled_run_is_the_way_to_load_it(run):
+    wide = regard.load(run.folder, {"decoding": {"name": "beam", "width": 3}})
+    data = pickle.dumps(wide)
+    again = pickle.loads(data)
+    assert again.recipe == wide.recipe and again.translate(TEXTS) == wide.translate(TEXTS)
+    named = {argument for _, argument, _ in pickletools.genops(data) if isinstance(argument, str)}
+    assert {word for word in named if word.startswith("regard")} <= {"regard.api.run", "regard.api.run load"}
+    assert len(data) < 500
+
+
+def test_answers_are_as_many_as_asked_for_and_best_first(run):
+    (answers,) = run.answer(["Please buy two apples."], nbest=3)
+    assert len(answers) == 3 and all(isinstance(answer, Answer) for answer in answers)
+    assert [answer.rank for answer in answers] == sorted((answer.rank for answer in answers), reverse=True)
+    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.width=4"]).answer(["Please buy."], nbest=6)
     assert len(wide) == 6
 
 
-def test_checks_and_looks(run):
+def test_the_search_is_changed_for_a_request(run):
+    expected = regard.load(run.folder, ["decoding=beam", "decoding.width=3"]).answer(TEXTS)
+    for wanted in ({"name": "beam", "width": 3}, build("beam", width=3)):
+        assert run.answer(TEXTS, decoding=wanted) == expected
+    assert run.recipe.decoding.name == "greedy"
+
+
+def test_no_inputs_no_answers(run):
+    assert run.answer([]) == []
+
+
+def test_it_goes_on_where_it_stopped(run, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(run.folder, tmp_path / "copy")
+    resumed = regard.resume(folder, {"training.steps": 3})
+    assert resumed.recipe.training.steps == 3 and resumed.folder == folder
+
+
+def test_scores_checks_and_looks(run):
+    assert run.task.goal.metric in run.evaluate("valid")
+    assert "aer" in run.report("valid")
     assert all(verdict.kept for verdict in run.check())
-    assert "<iframe" in run.look("Please buy two apples.")._repr_html_()
-    assert run.sizes == run.task.sizes
+    assert "<iframe" in run.look("Please buy two apples.", nbest=2)._repr_html_()
 
 
 def test_mistakes_are_named(run):
     with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
         run.translate("Please buy two apples.")
     with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
-        run.candidates(["x"], nbest=0)
+        run.answer(["x"], nbest=0)
+    with pytest.raises(ConfigError, match="translate: no setting 'nbset'; did you mean 'nbest'"):
+        run.answer(["x"], nbset=2)
+    with pytest.raises(ConfigError, match=r"translate: no setting 'no_repeat'; did you mean 'decoding\.no_repeat'"):
+        run.answer(["x"], no_repeat=2)
     with pytest.raises(ConfigError, match=r"model\.dim=9: a trained run keeps its model"):
-        regard.load(run.folder, ["model.dim=9"])
+        regard.load(run.folder, {"model.dim": 9})
+    with pytest.raises(ConfigError, match="PyTorch finds no CUDA GPU") if not torch.cuda.is_available() else _nothing():
+        regard.load(run.folder, device="cuda")
 
 
-def test_a_run_of_another_task_does_not_translate(run):
-    from types import SimpleNamespace
+def _nothing():
+    from contextlib import nullcontext
 
-    from regard.api.run import Run
-
-    other = SimpleNamespace(folder=run.folder, recipe=run.recipe, task=SimpleNamespace(), model=run.model)
-    with pytest.raises(ConfigError, match="which does not translate"):
-        Run(other).translate(["x"])
+    return nullcontext()

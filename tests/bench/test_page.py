@@ -20,10 +20,8 @@ WORKS = {
     "train-tiny": {"regard": rounds(200, 180, 210), "transformers": rounds(100, 100, 100), "PyTorch loop": []},
     "decode-tiny-beam": {
         "regard": rounds(90),
-        "regard int8 shortlist": rounds(300),
         "CTranslate2 float32 2x1": rounds(80),
         "CTranslate2 int8 2x1": rounds(100),
-        "CTranslate2 int8 2x1 vmap": rounds(200),
     },
     "corpus-tiny-greedy": {"regard": rounds(50), "CTranslate2 float32 2x1": rounds(40)},
     "startup-tiny": {"regard": [{"ready": 2.5, "megabytes": 1.0, "foreign": 0.0}]},
@@ -39,10 +37,6 @@ def row(task, ours="regard"):
 def test_a_ratio_is_the_median_of_the_rounds_against_the_peers_best_setting():
     assert row("train-tiny")[1:] == ["transformers", "≥ 1.75", "2.00 (1.80 to 2.10)", "yes"]
     assert row("decode-tiny-beam")[1:] == ["CTranslate2 int8 2x1", "≥ 1.0", "0.90", "**no**"]
-
-
-def test_shortlists_are_compared_with_shortlists():
-    assert row("decode-tiny-beam", "regard int8 shortlist")[1:] == ["CTranslate2 int8 2x1 vmap", "≥ 1.3", "1.50", "yes"]
 
 
 def test_what_was_not_measured_says_so():

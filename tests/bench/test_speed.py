@@ -16,8 +16,8 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.scores import scaled_dot
 from regard.layers.dropout import Dropout
-from regard.layers.loss import linear_cross_entropy
-from regard.training import checkpoint, files
+from regard.layers.readout import linear_cross_entropy
+from regard.training import checkpoint, sealed
 from systems import corpus, names, plain, work
 from systems import ours as systems
 
@@ -85,7 +85,7 @@ def test_a_training_step_of_tiny_is_faster_than_the_plain_loop():
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
 def test_greedy_decoding_of_tiny_is_faster_than_the_plain_loop():
     sentences = [[*row, work.END] for row in rows(16, 3)]
-    ours, net = systems.decoder(systems.model("tiny").prepared()), plain.model("tiny").eval()
+    ours, net = systems.decoder(systems.model("tiny").for_decoding()), plain.model("tiny").eval()
     fast, slow = seconds(lambda: ours(sentences), lambda: plain.greedy(net, sentences), repeats=5)
     assert 1.3 * fast < slow  # two fifths of it where this was written: the plain loop has no cache
 
@@ -93,7 +93,7 @@ def test_greedy_decoding_of_tiny_is_faster_than_the_plain_loop():
 def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
     checkpoint_file = names.weights(tmp_path, names.ENDING)
-    files.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
+    sealed.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
     found = corpus.regard_job(tmp_path, width=1)(lines)
     assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())

@@ -1,4 +1,7 @@
-"""Killed and resumed is never killed: real processes, real signals, the command line. The long version is in bench/."""
+"""Killed and resumed is never killed: every listed task in this process, and real processes with real signals.
+
+The long version is bench/reliability.py.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,77 @@ import time
 
 import pytest
 
+from regard.core import config as configs
+from regard.core.registry import find, names
+from regard.core.sizes import fitting
+from regard.training import recipe as recipes
+from regard.training import sealed
+from regard.training.console import Silent
+from regard.training.folder import Folder
+from regard.training.run import resume, train
+
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
         "data.tokens=256", "data.vocabulary=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip
+STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_every=3", "training.evaluation.every=3"]
+
+
+class Killer(Silent):
+    """Dies after some steps, as a process does that is killed: nothing is saved or said."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def moved(self, done: float) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise Killed
+
+
+class Killed(BaseException):
+    pass
+
+
+def recipe_of(task: str) -> recipes.Recipe:
+    """The task on the data of its demo, with the tiny form of a model that fits."""
+    module = find("regard.tasks", task)
+    models = fitting(module.SIZES)
+    assert models, f"no listed model fits the task {task}"
+    default = module.DEFAULTS.get("model", {}).get("name")
+    model = default if default in models else models[0]
+    table = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
+    data = [setting for setting in module.DEMO if setting.startswith("data.")]
+    settings = [f"model={model}", *data, *STEPS]
+    whole = recipes.read(task, settings=settings).to_dict()
+    return recipes.from_dict(configs.merge(whole, table))
+
+
+def outcome(path):
+    """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
+    folder = Folder(path)
+    tensors, facts = sealed.read_tensors(folder.checkpoints()[-1])
+    facts["progress"].pop("seconds")
+    return folder.model.read_bytes(), folder.log.read_bytes(), facts, {k: t.tolist() for k, t in tensors.items()}
+
+
+def score_by_weights(task, model, split, decoding):
+    """A score that takes no time; what a task's own takes is its own law."""
+    return {task.goal.metric: float(sum(weight.double().sum() for weight in model.parameters()))}
+
+
+@pytest.mark.parametrize("task", names("regard.tasks"))
+def test_every_task_is_killed_and_resumed_as_if_it_never_was(task, tmp_path, monkeypatch):
+    recipe = recipe_of(task)
+    module = recipe.task.module("tasks")
+    build, fresh = module.build, module.build(recipe.task.config)  # read once; a resumed run reads its data again
+    monkeypatch.setattr(type(fresh), "evaluate", score_by_weights)
+    monkeypatch.setattr(module, "build", lambda config, folder=None: build(config, folder=folder) if folder else fresh)
+    whole = train(recipe, tmp_path / "whole", console=Silent())
+    with pytest.raises(Killed):
+        train(recipe, tmp_path / "run", console=Killer(4))  # after the checkpoint of step 3, before that of step 6
+    resume(tmp_path / "run", console=Silent())
+    assert outcome(tmp_path / "run") == outcome(whole)
 
 
 def test_killed_processes_end_where_the_one_left_alone_does(root):

@@ -87,6 +87,24 @@ def test_planning_a_pair_over_the_budget_is_an_error():
         whole(np.array([9]), np.array([1]), budget=8)
 
 
+@given(st.lists(st.integers(0, 30), max_size=100), st.integers(1, 60), st.none() | st.integers(1, 7))
+def test_rows_of_like_length_stand_together_longest_first(widths, budget, most):
+    lengths = np.array(widths, dtype=np.int64)
+    batches = batching.by_length(lengths, budget=budget, most=most)
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *batches])
+    assert order.tolist() == sorted(range(len(widths)), key=lambda i: -widths[i])
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * lengths[batch].max() <= budget
+        assert 1 <= len(batch) <= (most or len(widths))
+
+
+def test_a_small_corpus_is_one_chapter(monkeypatch):
+    assert batching.chapter(10, epoch=3, seed=1) == (0, 10)
+    monkeypatch.setattr(batching, "CHAPTER", 4)
+    turns = [[batching.chapter(10, epoch=turn * 3 + place, seed=1) for place in range(3)] for turn in range(2)]
+    assert sorted(turns[0]) == sorted(turns[1]) == [(0, 3), (3, 6), (6, 10)]
+
+
 def test_padding_is_what_padded_tensors_hold():
     source, target = np.array([2, 4]), np.array([3, 3])
     assert batching.padding(source, target, [np.array([0, 1])]) == pytest.approx(2 / 14)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from regard.core.sizes import Marks
 from regard.data import corpus, tokens
+from regard.data.text import Pairs
 
 rows = st.lists(st.lists(st.integers(4, 9), max_size=6), min_size=1, max_size=12)
 
@@ -62,3 +63,12 @@ def test_long_pairs_are_counted_part_by_part(tokenizer, monkeypatch):
 
 def test_no_pairs_are_an_empty_corpus(tokenizer):
     assert corpus.in_memory([], tokenizer, tokenizer).pairs == 0
+
+
+def test_a_large_corpus_is_sampled_for_its_vocabulary(monkeypatch):
+    monkeypatch.setattr(corpus, "SAMPLE", 100)
+    rows = [(f"s{i}", f"t{i}") for i in range(6)]
+    for size, kept in ((50, [0, 1, 2, 3, 4, 5]), (150, [0, 2, 4]), (250, [0, 3])):
+        texts = corpus.Texts(Pairs("some", lambda: iter(rows), bytes=size), (0, 1))
+        assert list(texts) == list(texts) == [text for i in kept for text in rows[i]]
+        assert list(corpus.Texts(texts.pairs, (1,))) == [rows[i][1] for i in kept]

@@ -45,7 +45,7 @@ def library(monkeypatch):
 
 
 def test_a_dataset_by_name(library):
-    found = sources.open_pairs(None, "hf:owner/set:de-en", languages=EN_DE, count=1, seed=1)
+    found = sources.open_pairs(sources.Origin(None, "hf:owner/set:de-en", EN_DE, seed=1), count=1)
     assert library == [("owner/set", "de-en")] and set(found) == {"train", "valid", "test"}
     assert list(found["test"]) == [("dog 0", "Hund 0")]
 

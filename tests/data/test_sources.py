@@ -4,11 +4,16 @@ import pytest
 
 from regard.core.errors import ConfigError
 from regard.data import download, sources
+from regard.data.sources import Origin
 from regard.data.text import Languages
 
 
+def origin(source="en", target="ko", *, path=None, name=sources.BUILT_IN):
+    return Origin(path, name, Languages(source, target), seed=1)
+
+
 def opened(source="en", target="ko", path=None, count=50):
-    return sources.open_pairs(path, sources.BUILT_IN, languages=Languages(source, target), count=count, seed=1)
+    return sources.open_pairs(origin(source, target, path=path), count=count)
 
 
 def test_the_built_in_data_has_three_disjoint_splits():
@@ -38,7 +43,7 @@ def test_an_unknown_name_is_an_error():
     with pytest.raises(
         ConfigError, match=r"no data 'multi3k'; did you mean 'multi30k'\?; files are given as data.path="
     ):
-        sources.open_pairs(None, "multi3k", languages=Languages("en", "de"), count=1, seed=1)
+        sources.open_pairs(origin("en", "de", name="multi3k"), count=1)
 
 
 def test_a_download_is_read_from_the_cache(tmp_path, monkeypatch):
@@ -46,5 +51,31 @@ def test_a_download_is_read_from_the_cache(tmp_path, monkeypatch):
     (tmp_path / "multi30k").mkdir()
     for name in download.SETS["multi30k"].files:
         (tmp_path / "multi30k" / name).write_bytes(gzip.compress(f"{name}\n".encode()))
-    found = sources.open_pairs(None, "multi30k", languages=Languages("de", "en"), count=1, seed=1)
+    found = sources.open_pairs(origin("de", "en", name="multi30k"), count=1)
     assert list(found["test"]) == [("test_2016_flickr.de.gz", "test_2016_flickr.en.gz")]
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "ko"), ("ko", "en")])
+def test_the_true_alignment_of_the_built_in_data_is_known(source, target):
+    pairs, links = list(opened(source, target)["test"]), sources.true_links(origin(source, target), "test")
+    assert len(links) == len(pairs)
+    for (left, right), found in zip(pairs, links, strict=True):
+        korean = {link[target == "ko"] for link in found}
+        assert korean == set(range(len((right if target == "ko" else left).split())))
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "ko"), ("ko", "en")])
+def test_the_true_alignment_of_a_single_pair(source, target):
+    where = origin(source, target)
+    for pair, links in zip(list(opened(source, target)["test"])[:5], sources.true_links(where, "test"), strict=False):
+        assert sources.links_of(where, pair, count=50) == links
+        assert sources.links_of(where, (pair[0], pair[1] + "?"), count=50) is None
+        assert sources.links_of(where, (pair[0] + "?", pair[1]), count=50) is None
+    for pair in list(opened(source, target)["train"])[:3]:
+        assert sources.links_of(where, pair, count=50)
+
+
+def test_the_true_alignment_of_other_data_is_not_known(tmp_path):
+    for elsewhere in (origin(path=tmp_path), origin("de", "en", name="multi30k")):
+        assert sources.true_links(elsewhere, "test") is None
+        assert sources.links_of(elsewhere, ("a", "b"), count=1) is None

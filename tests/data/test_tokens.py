@@ -56,6 +56,17 @@ def test_offsets_index_the_raw_text(tokenizer):
                 assert nfc(text[piece.start : piece.stop]) == piece.text
 
 
+def test_tokens_have_offsets_into_the_text_they_decode_to(tokenizer):
+    for text in TEXTS:
+        (row,) = tokenizer.encode([text])
+        (decoded,) = tokenizer.decode([row])
+        pieces = tokenizer.pieces_of(row)
+        assert [piece.token for piece in pieces] == row
+        for piece, given in zip(pieces, tokenizer.pieces(decoded), strict=True):
+            assert (piece.text, piece.start, piece.stop) == (given.text, given.start, given.stop)
+    assert tokenizer.pieces_of([]) == []
+
+
 def test_offsets_cover_all_but_spaces(tokenizer):
     for text in TEXTS:
         covered = {i for piece in tokenizer.pieces(text) for i in range(piece.start, piece.stop)}

@@ -28,3 +28,15 @@ def subject(task):
 def sentence(task):
     """A sentence of the training data, whose true alignment is known."""
     return task.split("train")[0][0]
+
+
+@pytest.fixture
+def documents():
+    """Words of sentences of a document: two levels."""
+    return subjects.make_documents()
+
+
+@pytest.fixture
+def pictures():
+    """Patches of an image."""
+    return subjects.make_pictures()

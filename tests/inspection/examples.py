@@ -5,19 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.inspection.format import (
-    Alignment,
-    Axis,
-    Embeddings,
-    Honesty,
-    Inspection,
-    Map,
-    Output,
-    Positions,
-    Probe,
-    Stage,
-    Step,
-)
+from regard.core.shown import Axis, Item, Output, Parent, Token
+from regard.inspection.format import Embeddings, Honesty, Inspection, Map, Measured, Positions, Probe, Stage, Step
 
 SOURCE = ("the", "old", "teacher", "gave", "the", "small", "child", "a", "book", "</s>")
 TARGET = ("늙은", "선생님은", "작은", "아이에게", "책을", "주셨어요", ".", "</s>")
@@ -48,37 +37,51 @@ def square(random: np.random.Generator, heads: int, size: int, causal: bool) -> 
     return softmax(scores)
 
 
-def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.0) -> tuple[Map, ...]:
-    def honest() -> Honesty:
-        return Honesty(tuple(float(x) for x in random.random(heads)), tuple(float(x) for x in random.random(heads)))
+def axis(labels, title: str) -> Axis:
+    return Axis(tuple(Item(label, special=label.startswith("<")) for label in labels), title)
 
-    found = []
-    for layer in range(layers):
-        found.append(
-            Map(
-                f"encoder.{layer}",
-                "encoder",
-                layer,
-                "source",
-                "source",
-                square(random, heads, len(SOURCE), False),
-                honest(),
-            )
-        )
-    for layer in range(layers):
-        found.append(
-            Map(
-                f"decoder.{layer}",
-                "decoder",
-                layer,
-                "output",
-                "read",
-                square(random, heads, len(TARGET), True),
-                honest(),
-            )
-        )
-        found.append(Map(f"cross.{layer}", "cross", layer, "output", "source", cross(random, heads, sharp), honest()))
-    return tuple(found)
+
+AXES = {
+    "source": axis(SOURCE, "source"),
+    "output": axis(TARGET, "output"),
+    "read": axis(("<s>", *TARGET[:-1]), "read"),
+}
+
+
+def attention(name: str, layer: int, weights: Array, **more) -> Map:
+    """A map named for its group: encoder, decoder or cross."""
+    sides = {"encoder": ("source", "source"), "decoder": ("output", "read"), "cross": ("output", "source")}[name]
+    titles = {"encoder": "Source self-attention", "decoder": "Output self-attention", "cross": "Output → source"}
+    allowed = np.tril(np.ones((1, *weights.shape[1:]), bool)) if name == "decoder" else None
+    return Map(
+        f"{name}.{layer}",
+        f"{name}.{layer}",
+        *sides,
+        weights,
+        group=name,
+        title=titles[name],
+        layer=layer,
+        inward=name != "cross",
+        allowed=allowed,
+        **more,
+    )
+
+
+def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.0) -> tuple[Map, ...]:
+    def honest(by_row: bool) -> Honesty:
+        gradient, removal = (tuple(float(x) for x in random.random(heads)) for _ in range(2))
+        return Honesty(gradient, removal, by_row)
+
+    encoder = [
+        attention("encoder", layer, square(random, heads, len(SOURCE), False), honesty=honest(False))
+        for layer in range(layers)
+    ]
+    decoder = [
+        attention("decoder", layer, square(random, heads, len(TARGET), True), honesty=honest(True))
+        for layer in range(layers)
+    ]
+    crossing = [attention("cross", layer, cross(random, heads, sharp), honesty=honest(True)) for layer in range(layers)]
+    return (*encoder, *decoder, *crossing)
 
 
 def step(random: np.random.Generator, one: Map, head: int) -> Step:
@@ -104,18 +107,26 @@ def embeddings(random: np.random.Generator) -> Embeddings:
     return Embeddings("source", "PCA", words, points, near)
 
 
-def probe(n: int, axes: dict[str, Axis]) -> Probe:
+def probe(n: int) -> Probe:
     weights = cross(np.random.default_rng(7), 2, n / 4)
-    return Probe(100 * n, axes, (Map("cross.0", "cross", 0, "output", "source", weights),), " ".join(TARGET[:n]))
+    return Probe(100 * n, AXES, (attention("cross", 0, weights),), " ".join(TARGET[:n]))
 
 
-def alignment(random: np.random.Generator, found: tuple[Map, ...]) -> Alignment:
+def measured(random: np.random.Generator, found: tuple[Map, ...]) -> Measured:
     crossing = [one for one in found if one.group == "cross"]
     heads = [[round(float(x), 3) for x in random.random(len(one.weights))] for one in crossing]
     rates = {
         one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": each} for one, each in zip(crossing, heads, strict=True)
     }
-    return Alignment(TRUTH, rates, crossing[-1].name)
+    return Measured("output", "source", TRUTH, rates, crossing[-1].name)
+
+
+def tokens() -> tuple[Token, ...]:
+    """Each token of the output with two others that might have stood there."""
+    return tuple(
+        Token(word, -0.05 * (i + 1), ((word, -0.05 * (i + 1)), (TARGET[(i + 3) % len(TARGET)], -1.6), ("그", -3.0)))
+        for i, word in enumerate(TARGET)
+    )
 
 
 def translation(
@@ -124,26 +135,49 @@ def translation(
     """An English sentence into Korean, with everything the page can show."""
     random = np.random.default_rng(7)
     found = maps(random, layers, heads)
-    axes = {"source": Axis(SOURCE), "output": Axis(TARGET), "read": Axis(("<s>", *TARGET[:-1]))}
-    telling = (found[0], found[layers], found[layers + 1])
+    telling = (found[0], found[layers], found[2 * layers])
     return Inspection(
-        title=title,
+        text=title,
         model="transformer",
         task="translation",
-        axes=axes,
+        axes=AXES,
         maps=found,
+        answered="output",
         outputs=(
-            Output("늙은 선생님은 작은 아이에게 책을 주셨어요 .", -0.412, -0.31),
+            Output("늙은 선생님은 작은 아이에게 책을 주셨어요 .", -0.412, -0.31, tokens()),
             Output("늙은 선생님이 작은 아이에게 책을 주셨어요 .", -1.73, -0.52),
             Output("선생님은 작은 아이에게 책을 주었다 .", -3.2, -0.9),
         ),
         facts={"parameters": 1_284_608, "run": "runs/en-ko"},
-        alignment=alignment(random, found),
+        truth=measured(random, found),
         steps=tuple(step(random, one, head) for one in telling for head in range(min(2, heads))),
         positions=positions(),
         embeddings=(embeddings(random),),
-        probes=tuple(probe(n, axes) for n in range(8)),
+        probes=tuple(probe(n) for n in range(8)),
+        views=("alignment",),
     )
+
+
+def levels(sentences: int = 3, words: int = 5) -> Inspection:
+    """A document: attention over words inside each sentence, and over sentences."""
+    random = np.random.default_rng(5)
+    axes = {
+        "document": axis(["<document>"], "document"),
+        "sentences": axis([f"sentence {i + 1}" for i in range(sentences)], "sentences"),
+    }
+    upper = softmax(random.normal(0, 1, (1, 1, sentences)))
+    found = [Map("upper", "upper", "document", "sentences", upper, group="upper", title="Document → sentences")]
+    for i in range(sentences):
+        parent = Parent("sentences", i)
+        labels = tuple(Item(f"w{i}.{j}") for j in range(words))
+        axes[f"words.{i}"] = Axis(labels, f"words of sentence {i + 1}", parent)
+        weights = softmax(random.normal(0, 1, (2, words, words)))
+        title = f"Words of sentence {i + 1} self-attention"
+        side = f"words.{i}"
+        found.append(
+            Map(f"lower #{i + 1}", "lower", side, side, weights, side, title, inward=True, batch=i, parent=parent)
+        )
+    return Inspection("a document", "hierarchical", "documents", axes, tuple(found), outputs=(Output("praise", -0.3),))
 
 
 def long(size: int = 2048, heads: int = 2) -> Inspection:
@@ -152,7 +186,9 @@ def long(size: int = 2048, heads: int = 2) -> Inspection:
     distance = np.arange(size)[None, :] - np.arange(size)[:, None]
     scores = random.normal(0, 1.5, (heads, size, size)) - np.abs(distance)[None] / 200 + 6 * (distance[None] % 97 == 0)
     weights = softmax(np.where(distance[None] > 0, -1e9, scores))
-    axes = {"read": Axis(tuple(f"w{n}" for n in range(size))), "output": Axis(tuple(f"w{n + 1}" for n in range(size)))}
-    return Inspection(
-        f"{size} words", "gpt", "language", axes, (Map("layers.0", "decoder", 0, "output", "read", weights),)
-    )
+    axes = {
+        "read": Axis(tuple(Item(f"w{n}") for n in range(size)), "read"),
+        "output": Axis(tuple(Item(f"w{n + 1}") for n in range(size)), "output"),
+    }
+    found = Map("layers.0", "layers.0", "output", "read", weights, "output", "Output self-attention", inward=True)
+    return Inspection(f"{size} words", "gpt", "language", axes, (found,), answered="output")

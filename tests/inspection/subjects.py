@@ -1,20 +1,26 @@
-"""Tiny translation models over the built-in data, for tests."""
+"""What tests look into: tiny translation models over the built-in data, and two small tasks of their own."""
 
 from __future__ import annotations
 
+import documents
+import pictures
 import torch
 
 from regard.core.registry import find
-from regard.decoding import beam
+from regard.decoding import Decoding, beam, greedy
 from regard.inspection.collect import About, Subject
 from regard.inspection.tables import Tables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
+# Settings under which untrained models, which never end by themselves, say little.
+BEAM = Decoding("beam", beam.Config(width=3, nbest=3, no_repeat=1))
+GREEDY = Decoding("greedy", greedy.Config(no_repeat=1))
+TABLES = Tables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
 
 
 def make_task():
-    return translation.build(translation.Config(pairs=60, level="word", vocabulary=400, longest=64))
+    return translation.build(translation.Config(pairs=60, level="word", vocabulary=400, longest=12))
 
 
 def make_model(task, name):
@@ -23,17 +29,21 @@ def make_model(task, name):
     return module.build(module.TINY, task.sizes).eval()
 
 
-def briefly(module, config):
-    """A decoder whose outputs are at most eight tokens: untrained models never end by themselves."""
-
-    def decode(model, state, *, marks, limits):
-        return module.decode(model, state, marks=marks, limits=limits.clamp(max=8), config=config)
-
-    return decode
-
-
 def make_subject(task, name="transformer"):
-    decode = briefly(beam, beam.Config(width=3, nbest=3))
     about = About("translation", name, {"run": name})
-    # The tables of the model are given, so that t-SNE is not run in every test.
-    return Subject(task, make_model(task, name), decode, about, tables=Tables(None, ()))
+    return Subject(task, make_model(task, name), BEAM, about, tables=TABLES)
+
+
+def make_small(module, task, **settings):
+    """A task of our own, with a model without training."""
+    torch.manual_seed(1)
+    about = About(module.__name__, "model", {"run": module.__name__})
+    return Subject(task(), module.Model().eval(), None, about, tables=TABLES, **settings)
+
+
+def make_documents():
+    return make_small(documents, documents.Documents)
+
+
+def make_pictures():
+    return make_small(pictures, pictures.Pictures)

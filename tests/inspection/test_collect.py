@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from subjects import MODELS, briefly
+from subjects import GREEDY, MODELS
 
 from regard.attention.record import record
 from regard.core.errors import DataError, RegardError
 from regard.core.protocols import Hypothesis
-from regard.decoding import greedy
-from regard.inspection.collect import About, Subject, collect, inspect
+from regard.inspection.collect import collect, glance, inspect, options_of
 from regard.inspection.format import to_json
 from regard.inspection.whatif import Changes
 from regard.models import transformer
@@ -31,7 +30,7 @@ def test_rows_sum_to_one_and_every_row_and_column_has_its_label(looked):
     _, found = looked
     for one in found.maps:
         assert one.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
-        rows, columns = found.axes[one.queries].labels, found.axes[one.keys].labels
+        rows, columns = found.axes[one.queries].items, found.axes[one.keys].items
         assert one.weights.shape[1:] == (len(rows), len(columns))
     assert found.axes["source"].labels[-1] == "<end>" and found.axes["output"].labels[-1] == "<end>"
     assert found.axes["read"].labels == ("<start>", *found.axes["output"].labels[:-1])
@@ -41,27 +40,31 @@ def test_rows_sum_to_one_and_every_row_and_column_has_its_label(looked):
 def test_row_t_is_the_look_from_which_output_t_was_emitted(looked):
     """Decode greedily one token at a time, recording each step alone: the maps must be those rows."""
     one, _ = looked
-    greedily = replace(one, decode=briefly(greedy, greedy.Config()))
     text = one.task.split("train")[0][0]
-    found = collect(greedily, text)
+    shown = replace(one, decoding=GREEDY).show(text)
+    found = collect(replace(one, decoding=GREEDY), text)
     state = one.model.start(one.task.encode_sources([text]))
-    token, labels = one.task.marks.start, []
-    crossing = [m for m in found.maps if m.group == "cross"][-1]
+    token = one.task.sizes.marks.start
+    crossing = [m for m in found.maps if m.keys == "source" and m.queries == "output"][-1]
     for row in range(crossing.weights.shape[1]):
         with record(one.model, only=crossing.name) as maps:
-            logits, state = one.model(torch.tensor([[token]]), state)
+            _, state = one.model(torch.tensor([[token]]), state)
         alone = maps[crossing.name].weights[0, :, 0].numpy()
         assert crossing.weights[:, row] == pytest.approx(alone, abs=1e-5)
-        token = int(logits[0, 0].argmax())
-        labels.append(one.task.vocabularies.target.name(token))
-    assert tuple(labels[:-1]) == found.axes["output"].labels[:-1]
+        token = int(shown.chosen[row])
+        assert one.task.vocabularies.target.name(token) == found.axes["output"].labels[row]
 
 
 def test_groups_and_layers_are_numbered(looked):
     one, found = looked
-    layers = {group: [m.layer for m in found.maps if m.group == group] for group in ("encoder", "decoder", "cross")}
-    two = [0, 1] if one.about.model == "transformer" else []
-    assert layers == {"encoder": two, "decoder": two, "cross": two or [0]}
+    layers = {}
+    for m in found.maps:
+        layers.setdefault(m.title, []).append(m.layer)
+    if one.about.model == "transformer":
+        titles = ["Source self-attention", "Output self-attention", "Output → source"]
+        assert layers == {key: [0, 1] for key in titles}
+    else:
+        assert layers == {"Output → source": [0]}
 
 
 def test_everything_is_there_and_is_json(looked):
@@ -74,24 +77,44 @@ def test_everything_is_there_and_is_json(looked):
 def test_looking_changes_nothing(looked):
     one, _ = looked
     text = one.task.split("train")[1][0]
-    usual = one.task.translate(one.model, [text], decoding=one.decode)
+
+    def answers():
+        return one.task.answer(one.model, [text], options_of(one.task), one.decoding)
+
+    usual = answers()
     collect(one, text)
-    assert one.task.translate(one.model, [text], decoding=one.decode) == usual
+    assert [a.text for a in answers()[0]] == [a.text for a in usual[0]]
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in one.model.modules())
 
 
-def test_the_true_alignment_is_judged_when_the_output_is_right(task, sentence, subject):
+def test_the_true_alignment_is_measured_when_the_output_is_right(task, sentence, subject):
     reference = dict(task.split("train"))[sentence]
     tokens = task.vocabularies.target.encode([reference])[0]
-    said = replace(subject(), decode=lambda *_, **__: [[Hypothesis(tuple(tokens), -1.0, -1.0)]])
+    said = replace(subject(), decoding=Saying(tokens))
     found = collect(said, sentence)
     assert found.outputs[0].text == reference
-    assert set(found.alignment.rates) == {one.name for one in found.maps if one.group == "cross"}
-    assert all(0 <= rate["mean"] <= 1 for rate in found.alignment.rates.values())
-    rows, columns = len(found.axes["output"].labels), len(found.axes["source"].labels)
-    assert found.alignment.truth and all(t < rows - 1 and s < columns - 1 for t, s in found.alignment.truth)
-    other = replace(subject(), decode=lambda *_, **__: [[Hypothesis((7, 8), -1.0, -1.0)]])
-    assert collect(other, sentence).alignment is None
+    between = {one.name for one in found.maps if (one.queries, one.keys) == ("output", "source")}
+    assert set(found.truth.rates) == between
+    assert all(0 <= rate["mean"] <= 1 for rate in found.truth.rates.values())
+    rows, columns = len(found.axes["output"].items), len(found.axes["source"].items)
+    assert found.truth.links and all(t < rows - 1 and s < columns - 1 for t, s in found.truth.links)
+    assert found.first.name == found.truth.best
+    assert collect(replace(subject(), decoding=Saying((7, 8))), sentence).truth is None
+
+
+class Saying:
+    """A decoder that always says the same."""
+
+    width = 1
+
+    def __init__(self, tokens):
+        self.tokens = tuple(tokens)
+
+    def __call__(self, *_, **__):
+        return [[Hypothesis(self.tokens, -1.0, -1.0)]]
+
+    def has(self, setting):
+        return False
 
 
 def test_a_switched_off_head_shows_as_empty(subject, sentence):
@@ -108,17 +131,50 @@ def test_a_model_without_attention_says_so(subject, sentence):
     assert found.maps == () and found.outputs
 
 
-def test_bad_input_is_one_clear_line(subject, sentence):
-    with pytest.raises(DataError, match=r"has 202 tokens with the end mark; the model was trained for at most 64"):
+def test_bad_input_is_one_clear_line(subject, documents):
+    with pytest.raises(DataError, match=r"has 202 tokens with the end mark; the model was trained for at most 12"):
         collect(subject(), "word " * 200)
-    with pytest.raises(DataError, match=r"there is no sentence to look at; give some text"):
+    with pytest.raises(DataError, match=r"there is no sentence"):
         collect(subject(), "  ")
+    with pytest.raises(DataError, match=r"there is no sentence to read; give some text"):
+        collect(documents, ".")
+
+
+def test_an_input_that_is_no_text_is_not_read(pictures):
+    given = pictures.task.read("123456789")
+    found = collect(pictures, given)
+    assert found.text == found.title == "a picture"
+    assert collect(pictures, "123456789").text == "123456789"
+
+
+def test_a_task_without_decoding_has_no_tokens_but_all_else(documents, pictures):
+    found = collect(documents, documents.task.examples[0])
+    assert found.outputs[0].tokens[0].alternatives[0][0] == found.outputs[0].text
+    assert {step.map for step in found.steps} == {one.name for one in found.maps}
+    assert all(one.honesty is not None and not one.honesty.by_row for one in found.maps)
+    boxes = [item.box for item in collect(pictures, pictures.task.examples[0]).axes["patches"].items]
+    assert boxes[0] == pytest.approx((0, 0, 1 / 3, 1 / 3)) and len(boxes) == 9
+
+
+def test_options_are_those_of_the_tasks_file(documents, pictures):
+    assert options_of(documents.task).top == 1
+    assert options_of(pictures.task) is None
+
+
+def test_an_item_is_forbidden_by_its_axis(subject, documents, sentence):
+    found = collect(subject(), sentence, changes=Changes(forbid=(("source", 1), ("read", 0))))
+    for one in found.maps:
+        assert (one.weights[..., 1 if one.keys == "source" else 0] == 0).all()
+    text = documents.task.examples[0]
+    usual, changed = collect(documents, text), collect(documents, text, changes=Changes(forbid=(("sentences", 0),)))
+    assert changed.first.weights[0, 0, 0] == 0 and usual.first.weights[0, 0, 0] > 0
+
+
+def test_a_glance_has_the_maps_alone(subject, sentence):
     one = subject()
-    strange = Subject(one.task, one.model, one.decode, About("translatoin", "transformer"))
-    with pytest.raises(
-        RegardError, match=r"task 'translatoin' has no reader to look inside with; did you mean 'translation'"
-    ):
-        collect(strange, sentence)
+    found, whole = glance(one, sentence), collect(one, sentence)
+    assert [m.name for m in found.maps] == [m.name for m in whole.maps] and found.outputs == whole.outputs
+    assert not found.steps and all(m.honesty is None and m.allowed is None for m in found.maps)
 
 
 def test_tables_are_made_where_none_are_given(subject, sentence):

@@ -27,7 +27,8 @@ def test_a_row_a_run_with_what_is_known(found):
 def test_the_page_holds_every_run(found):
     data = json.loads(json.dumps(to_page(found)))
     assert [len(run["maps"]) for run in data["runs"]] == [0, 1]
-    assert len(data["table"]) == 2 and data["columns"] == list(COLUMNS)
+    assert len(data["table"]) == 2
+    assert data["columns"] == [name for name in COLUMNS if name != "alignment error"]  # nobody knows it here
 
 
 def test_it_takes_two_runs_and_one_input(found, subject, task):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import examples
 import pytest
 
-from regard.core.errors import DataError, RegardError
-from regard.inspection.figures import chosen, fonts, save
+from regard.core.errors import FileError, RegardError
+from regard.inspection.figures import fonts, save
 from regard.inspection.format import Inspection
 
 image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
@@ -16,16 +16,15 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 
 
-def test_a_png_is_a_picture_of_the_map_that_aligns_best(tmp_path):
+def test_a_png_is_a_picture_of_the_map_worth_looking_at_first(tmp_path):
     found = examples.translation(2, 2)
-    assert chosen(found).name == "cross.1"
     save(found, tmp_path / "map.png")
     with image.open(tmp_path / "map.png") as picture:
         assert min(picture.size) > 300
         assert len(picture.convert("RGB").getcolors(1 << 20)) > 20
 
 
-def test_a_pdf_has_a_page_for_the_map_and_one_for_each_kind(tmp_path):
+def test_a_pdf_has_a_page_for_the_map_and_one_for_each_group(tmp_path):
     save(examples.translation(2, 2), tmp_path / "maps.PDF")
     content = (tmp_path / "maps.PDF").read_bytes()
     assert content.startswith(b"%PDF") and content.count(b"/Type /Page ") == 4
@@ -47,6 +46,6 @@ def test_what_cannot_be_drawn_is_said(tmp_path):
     with pytest.raises(RegardError, match=r"seq2seq has no attention map to draw"):
         save(Inspection("a", "seq2seq", "translation", {}, ()), tmp_path / "map.png")
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(DataError, match=r"map\.png: cannot be written: "):
+    with pytest.raises(FileError, match=r"map\.png: could not be written \("):
         save(found, tmp_path / "file" / "map.png")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

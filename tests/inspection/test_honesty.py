@@ -2,97 +2,188 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from subjects import MODELS
 
-from regard.core.protocols import Padded
-from regard.inspection.example import Pair
-from regard.inspection.honesty import Evidence, evidence, figures
+from regard.core.shown import Axis, Item, Place, Shown
+from regard.inspection import honesty
+from regard.inspection.format import Map
+from regard.inspection.honesty import Evidence, evidence, figures, rank_agreement
+from regard.inspection.whatif import Changes, changed
+
+AXES = ("source", "read")
 
 
 @pytest.fixture(params=MODELS)
-def case(request, subject, task, sentence):
-    model = subject(request.param).model
-    source = task.encode_sources([sentence])
-    target = torch.tensor([[task.marks.start, 7, 9, 11, task.marks.end]])
-    return model, Pair(source, target), task.marks
-
-
-def test_removal_is_what_happens_without_the_token(case):
-    model, pair, marks = case
-    found = evidence(model, pair, marks)
-    read = pair.target[:, :-1]
+def case(request, subject, sentence):
+    one = subject(request.param)
     with torch.no_grad():
-        usual = model(read, model.start(pair.source))[0].argmax(-1)[0]
-        for token in range(pair.source.tokens.shape[1]):
-            kept = [i for i in range(pair.source.tokens.shape[1]) if i != token]
-            fewer = Padded(pair.source.tokens[:, kept], pair.source.lengths - 1)
-            now = model(read, model.start(fewer))[0].argmax(-1)[0]
-            assert ((now != usual).numpy() == found.source_removal[:, token]).all()
+        return one.model, one.show(sentence)
 
 
-def test_no_output_depends_on_a_token_read_later(case):
-    found = evidence(*case)
-    later = np.triu_indices(4, 1)
-    assert (found.read_gradient[later] == 0).all()
-    assert (found.read_removal[later] == 0).all()
-    assert (found.source_gradient > 0).any()
+@torch.no_grad()
+def test_removal_is_what_happens_without_the_item(case):
+    model, shown = case
+    found = evidence(model, shown, AXES)
+    usual = shown.replay().argmax(-1)
+    for name in AXES:
+        for item, logits in enumerate(shown.without[name]()):
+            assert ((logits.argmax(-1) != usual).numpy() == found.removal[name][:, item]).all()
+
+
+@torch.no_grad()
+def test_where_the_task_cannot_take_an_item_away_nobody_may_look_at_it(case):
+    model, shown = case
+    found = evidence(model, replace(shown, without={}), ["source"])
+    usual = shown.replay().argmax(-1)
+    for item in range(len(shown.axes["source"].items)):
+        with changed(model, Changes(forbid=(("source", item),)), shown):
+            assert ((shown.replay().argmax(-1) != usual).numpy() == found.removal["source"][:, item]).all()
+
+
+def test_axes_with_too_many_items_to_hide_have_no_such_figure(case, monkeypatch):
+    model, shown = case
+    monkeypatch.setattr(honesty, "MOST", 3)
+    assert evidence(model, replace(shown, without={}), AXES).removal == {}
+
+
+def test_no_answer_depends_on_an_item_read_later(case):
+    found = evidence(*case, AXES)
+    later = np.triu_indices(len(found.gradient["read"]), 1)
+    assert (found.gradient["read"][later] == 0).all()
+    assert (found.removal["read"][later] == 0).all()
+    assert (found.gradient["source"] > 0).any()
 
 
 def test_looking_for_evidence_leaves_no_gradients_and_no_hooks(case):
-    model, pair, marks = case
-    evidence(model, pair, marks)
+    model, shown = case
+    evidence(model, shown, AXES)
     assert all(weight.grad is None for weight in model.parameters())
-    assert not any(module._forward_hooks for module in model.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_gradient_times_input_is_the_slope_along_the_input(subject, task, sentence):
-    """Scaling a token's embedding by 1 + e changes the log probability by e times the (signed) product."""
-    model = subject("transformer").model.double()
-    source = task.encode_sources([sentence])
-    pair = Pair(source, torch.tensor([[task.marks.start, 7, task.marks.end]]))
-    found = evidence(model, pair, task.marks)
-    table = model.encoder.embedding.table
+def test_gradient_times_input_is_the_slope_along_the_input(subject, sentence):
+    """Scaling an item's embedding by 1 + e changes the log probability by e times the (signed) product."""
+    one = subject("transformer")
+    model = one.model.double()
+    with torch.no_grad():
+        shown = one.show(sentence)
+    found = evidence(model, shown, ["source"])
+    table, tokens = model.encoder.embedding.table, shown.inputs["source"]
 
     def log_p(scale):
         def hook(module, inputs, output):
             changed = output.clone()
-            if torch.equal(inputs[0], source.tokens):
+            if torch.equal(inputs[0], tokens):
                 changed[:, 2] *= scale
             return changed
 
         handle = table.register_forward_hook(hook)
         with torch.no_grad():
-            logits, _ = model(pair.target[:, :-1], model.start(source))
+            logits = shown.replay()
         handle.remove()
-        return logits.log_softmax(-1)[0, 0, 7].item()
+        return logits.log_softmax(-1)[0, shown.chosen[0]].item()
 
     slope = (log_p(1 + 1e-5) - log_p(1 - 1e-5)) / 2e-5
-    assert abs(abs(slope) - found.source_gradient[0, 2]) < 1e-6
+    assert abs(abs(slope) - found.gradient["source"][0, 2]) < 1e-6
+
+
+def test_features_that_enter_a_module_are_inputs_too(pictures):
+    """A linear function of the features: gradient × input of an item is its part of the answer."""
+    with torch.no_grad():
+        shown = pictures.show(pictures.task.examples[0])
+    found = evidence(pictures.model, shown, ["patches"]).gradient["patches"]
+    features = shown.inputs["patches"].clone().requires_grad_()
+    torch.enable_grad()(pictures.model)(features).log_softmax(-1)[0, shown.chosen[0]].backward()
+    product = (features.grad * features.detach()).sum(-1).abs()
+    assert found == pytest.approx(product.numpy(), abs=1e-6)
+
+
+def test_each_axis_takes_its_own_row_of_an_input(documents):
+    with torch.no_grad():
+        shown = documents.show(documents.task.examples[0])
+    names = ["words.0", "words.1", "words.2"]
+    found = evidence(documents.model, shown, names).gradient
+    assert [found[name].shape for name in names] == [(1, 4), (1, 7), (1, 4)]
+    assert not np.allclose(found["words.0"], found["words.2"])
+
+
+def test_items_of_an_image_are_its_boxes():
+    image = torch.rand(1, 1, 4, 4)
+    model = torch.nn.Flatten()
+    items = tuple(Item(side, box=(left, 0, left + 0.5, 1)) for side, left in (("left", 0), ("right", 0.5)))
+    axes = {"regions": Axis(items, "regions", input="image")}
+    places = {"image": (Place("regions"),)}
+    shown = Shown("a", axes, {}, places, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
+    (row,) = honesty._gradients(model, shown, ["regions"])["regions"]
+    shares = image.flatten().softmax(-1)
+    slopes = ((torch.arange(16) == 5).float() - shares) * image.flatten()
+    assert row == pytest.approx(slopes.view(4, 2, 2).sum(dim=(0, 2)).abs().tolist(), abs=1e-6)
+
+
+def test_inputs_that_are_never_seen_or_not_differentiable_give_no_table(pictures):
+    shown = pictures.show(pictures.task.examples[0])
+    unseen = replace(shown, inputs={"patches": torch.zeros(1, 9, 4)})
+    assert evidence(pictures.model, unseen, ["patches"]).gradient == {}
+    frozen = replace(shown, replay=torch.no_grad()(shown.replay))
+    assert evidence(pictures.model, frozen, ["patches"]).gradient == {}
+    assert evidence(pictures.model, shown, ["question 1"]).gradient == {}
+
+
+def attention(weights, queries="output", keys="source", allowed=None):
+    return Map("a", "a", queries, keys, weights, group="g", title="t", allowed=allowed)
 
 
 def test_a_map_that_is_the_gradient_agrees_wholly_and_its_reverse_not_at_all():
     gradient = np.array([[0.1, 0.5, 0.4], [0.7, 0.1, 0.2]])
     removal = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    found = Evidence(gradient, np.zeros((2, 2)), removal, np.zeros((2, 2)))
     weights = np.stack([gradient, 1 - gradient]).astype(np.float32)
-    honest = figures("cross", weights, found)
-    assert honest.gradient == pytest.approx((1.0, -1.0))
+    honest = figures(attention(weights), Evidence({"source": gradient}, {"source": removal}), "output")
+    assert honest.gradient == pytest.approx((1.0, -1.0)) and honest.by_row
     assert honest.removal == (0.5, 0.0)
 
 
+def test_rows_are_ranked_over_what_they_may_look_at():
+    gradient = np.array([[0.1, 0.2, 0.3, 9.0]])
+    weights = np.array([[[0.2, 0.3, 0.5, 0.0]]], dtype=np.float32)
+    found = Evidence({"source": gradient}, {})
+    assert figures(attention(weights), found, "output").gradient[0] < 1
+    seen = np.array([[[True, True, True, False]]])
+    honest = figures(attention(weights, allowed=seen), found, "output")
+    assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (None,)
+
+
 def test_rows_too_short_to_rank_have_no_figure():
-    found = Evidence(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))
-    honest = figures("decoder", np.full((1, 2, 2), 0.5, np.float32), found)
+    ones = Evidence({"read": np.ones((2, 2))}, {"read": np.ones((2, 2))})
+    honest = figures(attention(np.full((1, 2, 2), 0.5, np.float32), keys="read"), ones, "output")
     assert honest.gradient == (None,) and honest.removal == (1.0,)
 
 
-def test_an_encoder_map_is_compared_with_what_all_outputs_owe_each_token():
+def test_a_map_whose_rows_emit_nothing_is_compared_with_what_all_answers_owe_each_item():
     gradient = np.array([[0.1, 0.2, 0.9], [0.0, 0.3, 0.5]])
     removal = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    found = Evidence(gradient, np.zeros((2, 2)), removal, np.zeros((2, 2)))
     to_last = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (1, 3, 1))
-    honest = figures("encoder", to_last, found)
-    assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (1.0,)
+    found = Evidence({"source": gradient}, {"source": removal})
+    honest = figures(attention(to_last, queries="source"), found, "output")
+    assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (1.0,) and not honest.by_row
+
+
+def test_without_evidence_there_is_no_figure():
+    assert figures(attention(np.ones((1, 1, 1), np.float32)), Evidence({}, {}), "output") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
+def test_the_rank_correlation_is_scipys_ties_and_all(pairs):
+    scipy = pytest.importorskip("scipy.stats", reason="SciPy is not installed")
+    first, second = (np.array(values, dtype=float) for values in zip(*pairs, strict=True))
+    found = rank_agreement(first, second)
+    if len(pairs) < 3 or len(set(first)) < 2 or len(set(second)) < 2:
+        assert found is None
+    else:
+        assert found == pytest.approx(scipy.spearmanr(first, second).statistic)

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from regard.core.errors import DataError, RegardError
-from regard.decoding import beam, greedy
-from regard.inspection import look as looking
-from regard.inspection.look import decoder, look
+from regard.core.errors import FileError
+from regard.decoding import Decoding, beam, greedy
+from regard.inspection.look import NBEST, look, several, subject
 from regard.inspection.tables import Tables
 
 
@@ -26,21 +25,16 @@ class Run:
     model: Any
 
 
-def recipe(module, config):
-    from functools import partial
-
+def recipe(decoding):
     return SimpleNamespace(
-        task=SimpleNamespace(name="translation"),
-        model=SimpleNamespace(name="transformer"),
-        decoding=SimpleNamespace(config=config),
-        decoder=lambda: partial(module.decode, config=config),
+        task=SimpleNamespace(name="translation"), model=SimpleNamespace(name="transformer"), decoding=decoding
     )
 
 
 @pytest.fixture
 def run(tmp_path, subject, task, monkeypatch):
     monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
-    return Run(tmp_path / "en-ko", recipe(greedy, greedy.Config()), task, subject().model)
+    return Run(tmp_path / "en-ko", recipe(Decoding("greedy", greedy.Config(no_repeat=1))), task, subject().model)
 
 
 def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
@@ -48,25 +42,25 @@ def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
     frame = shown._repr_html_()
     inside = re.search(r'srcdoc="([^"]*)"', frame).group(1)
     assert html.unescape(inside) == shown.page
-    assert shown.found.facts["run"] == "en-ko"
+    assert shown.inspection.facts["run"] == "en-ko"
 
 
 def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
     shown = look(run, sentence)
     shown.save(tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == shown.page
-    with pytest.raises(DataError, match=r"page\.html: cannot be written: "):
+    with pytest.raises(FileError, match=r"page\.html: could not be written \("):
         shown.save(tmp_path / "new" / "page.html" / "page.html")
 
 
-def test_a_beam_is_asked_for_its_best_few():
-    wide = decoder(recipe(beam, beam.Config(width=8)))
-    assert wide.keywords["config"].nbest == looking.NBEST
-    narrow = decoder(recipe(beam, beam.Config(width=2)))
-    assert narrow.keywords["config"].nbest == 2
+def test_a_beam_is_asked_for_its_best_few(run, sentence):
+    assert several(Decoding("beam", beam.Config(width=8))).config.nbest == NBEST
+    assert several(Decoding("beam", beam.Config(width=2))).config.nbest == 2
+    assert len(look(run, sentence, decoding=Decoding("beam", beam.Config(width=3))).inspection.outputs) == 3
 
 
-def test_a_recipe_without_decoder_has_no_output():
-    without = SimpleNamespace(task=SimpleNamespace(name="tagging"), decoder=lambda: None)
-    with pytest.raises(RegardError, match=r"task 'tagging' has no decoder in its recipe"):
-        decoder(without)
+def test_without_decoding_nothing_invents_one(run, documents):
+    assert several(None) is None
+    there = Run(run.folder, recipe(None), documents.task, documents.model)
+    assert subject(there).decoding is None
+    assert look(there, "good. bad end.").inspection.outputs

@@ -11,9 +11,12 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import record
 from regard.core.registry import names
+from regard.core.shown import Axis, Item
 from regard.inspection import steps as steps_module
-from regard.inspection.format import Map
-from regard.inspection.steps import calls, steps
+from regard.inspection.calls import allowed, calls
+from regard.inspection.collect import collect
+from regard.inspection.format import Inspection, Map
+from regard.inspection.steps import steps
 from regard.layers import positions
 
 
@@ -23,6 +26,13 @@ class Model(torch.nn.Module):
     def __init__(self, score, place=None):
         super().__init__()
         self.attend = Attend(score, place=place, queries="target", keys="source")
+
+
+def inspection(weights, allowed=None):
+    t, s = weights.shape[1:]
+    axes = {"a": Axis((Item("x"),) * t, "a"), "b": Axis((Item("y"),) * s, "b")}
+    one = Map("attend", "attend", "a", "b", weights, group="g", title="t", allowed=allowed)
+    return Inspection("a", "m", "t", axes, (one,))
 
 
 def run(model, q, k, v, *, mask, cuts):
@@ -36,12 +46,12 @@ def run(model, q, k, v, *, mask, cuts):
 def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts):
     model = Model(scores.build(name, 6))
     q, k, v = (torch.randn(1, 2, n, 6) for n in (4, 5, 5))
-    k = model.attend.weigh.score.prepare(k)
+    k = model.attend.weigh.score.project_keys(k)
     mask = Mask.present(torch.tensor([[True, True, False, True, True]]))
     with calls(model) as seen, record(model) as maps:
         mixed = run(model, q, k, v, mask=mask, cuts=cuts)
     weights = maps["attend"].weights[0].numpy()
-    found = steps(model, seen, (Map("attend", "cross", 0, "output", "source", weights),))
+    found = steps(model, seen, inspection(weights, allowed(seen["attend"], 0, (4, 5))))
     assert [one.head for one in found] == [0, 1]
     for one in found:
         last = np.where(one.allowed > 0, one.stages[-1].values, -np.inf)
@@ -59,7 +69,8 @@ def test_positions_inside_the_score_are_a_stage_of_their_own():
     q = torch.randn(1, 2, 4, 6)
     with calls(model) as seen, record(model) as maps:
         model.attend(q, q, q, Mask.causal())
-    (first, *_) = steps(model, seen, (Map("attend", "other", 0, "a", "a", maps["attend"].weights[0].numpy()),))
+    mask = allowed(seen["attend"], 0, (4, 4))
+    (first, *_) = steps(model, seen, inspection(maps["attend"].weights[0].numpy(), mask))
     assert [stage.name for stage in first.stages] == ["q·k", "score", "with places"]
     assert (first.allowed == np.tril(np.ones((4, 4)))).all()
 
@@ -71,5 +82,17 @@ def test_only_as_many_heads_as_there_is_room_for(monkeypatch):
     q = torch.randn(1, 8, 4, 6)
     with calls(model) as seen, record(model) as maps:
         model.attend(q, q, q)
-    found = steps(model, seen, (Map("attend", "other", 0, "a", "a", maps["attend"].weights[0].numpy()),))
+    found = steps(model, seen, inspection(maps["attend"].weights[0].numpy()))
     assert 0 < len(found) < 8
+
+
+def test_steps_are_those_of_the_maps_row_of_the_batch(documents):
+    found = collect(documents, documents.task.examples[0])
+    assert found.steps[0].map == "sentence_attn"  # the map that is looked at first
+    sizes = {one.name: one.weights.shape for one in found.maps}
+    for step in found.steps:
+        _, t, s = sizes[step.map]
+        assert len(step.queries) == t and len(step.keys) == len(step.values) == s
+        scores = np.where(step.allowed > 0, step.stages[-1].values, -np.inf)
+        powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        assert powers / powers.sum(axis=-1, keepdims=True) == pytest.approx(step.weights, abs=1e-5)

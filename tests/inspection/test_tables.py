@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.core.errors import MissingExtra
-from regard.inspection.example import Vocabulary
+from regard.core.shown import Vocabulary
 from regard.inspection.tables import by_distance, embeddings, neighbours, positions, tables
 from regard.layers import positions as schemes
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from regard import decoding
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Padded
 from regard.data.music import midi
 from regard.data.music.grid import NAMES
 from regard.data.music.notes import Note
-from regard.decoding import sample
 from regard.models import music_transformer
-from regard.tasks._compose import Request, compare, compose, highest
-from regard.tasks.music import Config, Music, build
+from regard.tasks._compose import Composition, highest
+from regard.tasks.music import Config, Music, Options, build
 
 LINE = [72, 74, 76, 77, 79, 77, 76, 74]
 
@@ -44,13 +44,18 @@ def melody(tmp_path: Path, task: Music) -> Path:
     return path
 
 
+def compose(task: Music, model, given: str = "", **wishes) -> list[Composition]:
+    """The pieces of one request, with the settings of `sample` as the run's own."""
+    (answers,) = task.answer(model, [task.read(given)], Options(**wishes), decoding.build("sample"))
+    return [answer.value for answer in answers]
+
+
 def seconds(task: Music, steps: int) -> float:
     return steps * task.encoding.step
 
 
 def test_twice_the_training_length_from_nothing(task, model):
-    sampling = sample.Config(samples=3)
-    made = compose(task, model, Request(seconds=seconds(task, 32), sampling=sampling)).pieces
+    made = compose(task, model, seconds=seconds(task, 32), samples=3)
     assert len(made) == 3
     assert [len(piece.tokens) for piece in made] == [128] * 3  # trained on 64
     assert len({piece.tokens.tobytes() for piece in made}) == 3
@@ -58,12 +63,12 @@ def test_twice_the_training_length_from_nothing(task, model):
     for piece in made:
         again = midi.parse(midi.render(piece.notes, tempo=90, names=NAMES), "second", where="x.mid")
         assert len(again.notes) == len(piece.notes)
-    same = compose(task, model, Request(seconds=seconds(task, 32), sampling=sampling)).pieces
+    same = compose(task, model, seconds=seconds(task, 32), samples=3)
     assert [piece.tokens.tolist() for piece in same] == [piece.tokens.tolist() for piece in made]
 
 
 def test_scores_are_those_of_the_model(task, model):
-    (piece,) = compose(task, model, Request(seconds=seconds(task, 6))).pieces
+    (piece,) = compose(task, model, seconds=seconds(task, 6))
     row = torch.tensor([[2, *piece.tokens.tolist()]])
     with torch.no_grad():
         logits, _ = model.eval()(row, model.start(task.classes.ask([])))
@@ -72,23 +77,23 @@ def test_scores_are_those_of_the_model(task, model):
 
 
 def test_a_primer_is_kept_and_continued(task, model, melody):
-    (piece,) = compose(task, model, Request(prompt=melody, seconds=seconds(task, 5))).pieces
+    (piece,) = compose(task, model, prompt=melody, seconds=seconds(task, 5))
     given = task.encoding.encode(task.encoding.open(melody).content)
     assert len(given) == len(LINE) * 4 * 4
     assert piece.tokens[: len(given)].tolist() == given.tolist()
     assert len(piece.tokens) == len(given) + 5 * 4
     assert piece.given == pytest.approx(seconds(task, len(LINE) * 4))
-    (short,) = compose(task, model, Request(prompt=melody, keep=seconds(task, 3), seconds=seconds(task, 2))).pieces
+    (short,) = compose(task, model, prompt=melody, keep=seconds(task, 3), seconds=seconds(task, 2))
     assert len(short.tokens) == 20
     assert short.tokens[:12].tolist() == given[:12].tolist()
 
 
 def test_a_soprano_is_kept_and_the_others_are_new(task, model, melody):
-    (piece,) = compose(task, model, Request(harmonise=melody, seconds=1000)).pieces
+    (piece,) = compose(task, model, harmonise=melody, seconds=1000)
     grid = task.encoding.decode(piece.tokens)
     assert grid[:, 0].tolist() == [pitch for pitch in LINE for _ in range(4)]
     assert len(set(grid[:, 1:].flatten().tolist())) > 4
-    (short,) = compose(task, model, Request(harmonise=melody, seconds=seconds(task, 3))).pieces
+    (short,) = compose(task, model, harmonise=melody, seconds=seconds(task, 3))
     assert len(short.tokens) == 12
 
 
@@ -101,12 +106,12 @@ def test_the_melody_of_a_file_without_a_soprano():
 
 def test_a_class_is_an_input(task, model):
     drawn = [
-        compose(task, model, Request(seconds=seconds(task, 8), classes=classes)).pieces[0].score
+        compose(task, model, seconds=seconds(task, 8), like=classes)[0].score
         for classes in ((), ("major",), ("minor",))
     ]
     assert len(set(drawn)) == 3
     with pytest.raises(DataError, match=r"^the model does not know the class 'Elgar'; known: major, minor$"):
-        compose(task, model, Request(seconds=1.0, classes=("Elgar",)))
+        compose(task, model, seconds=1.0, like=("Elgar",))
 
 
 def test_a_primer_longer_than_the_memory(task, model, tmp_path):
@@ -116,7 +121,7 @@ def test_a_primer_longer_than_the_memory(task, model, tmp_path):
         DataError,
         match=r"^the primer has 1600 tokens and 20 more are asked for, but the model remembers 256; ask for fewer sec",
     ):
-        compose(task, model, Request(prompt=long, seconds=seconds(task, 5)))
+        compose(task, model, prompt=long, seconds=seconds(task, 5))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +129,11 @@ def test_a_primer_longer_than_the_memory(task, model, tmp_path):
     [
         ({"seconds": 0.0}, r"^seconds=0.0: ask for more than 0 seconds and less than a day$"),
         ({"keep": -1.0}, r"^keep=-1.0: keep more than 0 seconds of the prompt, or leave it out$"),
-        ({"prompt": Path("a"), "harmonise": Path("b")}, r"^a prompt is continued, a soprano harmonised; give one of"),
     ],
 )
 def test_requests_that_cannot_be(wish, message):
     with pytest.raises(ConfigError, match=message):
-        Request(**wish)
+        Options(**wish)
 
 
 def test_performances_end_when_they_are_long_enough(tmp_path):
@@ -139,23 +143,23 @@ def test_performances_end_when_they_are_long_enough(tmp_path):
     task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, longest=512))
     torch.manual_seed(0)
     model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.sizes)
-    for piece in compose(task, model, Request(seconds=2.0, sampling=sample.Config(samples=2))).pieces:
+    for piece in compose(task, model, seconds=2.0, samples=2):
         assert max((note.end for note in piece.notes), default=2.0) < 4.0
-    (piece,) = compose(task, model, Request(seconds=1.0, prompt=tmp_path / "0.mid", keep=1.0)).pieces
+    (piece,) = compose(task, model, seconds=1.0, prompt=tmp_path / "0.mid", keep=1.0)
     assert sum(note.start < 0.99 for note in piece.notes) == 4
     with pytest.raises(
         DataError, match=r"0.mid: only a model of the grid encoding has voices to harmonise; use --prom"
     ):
-        compose(task, model, Request(harmonise=tmp_path / "0.mid"))
+        compose(task, model, harmonise=tmp_path / "0.mid")
     late = tmp_path / "late.mid"
     late.write_bytes(midi.render([Note(3, 4, 60)]))
     with pytest.raises(DataError, match=r"^no note of the prompt begins in its first 1 seconds; keep more of it$"):
-        compose(task, model, Request(prompt=late, keep=1.0))
-    assert set(compare(task, model, split="train", samples=1, seconds=1.0)) >= {"pitch_distance", "velocity_data"}
+        compose(task, model, prompt=late, keep=1.0)
+    assert set(task.compare(model, "train", samples=1, seconds=1.0)) >= {"pitch_distance", "velocity_data"}
 
 
 def test_samples_are_measured_beside_the_data(task, model):
-    found = compare(task, model, split="valid", samples=2, seconds=seconds(task, 16))
+    found = task.compare(model, "valid", samples=2, seconds=seconds(task, 16))
     assert found["parallel_fifths_data"] == 0
     assert 0 <= found["pitch_distance"] <= 1
     assert {name.removesuffix("_data") for name in found if name.endswith("_data")} == {
@@ -184,8 +188,50 @@ def test_cached_steps_are_the_whole_recomputed(task, model):
             x, state = self.features(tokens, state)
             return self.readout(x), state
 
-    request = Request(seconds=seconds(task, 10))
-    assert (
-        compose(task, model, request).pieces[0].tokens.tolist()
-        == compose(task, Forgetful(model), request).pieces[0].tokens.tolist()
+    length = seconds(task, 10)
+    (piece,), (other,) = (compose(task, one, seconds=length) for one in (model, Forgetful(model)))
+    assert piece.tokens.tolist() == other.tokens.tolist()
+
+
+@pytest.mark.parametrize("wishes", [("prompt", "harmonise"), ("", "prompt"), ("", "harmonise")], ids=str)
+def test_a_request_has_one_file(task, model, melody, wishes):
+    named = {name: melody for name in wishes if name}
+    with pytest.raises(ConfigError, match=r"^a prompt is continued, a soprano harmonised; give one of them$"):
+        compose(task, model, str(melody) if "" in wishes else "", **named)
+
+
+def test_a_file_that_is_given_is_the_prompt(task, model, melody):
+    length = seconds(task, 3)
+    (piece,), (other,) = (
+        compose(task, model, str(melody), seconds=length),
+        compose(task, model, prompt=melody, seconds=length),
     )
+    assert piece.tokens.tolist() == other.tokens.tolist() and piece.given == other.given > 0
+
+
+def test_what_was_mended_is_told_with_the_answer(task, model, tmp_path):
+    low = tmp_path / "low.mid"
+    low.write_bytes(midi.render([Note(0, 1, 20), Note(0, 1, 60)], tempo=60))
+    options = Options(seconds=seconds(task, 2))
+    (mended,), (plain,) = task.answer(model, [task.read(str(low)), None], options, decoding.build("sample"))
+    assert mended.remarks == (f"{low}: 1 notes lie outside 36 … 81 (such as 20) and are left out",)
+    assert mended.to_json()["remarks"] == list(mended.remarks) and "remarks" not in plain.to_json()
+
+
+def test_an_answer_can_be_heard_seen_and_read(task, model, melody):
+    (answer,) = task.answer(model, [task.read(str(melody))], Options(seconds=1.0), decoding.build("sample"))[0]
+    assert answer.text == (
+        f"{answer.value.notes[-1].end:.1f} s, {len(answer.value.notes)} notes, {len(answer.value.tokens)} tokens, "
+        f"log p {answer.score:.1f}"
+    )
+    assert set(answer.files) == {".mid", ".wav", ".png", ".txt"}
+    assert answer.render(".mid")[:4] == b"MThd" and answer.render(".wav")[:4] == b"RIFF"
+    assert answer.render(".png")[1:4] == b"PNG" and "═" in answer.render(".txt").decode()
+
+
+@pytest.mark.parametrize("own", [None, decoding.build("greedy"), decoding.build("sample", samples=4, top_k=2)], ids=str)
+def test_the_run_draws_as_it_was_set_unless_asked_otherwise(own):
+    drawn = Options(samples=2, seed=7).search(own)
+    assert drawn.name == "sample" and (drawn.config.samples, drawn.config.seed) == (2, 7)
+    assert drawn.config.top_k == (2 if own is not None and own.name == "sample" else 0)
+    assert Options().search(own) == (own or decoding.build("sample"))

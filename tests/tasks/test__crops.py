@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from regard.tasks import _crops
 from regard.tasks._crops import Crop, Shape
 
-SHAPE = Shape(length=32, bar=8, rows=3, transpose=4, tempo=True, conditions=2, drop=0.5)
+SHAPE = Shape(length=32, bar=8, rows=3, transpose=4, tempo=0.1, conditions=("key", "mode"), drop=0.5)
 
 crops = st.builds(
     Crop,
@@ -66,7 +66,7 @@ def test_augmentation_keeps_to_what_is_asked_for():
 
 @given(st.integers(1, 300), st.sampled_from([8, 16, 40, 64, 1000]))
 def test_windows_count_every_token_once(length, size):
-    found = _crops.windows(length, size, 8)
+    found = _crops.excerpts(length, size, 8)
     counted = [place for part in found for place in range(part.counted, part.end)]
     assert counted == list(range(length))
     for part in found:

@@ -10,13 +10,15 @@ import pytest
 import torch
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.sizes import Text
+from regard.core.protocols import Goal
+from regard.core.sizes import Notes
 from regard.data.music import midi
 from regard.data.music.grid import REST
 from regard.data.music.key import find_key, shift_key
 from regard.data.music.notes import Note
 from regard.models import music_transformer
-from regard.tasks import music
+from regard.tasks import _crops
+from regard.tasks._crops import Crop, marked
 from regard.tasks.music import Config, build, load
 
 
@@ -54,15 +56,15 @@ def model_for(task, **changes):
 
 def test_a_batch_is_crops_of_transposed_pieces(config):
     task = build(config)
-    whole = [task.marked(task.encoding.encode(piece.content)) for piece in task.split("train")]
+    whole = [marked(task.encoding.encode(piece.content)) for piece in task.split("train")]
     for examples in task.plan(0, 1):
         batch = task.batch(examples)
         for number, row, length in zip(examples, batch.target.tokens, batch.target.lengths, strict=True):
-            crop = music._crops.unpack(int(number))
+            crop = _crops.unpack(int(number))
             expected = task.encoding.shift(whole[crop.piece], crop.shift)[crop.place :][: config.crop + 1]
             assert row[:length].tolist() == expected.tolist()
             assert (row[length:] == 0).all()
-            assert row[row > REST].max() < task.sizes.target
+            assert row[row > REST].max() < task.sizes.tokens
 
 
 def test_augmentation_never_leaves_the_range(config):
@@ -71,16 +73,16 @@ def test_augmentation_never_leaves_the_range(config):
         for examples in task.plan(epoch, 1):
             tokens = task.batch(examples).target.tokens
             assert tokens.min() >= 0
-            assert tokens.max() < task.sizes.target
+            assert tokens.max() < task.sizes.tokens
 
 
 def test_padding_is_never_counted(config):
     task = build(config)
     model = model_for(task).eval()
-    batch = task.batch(np.array([music._crops.pack(music.Crop(0, 0)), music._crops.pack(music.Crop(0, 128))]))
+    batch = task.batch(np.array([_crops.pack(Crop(0, 0)), _crops.pack(Crop(0, 128))]))
     assert (batch.target.tokens == 0).any()
     both = task.loss(model, batch)
-    alone = [task.loss(model, task.batch(np.array([music._crops.pack(music.Crop(0, place))]))) for place in (0, 128)]
+    alone = [task.loss(model, task.batch(np.array([_crops.pack(Crop(0, place))]))) for place in (0, 128)]
     assert both.count == sum(part.count for part in alone) == int((batch.target.lengths - 1).sum())
     assert both.total.item() == pytest.approx(sum(part.total.item() for part in alone), rel=1e-5)
 
@@ -90,7 +92,7 @@ def test_nats_are_the_mean_over_note_tokens_alone(config):
     task = build(replace(config, window=0))
     model = model_for(task).eval()
     (piece,) = task.split("valid")
-    tokens = torch.from_numpy(task.marked(task.encoding.encode(piece.content)))[None]
+    tokens = torch.from_numpy(marked(task.encoding.encode(piece.content)))[None]
     with torch.no_grad():
         logits, _ = model(tokens[:, :-1], model.start(task.classes.ask([])))
     picked = -logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])[0, :, 0]
@@ -104,7 +106,7 @@ def test_an_even_model_has_the_logarithm_of_the_vocabulary(config):
     model = model_for(task)
     torch.nn.init.zeros_(model.readout.weight)
     torch.nn.init.zeros_(model.readout.bias)
-    assert task.evaluate(model, "valid", None)["nats"] == pytest.approx(math.log(task.sizes.target), abs=1e-5)
+    assert task.evaluate(model, "valid", None)["nats"] == pytest.approx(math.log(task.sizes.tokens), abs=1e-5)
 
 
 def test_windows_count_every_token_once_and_see_the_right_past(config):
@@ -133,7 +135,7 @@ def test_conditions_are_told_move_with_the_key_and_are_dropped(config):
     for epoch in range(3):
         for examples in task.plan(epoch, 1):
             for number, row in zip(examples, task.batch(examples).source.tokens.tolist(), strict=True):
-                crop = music._crops.unpack(int(number))
+                crop = _crops.unpack(int(number))
                 names = [task.classes.names[token - 4] for token in row if token]
                 told = [name for name in names if name.startswith("key:")]
                 assert told in ([], [f"key:{shift_key(keys[crop.piece], crop.shift)}"])
@@ -141,19 +143,21 @@ def test_conditions_are_told_move_with_the_key_and_are_dropped(config):
     assert seen == {0, 1, 2, 3}
 
 
-def test_loss_falls(config):
+def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task = build(config)
-    model = model_for(task, dropout=0.0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    plan = task.plan(0, 1)
-    losses = []
-    for step in range(12):
-        loss = task.loss(model, task.batch(plan[step % len(plan)]))
-        (loss.total / loss.count).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.total.item() / loss.count)
-    assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
+    assert task.examples == ("",)
+    task.save(tmp_path)
+    again = load(config, tmp_path)
+    path, nothing = again.examples
+    content = again.read(path).content
+    assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
+    assert again.read(nothing) is None and again.read(" ") is None
+    (tmp_path / "example.mid").unlink()  # a run that is older than examples
+    older = load(config, tmp_path)
+    assert older.examples == ("",)
+    (tmp_path / "copy").mkdir()
+    older.save(tmp_path / "copy")
+    assert [path.name for path in (tmp_path / "copy").iterdir()] == ["music.json"]
 
 
 def test_saved_loaded_saved_is_the_same(config, tmp_path):
@@ -163,9 +167,10 @@ def test_saved_loaded_saved_is_the_same(config, tmp_path):
     task.save(tmp_path / "one")
     again = load(replace(config, path=tmp_path / "gone.json"), tmp_path / "one")  # the data is not needed
     again.save(tmp_path / "two")
-    assert (tmp_path / "one" / "music.json").read_bytes() == (tmp_path / "two" / "music.json").read_bytes()
+    for name in ("music.json", "example.mid"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert again.sizes == task.sizes == build(config, tmp_path / "one").sizes
-    assert isinstance(again.sizes, Text)
+    assert isinstance(again.sizes, Notes)
 
 
 def test_events_with_tempo(tmp_path):
@@ -173,7 +178,7 @@ def test_events_with_tempo(tmp_path):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
     task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, rows=2, tempo=0.1, longest=512))
-    slow, fast = (task.encoding.decode(task._tokens(0, tempo)[1:-1]) for tempo in (4, 0))
+    slow, fast = (task.encoding.decode(task.training.tokens(0, tempo)[1:-1]) for tempo in (4, 0))
     assert slow[-1].start == pytest.approx(1.1 * 19 * 0.25, abs=0.02)
     assert fast[-1].start == pytest.approx(0.9 * 19 * 0.25, abs=0.02)
     torch.manual_seed(0)
@@ -218,6 +223,7 @@ def test_splits_that_are_not_there(config, tmp_path):
 
 def test_what_is_reported(config):
     task = build(config)
-    assert task.better in task.evaluate(model_for(task), "valid", None)
+    assert task.goal == Goal("nats", more=False)
+    assert task.goal.metric in task.evaluate(model_for(task), "valid", None)
     assert task.signatures()["nats"].startswith("mean -log p per note token (rests included; marks and padding not)")
     assert task.notes() == []

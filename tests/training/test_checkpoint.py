@@ -1,18 +1,21 @@
-"""Weights and optimizer state: tied weights once, everything back as it was, misfits named."""
+"""Checkpoints: tied weights once, everything back as it was, misfits named; the mean of weights."""
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
-from toys import gated
+from toys import gated, summing
 
 from regard.core.errors import CheckpointError
 from regard.training import checkpoint, sealed
+from regard.training.checkpoint import Best, Progress, Window, fingerprint, mean
 from regard.training.config import Optimizer
 from regard.training.folder import Folder
 from regard.training.optimizer import build
-from regard.training.progress import Progress
 
 
 @pytest.fixture
@@ -50,9 +53,8 @@ def test_saved_loaded_saved_is_the_same_bytes(folder):
     checkpoint.save(folder, model, optimizer=optimizer, now=now, write=True)
     first = folder.checkpoint(3).read_bytes()
     other, fresh = trained(seed=1)
-    found = checkpoint.load(folder.checkpoint(3), other, optimizer=fresh)
-    assert found == now
-    checkpoint.save(folder, other, optimizer=fresh, now=found, write=True)
+    assert checkpoint.load(folder.checkpoint(3), other, optimizer=fresh) == now
+    checkpoint.save(folder, other, optimizer=fresh, now=now, write=True)
     assert folder.checkpoint(3).read_bytes() == first
 
 
@@ -61,10 +63,10 @@ def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
     checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
     other, fresh = trained(seed=1)
     checkpoint.load(folder.checkpoint(0), other, optimizer=fresh)
-    for one, step in ((model, optimizer), (other, fresh)):
+    for network, adam in ((model, optimizer), (other, fresh)):
         torch.manual_seed(9)
-        one(torch.randint(6, (2, 4))).sum().backward()
-        step.step()
+        network(torch.randint(6, (2, 4))).sum().backward()
+        adam.step()
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters(), strict=True))
 
 
@@ -130,3 +132,42 @@ def test_a_damaged_checkpoint_is_never_loaded(folder):
             with pytest.raises(CheckpointError, match=r"step-000000000\.safetensors: damaged"):
                 checkpoint.load(path, model, optimizer=optimizer)
     assert torch.equal(model.embedding.weight, before)
+
+
+def test_it_survives_json_to_the_last_digit():
+    window, best = Window(1 / 3, 5, 1, {"penalty": 0.1 + 0.2}), Best(4, 2 / 3, 1, {"loss": 1e-17})
+    now = Progress(step=7, epoch=1, index=2, seconds=0.1 + 0.2, window=window, best=best, snapshots=[3, 6], data="x")
+    assert Progress.from_dict(json.loads(json.dumps(now.to_dict())), "here") == now
+
+
+def test_the_fingerprint_changes_with_data_and_batching():
+    task = summing.build(summing.Config())
+    plan = task.plan(0, 1)
+    same = fingerprint(summing.build(summing.Config()), plan)
+    assert fingerprint(task, plan) == same
+    assert fingerprint(task, plan[:-1]) != same
+    assert fingerprint(task, [plan[1], *plan[1:]]) != same
+    task.rows[plan[0][0], 0] = 5 - task.rows[plan[0][0], 0] % 5
+    assert fingerprint(task, plan) != same
+    assert fingerprint(task, []) != same
+    assert fingerprint(task, [np.array([], dtype=np.int64)]) != same
+
+
+def test_the_mean_is_the_mean(tmp_path):
+    paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
+    for number, path in enumerate(paths):
+        sealed.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
+    found = mean(paths)
+    assert found["w"].tolist() == [1.0, 1.0] and found["w"].dtype == torch.float32
+    assert found["n"] == 2
+    assert mean(paths[:1])["w"].tolist() == [0.0, 0.0]
+
+
+def test_what_cannot_be_averaged_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average=N"):
+        mean([])
+    paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
+    for path, size in zip(paths, (2, 3), strict=True):
+        sealed.write_tensors(path, {"w": torch.zeros(size)}, {})
+    with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
+        mean(paths)

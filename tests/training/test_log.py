@@ -1,15 +1,18 @@
-"""The log: cut back to a checkpoint, never with a gap or a repeated row."""
+"""The log: cut back to a checkpoint, never with a gap or a repeated row; times go elsewhere."""
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
 
-from regard.core.errors import CheckpointError, MissingExtra
+from regard.core.errors import CheckpointError, FileError, MissingExtra
 from regard.training import log
-from regard.training.log import Board, Log
-from regard.training.progress import Progress
+from regard.training.checkpoint import Progress
+from regard.training.console import Silent
+from regard.training.folder import Folder
+from regard.training.log import Board, Log, NoReport, Pace, Report
 
 START = Progress().log
 
@@ -53,7 +56,7 @@ def test_a_log_that_was_changed_is_named(tmp_path, damage):
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     written = Log(tmp_path / "log.jsonl", START)
     monkeypatch.setattr(type(written.path), "open", full)
-    with pytest.raises(CheckpointError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
+    with pytest.raises(FileError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
         written.add({"step": 1})
 
 
@@ -83,3 +86,30 @@ def test_tensorboard_that_is_not_installed_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[tensorboard\]'"):
         Board(tmp_path, 0)
+
+
+class Collector(Silent):
+    def __init__(self):
+        self.rows = []
+
+    def show(self, row, *, left):
+        self.rows.append((row, left))
+
+
+def test_times_go_to_their_own_file_and_to_the_console(tmp_path):
+    folder, console, board = Folder(tmp_path), Collector(), Collector()
+    board.add = board.rows.append
+    report = Report(folder, console, position=Progress().log, board=board)
+    report.add({"step": 1, "loss": 2.0}, pace=Pace(tokens=100, seconds=0.5), left=9.0)
+    report.add({"step": 1, "end": "steps"})
+    assert folder.log.read_text() == '{"step": 1, "loss": 2.0}\n{"step": 1, "end": "steps"}\n'
+    assert json.loads(folder.timing.read_text()) == {"step": 1, "seconds": 0.5, "tokens/s": 200}
+    assert console.rows == [({"step": 1, "loss": 2.0, "tokens/s": 200}, 9.0), ({"step": 1, "end": "steps"}, None)]
+    assert board.rows == [{"step": 1, "loss": 2.0}, {"step": 1, "end": "steps"}]
+    assert report.position()["bytes"] == folder.log.stat().st_size
+
+
+def test_other_processes_report_nothing():
+    mute = NoReport()
+    mute.add({"step": 1})
+    assert mute.position() == {}

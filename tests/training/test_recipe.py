@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from toys import summing
 
 from regard.core.errors import CheckpointError, ConfigError
+from regard.decoding import Decoding, beam
 from regard.training import recipe as recipes
 from regard.training.recipe import from_dict, migrate, read
 
@@ -19,13 +21,14 @@ def test_defaults_then_file_then_settings(tmp_path):
     recipe = read("toys.summing", path, settings=["training.steps=9", "data.words=7"])
     assert (recipe.seed, recipe.model.name, recipe.model.config.dim) == (3, "toys.gated", 4)
     assert (recipe.training.steps, recipe.training.minutes, recipe.task.config.words) == (9, 2.0, 7)
-    assert recipe.decoding.name == "greedy"
+    assert recipe.decoding is None and "decoding" not in recipe.to_dict()  # nothing invents one
 
 
 def test_what_is_written_is_read_back(toy):
     recipe = toy("model.preset=wide", "decoding=beam", "decoding.width=3")
     assert from_dict(recipe.to_dict()) == recipe
-    assert recipe.model.config.dim == 16 and recipe.decoding.config.width == 3
+    assert recipe.model.config.dim == 16 and recipe.decoding == Decoding("beam", beam.Config(width=3))
+    assert from_dict(toy().to_dict()) == toy()
     assert "preset" not in recipe.to_dict()["model"]
 
 
@@ -49,6 +52,8 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
         (["task=translation"], "task='translation', but 'toys.summing' was asked for; run: regard train translation"),
         (["model=3"], r"model\.name=3 must be given as a name, for example model=transformer"),
         (["decoding=no"], "unknown decoding 'no'"),
+        (["decoding.width=3"], r"decoding\.name=None must be given as a name, for example decoding=beam"),
+        (["model=transformer"], "model=transformer cannot be trained on the task toys.summing; models that fit: none"),
         (["training.steps"], "not of the form key=value"),
     ],
 )
@@ -79,8 +84,9 @@ def test_versions_are_migrated_or_refused_in_words(monkeypatch):
     assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
 
 
-def test_a_recipe_that_says_how_long_is_not_cut_short_by_the_defaults():
-    assert read("music").training.minutes is not None
-    told = read("music", settings=["training.steps=7"]).training
-    assert (told.steps, told.minutes) == (7, None)
-    assert told.optimizer.lr == read("music").training.optimizer.lr  # the other defaults stay
+def test_a_recipe_that_says_how_long_is_not_cut_short_by_the_defaults(monkeypatch):
+    monkeypatch.setitem(summing.DEFAULTS, "training", {"minutes": 3.0, "optimizer": {"lr": 0.25}})
+    assert read("toys.summing").training.minutes == 3
+    training = read("toys.summing", settings=["training.steps=7"]).training
+    assert (training.steps, training.minutes) == (7, None)
+    assert training.optimizer.lr == 0.25  # the other defaults stay

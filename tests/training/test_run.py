@@ -101,10 +101,12 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
 
 
 def test_loading_gives_the_best_weights_ready_to_use(toy, tmp_path, silent):
-    trained = train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
-    loaded = load_parts(tmp_path / "run")
-    _, facts = sealed.read_tensors(tmp_path / "run" / "model.safetensors")
-    assert loaded.evaluate("valid") == trained.evaluate("valid") == pytest.approx(facts["metrics"])
+    path = train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
+    loaded = load_parts(path)
+    facts = sealed.read_facts(path / "model.safetensors")
+    with torch.no_grad():
+        assert loaded.task.evaluate(loaded.model, "valid", None) == pytest.approx(facts["metrics"])
+    assert (path, loaded.folder, loaded.recipe.decoding) == (tmp_path / "run", tmp_path / "run", None)
     assert not loaded.model.training
     assert loaded.model.readout.weight is loaded.model.embedding.weight
 

@@ -1,6 +1,9 @@
-"""One step: the same however the batch is cut, and nothing changes where it is not finite."""
+"""One step: the same however the batch is cut; a loss that is no number stops the run or is skipped."""
 
 from __future__ import annotations
+
+import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,38 +11,40 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.training import optimizer
-from regard.training.distributed import Processes, join
-from regard.training.run import build_model
-from regard.training.schedule import schedule
-from regard.training.step import Stepper, move, parts
+from regard.core.errors import ConfigError
+from regard.training import log, optimizer
+from regard.training.folder import Folder
+from regard.training.optimizer import schedule
+from regard.training.processes import Processes, join
+from regard.training.run import build_model, load_parts, train
+from regard.training.step import Diverged, Stepper, move, pieces, plain
 
 ALONE = Processes(rank=0, world=1, device=torch.device("cpu"))
 
 
 @given(count=st.integers(1, 30), world=st.integers(1, 5), accumulate=st.integers(1, 4))
-def test_the_parts_of_all_processes_are_the_batch(count, world, accumulate):
+def test_the_pieces_of_all_processes_are_the_batch(count, world, accumulate):
     examples = np.arange(count) * 3
-    shares = [list(parts(examples, rank=rank, world=world, accumulate=accumulate)) for rank in range(world)]
-    assert {len(share) for share in shares} == {accumulate}  # every process does as many parts
-    real = [number for share in shares for part in share if part.weight for number in part.examples]
+    shares = [list(pieces(examples, rank=rank, world=world, accumulate=accumulate)) for rank in range(world)]
+    assert {len(share) for share in shares} == {accumulate}  # every process does as many pieces
+    real = [number for share in shares for piece in share if piece.weight for number in piece.examples]
     assert sorted(real) == list(examples)
-    assert all(len(part.examples) for share in shares for part in share)
+    assert all(len(piece.examples) for share in shares for piece in share)
 
 
 def stepper(recipe):
     task = recipe.task.module("tasks").build(recipe.task.config)
-    engine = join(build_model(recipe, task), ALONE, shard="none", work=lambda model: None)
-    made = optimizer.build(recipe.training.optimizer, engine.model)
+    engine = join(build_model(recipe, task), ALONE, shard="none", example=lambda model: None)
+    adam = optimizer.build(recipe.training.optimizer, engine.model)
     factor = schedule(recipe.training.schedule, None)
-    return Stepper(recipe, task, engine=engine, optimizer=made, factor=factor, processes=ALONE, work=task.loss)
+    return Stepper(recipe, task, engine=engine, optimizer=adam, factor=factor, processes=ALONE, loss=task.loss)
 
 
 def changes(recipe, examples):
-    made = stepper(recipe)
-    before = {name: p.detach().clone() for name, p in made.engine.model.named_parameters()}
-    outcome = made(examples, step=3, flags=lambda: (True, False))
-    return outcome, {name: p.detach() - before[name] for name, p in made.engine.model.named_parameters()}
+    take = stepper(recipe)
+    before = {name: p.detach().clone() for name, p in take.engine.model.named_parameters()}
+    outcome = take(examples, step=3, flags=lambda: (True, False))
+    return outcome, {name: p.detach() - before[name] for name, p in take.engine.model.named_parameters()}
 
 
 @pytest.mark.parametrize("accumulate", [2, 3, 7, 20])
@@ -52,6 +57,24 @@ def test_accumulating_changes_nothing(toy, accumulate):
     assert whole.tokens == cut.tokens
     for name, change in first.items():
         torch.testing.assert_close(change, second[name], rtol=1e-3, atol=1e-6, msg=name)
+
+
+def test_the_parts_of_a_loss_are_summed_as_the_loss_is(toy):
+    whole, _ = changes(toy("model.dropout=0.0"), np.arange(9))
+    cut, _ = changes(toy("model.dropout=0.0", "training.optimizer.accumulate=4"), np.arange(9))
+    assert sum(whole.parts.values()) == pytest.approx(whole.loss) and set(whole.parts) == {"first", "later"}
+    assert cut.parts == pytest.approx(whole.parts, rel=1e-5)
+
+
+def test_other_parts_in_another_batch_are_refused(toy):
+    take = stepper(toy())
+    take(np.arange(4), step=1, flags=tuple)
+    take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={})
+    with pytest.raises(ConfigError, match="the parts first, later in one batch and none in another; give each of them"):
+        take(np.arange(4), step=2, flags=tuple)
+    take.loss = lambda model, batch: take.task.loss(model, batch)._replace(parts={"norm": torch.ones(())})
+    with pytest.raises(ConfigError, match="a part of the loss is called 'norm', as a column of the log is; rename it"):
+        take(np.arange(4), step=2, flags=tuple)
 
 
 def test_flags_and_rate_are_handed_on(toy):
@@ -68,10 +91,10 @@ def test_the_loss_is_the_mean_over_tokens_so_the_norm_does_not_grow_with_the_bat
 
 
 def test_clipping_bounds_what_reaches_the_optimizer(toy):
-    made = stepper(toy("training.optimizer.clip=0.001"))
+    take = stepper(toy("training.optimizer.clip=0.001"))
     seen = []
-    made.optimizer.step = lambda: seen.extend(p.grad.clone() for p in made.engine.model.parameters())
-    outcome = made(np.arange(4), step=1, flags=tuple)
+    take.optimizer.step = lambda: seen.extend(p.grad.clone() for p in take.engine.model.parameters())
+    outcome = take(np.arange(4), step=1, flags=tuple)
     assert outcome.norm > 0.001
     assert float(torch.cat([g.flatten() for g in seen]).norm()) == pytest.approx(0.001, rel=0.01)
 
@@ -85,7 +108,7 @@ def test_a_batch_that_is_not_finite_changes_nothing(toy):
 def test_the_same_step_is_the_same_whatever_came_before(toy):
     first, second = stepper(toy()), stepper(toy())
     torch.rand(17)
-    outcomes = [one(np.arange(6), step=4, flags=tuple) for one in (first, second)]
+    outcomes = [take(np.arange(6), step=4, flags=tuple) for take in (first, second)]
     assert outcomes[0] == outcomes[1]
     assert stepper(toy())(np.arange(6), step=5, flags=tuple).loss != outcomes[0].loss  # dropout is another
 
@@ -94,3 +117,43 @@ def test_a_batch_is_moved_as_it_is():
     batch = (torch.ones(2), (torch.zeros(1), None))
     assert move(batch, torch.device("cpu")) is batch
     assert move(batch, torch.device("meta"))[1][0].device.type == "meta"
+
+
+def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
+    with pytest.raises(Diverged) as stopped:
+        train(toy("data.poison=3", "training.files.save_every=1"), tmp_path / "run", console=silent)
+    found = json.loads((tmp_path / "run" / "nonfinite.json").read_text())
+    assert 3 in found["examples"] and len(found["examples"]) == 8
+    assert found["batch"]["numbers"] == found["examples"] and found["loss"] == "nan"
+    step = found["step"]
+    before = f"the last checkpoint is step-{step - 1:09d}.safetensors" if step > 1 else "there is no checkpoint yet"
+    said = str(stopped.value)
+    assert f"loss nan is not finite at step {step} (epoch 0, batch {step})" in said
+    assert before in said and "nonfinite.json" in said and "training.optimizer.nonfinite=skip" in said
+    assert not Folder(tmp_path / "run").checkpoint(step).exists()
+
+
+def test_or_it_skips_and_counts(toy, tmp_path, silent):
+    settings = ["data.poison=3", "training.optimizer.nonfinite=skip", "training.files.log_every=5"]
+    run = load_parts(train(toy(*settings, "training.steps=10"), tmp_path / "run", console=silent))
+    rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    assert [row["skipped"] for row in rows] == [1, 1]
+    assert all(row["loss"] is not None for row in rows)
+    assert all(torch.isfinite(p).all() for p in run.model.parameters())
+
+
+class Batch(NamedTuple):
+    tokens: torch.Tensor
+    names: tuple
+    image: torch.Tensor
+    what: object
+
+
+def test_a_batch_as_plain_values():
+    batch = Batch(torch.tensor([[1, 2]]), ("a", None, 3), torch.arange(30_000.0), {1})
+    assert plain(batch) == {
+        "tokens": [[1, 2]],
+        "names": ["a", None, 3],
+        "image": {"shape": [30_000], "least": 0.0, "greatest": 29_999.0},
+        "what": "{1}",
+    }

@@ -1,4 +1,4 @@
-"""The loop: budgets, signals, full disks. Whatever interrupts it, resuming ends where it would have ended."""
+"""The loop: stopped, out of disk, damaged, watched; budgets; every batch of the plan."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 import safetensors.torch
 from toys import summing
 
-from regard.core.errors import CheckpointError, DataError
-from regard.training import sealed, log
+from regard.core.errors import CheckpointError, DataError, FileError
+from regard.training import log, sealed
 from regard.training import trainer as trainers
 from regard.training.console import Silent
 from regard.training.folder import Folder
 from regard.training.run import resume, train
 from regard.training.stop import Interrupted
+from regard.training.trainer import nobody
 
 SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 
@@ -62,7 +63,7 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
 
     with monkeypatch.context() as patch:
         patch.setattr(safetensors.torch, "save_file", until_full)
-        with pytest.raises(CheckpointError, match=r"could not be written .*No space left on device.* is untouched"):
+        with pytest.raises(FileError, match=r"could not be written .*No space left on device.* is untouched"):
             train(toy(*SETTINGS), tmp_path / "run", console=silent)
     folder = Folder(tmp_path / "run")
     assert not list(folder.state.glob(".*.part"))
@@ -133,6 +134,13 @@ def test_the_loss_falls(toy, tmp_path, silent):
     assert losses[-1] < 0.6 * losses[0]
 
 
+def test_the_parts_of_the_loss_are_in_every_row_and_add_up(toy, tmp_path, silent):
+    train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
+    rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
+    assert [list(row) for row in rows] == [["step", "epoch", "loss", "first", "later", "lr", "norm"]] * 4
+    assert all(row["first"] + row["later"] == pytest.approx(row["loss"], rel=1e-6) for row in rows)
+
+
 def test_without_batches_there_is_nothing_to_train_on(toy, tmp_path, silent):
     with pytest.raises(DataError, match="there are no training batches; give more data or a larger batch size"):
         train(toy("data.examples=0"), tmp_path / "run", console=silent)
@@ -158,3 +166,32 @@ def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, se
     train(toy(*SETTINGS), tmp_path / "plain", console=silent)
     train(toy(*SETTINGS, *settings), tmp_path / "other", console=silent)
     assert (tmp_path / "plain" / "log.jsonl").read_bytes() == (tmp_path / "other" / "log.jsonl").read_bytes()
+
+
+def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path):
+    seen = []
+
+    def watch(recipe, task, *, model, run, step):
+        model.eval()
+        seen.append((step, run))
+        model.train()
+
+    train(toy(), tmp_path / "watched", console=silent, watch=watch)
+    train(toy(), tmp_path / "alone", console=silent)
+    assert seen == [(step, tmp_path / "watched") for step in range(1, 13)]
+    assert Folder(tmp_path / "watched").model.read_bytes() == Folder(tmp_path / "alone").model.read_bytes()
+
+
+def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
+    steps = []
+    train(toy("training.steps=5"), tmp_path / "run", console=silent)
+
+    def watch(recipe, task, *, model, run, step):
+        steps.append(step)
+
+    resume(tmp_path / "run", ["training.steps=8"], console=silent, watch=watch)
+    assert steps == [6, 7, 8]
+
+
+def test_nobody_does_nothing(tmp_path):
+    assert nobody(None, None, model=None, run=tmp_path, step=1) is None

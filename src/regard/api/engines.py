@@ -19,7 +19,7 @@ from regard.core.extras import require
 from regard.core.files import digest
 from regard.core.protocols import Grammar, Hypothesis, Padded
 from regard.core.sizes import Marks
-from regard.decoding import Decoding
+from regard.decoding import Decoding, optimised
 from regard.training.run import Parts
 
 NATIVE = "native"
@@ -47,18 +47,16 @@ class Ready:
     """A copy of a model optimised for decoding; built once and reused until a weight or a hook changes."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model
+        self._model: Any = model
         self._seen: object = None
         self._optimised: Any = None
 
     def __call__(self) -> Any:
         """The copy, or the model itself where it has none."""
-        if not hasattr(self._model, "for_decoding"):
-            return self._model
         weights = tuple((weight.data_ptr(), weight._version) for weight in self._model.parameters())
         hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in self._model.modules()]
         if self._seen != (weights, hooks):
-            self._optimised, self._seen = self._model.for_decoding(), (weights, hooks)
+            self._optimised, self._seen = optimised(self._model), (weights, hooks)
         return self._optimised
 
 
@@ -69,9 +67,9 @@ def _native(parts: Parts) -> Engine:
 
 def _rounded(parts: Parts) -> Engine:
     whole: Any = parts.model
-    if not hasattr(whole, "for_decoding"):
+    model = optimised(whole, "int8")
+    if model is whole:
         raise ConfigError(f"engine int8 is for the Transformer; {type(whole).__name__} needs engine native")
-    model = whole.for_decoding("int8")
     return lambda decoding: Pair(model, decoding)
 
 
@@ -105,7 +103,7 @@ class Exported(nn.Module):
 
     def features(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """CTranslate2 gives whole outputs only."""
-        raise ConfigError("engine ctranslate2 gives whole outputs only, for this request use engine native")
+        raise ConfigError("engine ctranslate2 gives whole outputs only; use engine native")
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class Search(Decoding):
     ) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first, cut at its limit."""
         if first is not None or grammar is not None:
-            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar, use engine native")
+            raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
         sources = zip(state.tokens.tolist(), state.lengths.tolist(), strict=True)
         results = self.translator.translate_batch(
             [[str(token) for token in row[:length]] for row, length in sources],

@@ -101,7 +101,8 @@ class Run(Verbs):
 
     def look(self, given: Any, **options: Any) -> Look:
         """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
-        return look(self, given, **options)
+        request, decoding = self.request(options)
+        return look(self, given, options=request, decoding=decoding)
 
     def evaluate(self, split: str = "test") -> dict[str, float]:
         """Free-running scores on a split; the goal's metric is among them."""
@@ -115,7 +116,7 @@ class Run(Verbs):
 
     def check(self) -> list[Verdict]:
         """The laws that this model must keep, each with what was found."""
-        return laws.check(self.model, self.task.sizes)
+        return laws.check(self.task, self.model, self.recipe.decoding, options=self.options())
 
     @cached_property
     def _engine(self) -> Engine:

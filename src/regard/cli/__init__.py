@@ -1,1 +1,1 @@
-"""The command line: one file a verb, each with `run`; main.py gives them their options."""
+"""The command line: a command is a file in commands/ or, for the verb of a task, in verbs/; main.py lists them."""

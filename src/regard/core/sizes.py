@@ -80,3 +80,12 @@ def check_fit(task: str, model: str) -> None:
     if not accepts(find("regard.models", model), family):
         known = ", ".join(fitting(family)) or "none is listed; give your own by a dotted name"
         raise ConfigError(f"model={model} cannot be trained on the task {task}; models that fit: {known}")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Plain text as tokens: what a language model reads and continues, or fills in."""
+
+    size: int  # tokens of the vocabulary, marks included
+    longest: int  # tokens that are seen at once: the context
+    marks: Marks = Marks()

@@ -34,10 +34,12 @@ class Answer:
     value: Any = None  # the answer as an object of the task's own: notes, boxes, a label
     # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that makes the file's bytes
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()  # what had to be mended in the input, one line each
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"text": self.text, "score": self.score, "rank": self.rank}
+        plain = {"text": self.text, "score": self.score, "rank": self.rank}
+        return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
 
     def render(self, suffix: str) -> bytes:
         """The bytes of a file of this kind, or an error that lists the kinds there are."""

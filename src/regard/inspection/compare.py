@@ -13,32 +13,37 @@ COLUMNS = ("run", "model", "parameters", "output", "log p", "alignment error", "
 Row = tuple[str | int | float | None, ...]
 
 
-def table(found: Sequence[Inspection]) -> list[Row]:
+def table(inspections: Sequence[Inspection]) -> list[Row]:
     """Inspections of one input -> a row each; None where a figure is not known."""
-    if len(found) < 2:
-        raise RegardError(f"there are {len(found)} runs to compare; give two or more")
-    if len({one.title for one in found}) > 1:
+    if len(inspections) < 2:
+        raise RegardError(f"there are {len(inspections)} runs to compare; give two or more")
+    if len({inspection.text for inspection in inspections}) > 1:
         raise RegardError("the runs were given different inputs; compare them on the same one")
-    return [_row(one) for one in found]
+    return [_row(inspection) for inspection in inspections]
 
 
-def _row(one: Inspection) -> Row:
-    best = one.outputs[0] if one.outputs else None
-    aligned = one.alignment
+def _row(inspection: Inspection) -> Row:
+    best = inspection.outputs[0] if inspection.outputs else None
+    truth = inspection.truth
     return (
-        one.facts.get("run", one.model),
-        one.model,
-        one.facts.get("parameters"),
+        inspection.facts.get("run", inspection.model),
+        inspection.model,
+        inspection.facts.get("parameters"),
         None if best is None else best.text,
-        None if best is None else round(best.score, 4),
-        None if aligned is None else round(aligned.rates[aligned.best]["mean"], 4),
-        one.facts.get("seconds"),
+        None if best is None or best.score is None else round(best.score, 4),
+        None if truth is None else round(truth.rates[truth.best]["mean"], 4),
+        inspection.facts.get("seconds"),
     )
 
 
-def to_page(found: Sequence[Inspection]) -> dict[str, Any]:
-    """The data of the page that shows them side by side."""
-    rows = table(found)
+def to_page(inspections: Sequence[Inspection]) -> dict[str, Any]:
+    """The data of the page that shows them side by side; columns that nobody has anything in are left out."""
+    rows = table(inspections)
+    kept = [number for number in range(len(COLUMNS)) if any(row[number] is not None for row in rows)]
     budget = Budget()
-    runs = [to_json(one, budget=budget) for one in found]
-    return {"title": found[0].title, "runs": runs, "columns": list(COLUMNS), "table": [list(row) for row in rows]}
+    return {
+        "title": inspections[0].title or inspections[0].text,
+        "runs": [to_json(inspection, budget=budget) for inspection in inspections],
+        "columns": [COLUMNS[number] for number in kept],
+        "table": [[row[number] for number in kept] for row in rows],
+    }

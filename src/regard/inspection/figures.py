@@ -1,4 +1,4 @@
-"""Figures for print: the map that aligns best as PNG, and as PDF with a page of all heads of each kind."""
+"""Figures for print: the map worth looking at first as PNG, and as PDF with a page of all heads of each group."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ FONTS = [
     "Noto Sans CJK KR", "Noto Sans KR", "NanumGothic", "NanumBarunGothic", "Apple SD Gothic Neo", "Malgun Gothic",
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "WenQuanYi Micro Hei",
 ]  # fmt: skip
-TITLES = {"encoder": "Encoder self-attention", "decoder": "Decoder self-attention", "cross": "Cross-attention"}
 
 
-def save(found: Inspection, path: Path) -> None:
+def save(inspection: Inspection, path: Path) -> None:
     """Draw into a .png or .pdf file."""
     kind = path.suffix.lower()
     if kind not in (".png", ".pdf"):
         raise RegardError(f"{path}: figures are drawn as .png or .pdf, not {kind or 'without a suffix'}")
-    if not found.maps:
-        raise RegardError(f"{found.model} has no attention map to draw")
+    first = inspection.first
+    if first is None:
+        raise RegardError(f"{inspection.model} has no attention map to draw")
     matplotlib = require("matplotlib", extra="plots")
     # fontTools tells of every table it drops from an embedded font.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with matplotlib.rc_context({"font.family": fonts(), "pdf.fonttype": 42, "axes.unicode_minus": False}):
-        write_bytes(path, _png(found) if kind == ".png" else _pdf(found))
+        write_bytes(path, _png(inspection, first) if kind == ".png" else _pdf(inspection, first))
 
 
 def fonts() -> list[str]:
@@ -43,26 +43,19 @@ def fonts() -> list[str]:
     return ["DejaVu Sans", *(name for name in FONTS if name in installed)]
 
 
-def chosen(found: Inspection) -> Map:
-    """The map worth one picture: the one that aligns best, or else the last look at the source, or the last of all."""
-    best = found.alignment.best if found.alignment else ""
-    crossing = [one for one in found.maps if one.group == "cross"]
-    return next((one for one in found.maps if one.name == best), (crossing or list(found.maps))[-1])
-
-
-def _png(found: Inspection) -> bytes:
+def _png(inspection: Inspection, first: Map) -> bytes:
     buffer = io.BytesIO()
-    _large(found).savefig(buffer, format="png", dpi=200)
+    _large(inspection, first).savefig(buffer, format="png", dpi=200)
     return buffer.getvalue()
 
 
-def _pdf(found: Inspection) -> bytes:
+def _pdf(inspection: Inspection, first: Map) -> bytes:
     pages = require("matplotlib.backends.backend_pdf", extra="plots").PdfPages
     buffer = io.BytesIO()
     with pages(buffer) as document:
-        document.savefig(_large(found))
-        for group in dict.fromkeys(one.group for one in found.maps):
-            document.savefig(_grid(found, group))
+        document.savefig(_large(inspection, first))
+        for group in dict.fromkeys(attention.group for attention in inspection.maps):
+            document.savefig(_grid([attention for attention in inspection.maps if attention.group == group]))
     return buffer.getvalue()
 
 
@@ -76,44 +69,40 @@ def _colours() -> Any:
     return colors.LinearSegmentedColormap.from_list("regard", SHADES)
 
 
-def _large(found: Inspection) -> Any:
+def _large(inspection: Inspection, attention: Map) -> Any:
     """One map, the mean of its heads, with a label for every row and column."""
-    one = chosen(found)
-    weights = one.weights.mean(axis=0)
+    weights = attention.weights.mean(axis=0)
     rows, columns = weights.shape
     side = 0.34 if max(rows, columns) <= 60 else 10 / max(rows, columns)
     figure = _figure(max(4.0, 2.2 + side * columns), max(3.4, 1.9 + side * rows))
     axes = figure.add_subplot()
     image = axes.imshow(weights, cmap=_colours(), vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="equal")
     if max(rows, columns) <= 60:
-        axes.set_xticks(range(columns), found.axes[one.keys].labels, rotation=50, ha="left", rotation_mode="anchor")
-        axes.set_yticks(range(rows), found.axes[one.queries].labels)
+        axes.set_xticks(
+            range(columns), inspection.axes[attention.keys].labels, rotation=50, ha="left", rotation_mode="anchor"
+        )
+        axes.set_yticks(range(rows), inspection.axes[attention.queries].labels)
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=9, colors=INK)
     axes.spines[:].set_visible(False)
-    heads = len(one.weights)
-    axes.set_xlabel(f"{_title(one)}, mean of {heads} heads" if heads > 1 else _title(one), fontsize=9, color=SOFT)
+    heads, title = len(attention.weights), f"{attention.title}, layer {attention.layer + 1}"
+    axes.set_xlabel(f"{title}, mean of {heads} heads" if heads > 1 else title, fontsize=9, color=SOFT)
     bar = figure.colorbar(image, ax=axes, shrink=0.5, aspect=18)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=0, colors=SOFT)
     return figure
 
 
-def _grid(found: Inspection, group: str) -> Any:
-    """All layers × heads of one kind."""
-    maps = [one for one in found.maps if one.group == group]
-    heads = max(len(one.weights) for one in maps)
+def _grid(maps: list[Map]) -> Any:
+    """All layers × heads of one group."""
+    heads = max(len(attention.weights) for attention in maps)
     figure = _figure(max(4.0, 0.9 + 1.1 * heads), max(1.8, 0.8 + 1.15 * len(maps)))
-    figure.suptitle(TITLES.get(group, group), fontsize=11, color=INK)
+    figure.suptitle(maps[0].title, fontsize=11, color=INK)
     panels = figure.subplots(len(maps), heads, squeeze=False)
-    for row, one in zip(panels, maps, strict=True):
+    for row, attention in zip(panels, maps, strict=True):
         for head, axes in enumerate(row):
             axes.set_axis_off()
-            if head < len(one.weights):
-                axes.imshow(one.weights[head], cmap=_colours(), vmin=0, aspect="auto", interpolation="nearest")
-                axes.set_title(f"{one.layer + 1}.{head + 1}", fontsize=7, color=SOFT, pad=2)
+            if head < len(attention.weights):
+                axes.imshow(attention.weights[head], cmap=_colours(), vmin=0, aspect="auto", interpolation="nearest")
+                axes.set_title(f"{attention.layer + 1}.{head + 1}", fontsize=7, color=SOFT, pad=2)
     return figure
-
-
-def _title(one: Map) -> str:
-    return f"{TITLES.get(one.group, 'Attention')}, layer {one.layer + 1}"

@@ -1,17 +1,20 @@
 """The one data format: what an inspection holds, and how it becomes the JSON that every page, server and figure reads.
 
-    title, model, task, facts    what went in, which model, and what is worth knowing of it (parameters, run, seconds)
-    axes      name -> labels and kind ("tokens", "regions", "sentences", "items" …); one label per row or column
-    maps      [h, t, s] weights with a group (encoder, decoder, cross, other), a layer, a query axis and a key axis
-    outputs   what the model answered, best first, with scores
-    alignment the true links of output and source, where known, and the error rate of every map against them
+    text, title   the input as it was given, and in a line that people read
+    model, task, facts   which model, and what is worth knowing of it (parameters, run, seconds)
+    axes      name -> title, items (text; and where they have one word, span, box, time, pitch, special) and parent
+    maps      weights [h, t, s] with a query axis and a key axis, their module, the batch row, a group with its title
+              and the layer within it, the item they belong to (parent), who may look at whom (allowed; null: all)
+    answered  the axis whose items the answers are; first: the map worth looking at first
+    outputs   what the model answered, best first, with scores, tokens and what else might have stood in their place
+    truth     the true links between two axes, where known, and the error rate of every map against them
     steps     queries, keys, values, scores and mask of single heads, for the step-by-step view
     positions, embeddings    tables of the model itself
-    probes    the maps of fixed examples through training
-    shown     whatever the view of another task needs (an image, a piano roll), by name
+    probes    the maps of a fixed example through training
+    views     names of views that suit this input beside the common ones; extra: whatever they need, by name
 
-Row t of a decoder's map is the one that emitted output t: its label is that output, and the key axis of its
-self-attention ("read") has the tokens the decoder had read, start mark first.
+Row t of a map whose queries are the answered axis is the one that emitted answer t. A decoder's self-attention has that
+axis as rows and, as columns, an axis of what it had read by then, start mark first.
 """
 
 from __future__ import annotations
@@ -20,18 +23,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core.errors import ShapeError
-from regard.inspection.pack import Budget, Numbers, pack_floats, pack_map
+from regard.core.shown import Axis, Item, Output, Parent
+from regard.inspection.pack import Bits, Budget, Numbers, pack_bits, pack_floats, pack_map
 
-VERSION = 1
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Names of rows or columns. Text here is data and is never read as HTML."""
-
-    labels: tuple[str, ...]
-    kind: str = "tokens"
-    extra: dict[str, Any] = field(default_factory=dict)
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -39,36 +34,36 @@ class Honesty:
     """How far a map may be read as a reason, per head; None where a figure does not apply."""
 
     gradient: tuple[float | None, ...]  # rank agreement with gradient × input, -1 to 1
-    removal: tuple[float | None, ...]  # share of outputs that change when the most attended token is removed
+    removal: tuple[float | None, ...]  # share of answers that change when the most attended item is taken away
+    by_row: bool = True  # each row compared with the answer it emitted; else what each key receives with all answers
 
 
 @dataclass(frozen=True)
 class Map:
-    """One attention module's weights for one example."""
+    """One attention module's weights for one row of the batch."""
 
-    name: str
-    group: str
-    layer: int
+    name: str  # unique: the module's path, and the batch row where it was recorded in several
+    module: str
     queries: str
     keys: str
     weights: Numbers  # (h t s)
+    group: str  # maps of one group differ in layer alone
+    title: str  # of the group
+    layer: int = 0
+    inward: bool = False  # self-attention: queries and keys are the same sequence
+    batch: int = 0
+    parent: Parent | None = None
+    allowed: Bits | None = None  # (1 or h, t, s)
     honesty: Honesty | None = None
 
 
 @dataclass(frozen=True)
-class Output:
-    """One answer of the model."""
+class Measured:
+    """True links (query item, key item) between two axes, and the error rate of each map: of all heads and of each."""
 
-    text: str
-    score: float
-    rank_score: float
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """True links (output, source), and the error rate of each map: the mean of its heads, and each head."""
-
-    truth: tuple[tuple[int, int], ...]
+    queries: str
+    keys: str
+    links: tuple[tuple[int, int], ...]
     rates: dict[str, dict[str, Any]]
     best: str
 
@@ -129,93 +124,123 @@ class Probe:
 
 @dataclass(frozen=True)
 class Inspection:
-    """One example seen through one model."""
+    """One input seen through one model."""
 
-    title: str
+    text: str
     model: str
     task: str
     axes: dict[str, Axis]
     maps: tuple[Map, ...]
+    title: str = ""  # "": the text itself
+    answered: str = ""
     outputs: tuple[Output, ...] = ()
     facts: dict[str, str | int | float] = field(default_factory=dict)
-    alignment: Alignment | None = None
+    truth: Measured | None = None
     steps: tuple[Step, ...] = ()
     positions: Positions | None = None
     embeddings: tuple[Embeddings, ...] = ()
     probes: tuple[Probe, ...] = ()
-    shown: dict[str, Any] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_axes(self.maps, self.axes)
+        for attention in self.maps:
+            shape, wanted = attention.weights.shape[1:], tuple(len(self.axes[name].items) for name in _sides(attention))
+            if shape != wanted:
+                raise ShapeError(
+                    f"map {attention.name}: {shape[0]} × {shape[1]} weights but {wanted[0]} items on axis "
+                    f"{attention.queries!r} and {wanted[1]} on {attention.keys!r}; give one item per row and column"
+                )
+
+    @property
+    def first(self) -> Map | None:
+        """The map worth looking at first: the one nearest to the truth, else the last look from the answers, or from
+        anywhere, at something other than themselves, else the first; of the uppermost level there is."""
+        if not self.maps:
+            return None
+        best = [] if self.truth is None else [one for one in self.maps if one.name == self.truth.best]
+        upper = [one for one in self.maps if one.parent is None] or list(self.maps)
+        outward = [one for one in upper if not one.inward]
+        emitting = [one for one in outward if one.queries == self.answered]
+        return (best or emitting[-1:] or outward[-1:] or upper)[0]
 
 
-def check_axes(maps: tuple[Map, ...], axes: dict[str, Axis]) -> None:
-    """Every row and column of every map has exactly one label."""
-    for one in maps:
-        wanted = (len(axes[one.queries].labels), len(axes[one.keys].labels))
-        if tuple(one.weights.shape[1:]) != wanted:
-            raise ShapeError(
-                f"map {one.name}: {one.weights.shape[1]} × {one.weights.shape[2]} weights but {wanted[0]} labels on "
-                f"axis {one.queries!r} and {wanted[1]} on {one.keys!r}; give one label per row and column"
-            )
+def _sides(attention: Map) -> tuple[str, str]:
+    return attention.queries, attention.keys
 
 
-def to_json(found: Inspection, *, budget: Budget | None = None) -> dict[str, Any]:
+def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str, Any]:
     """Plain values for `json.dumps`; the budget bounds how much of long maps is kept at full detail."""
     budget = Budget() if budget is None else budget
     return {
         "version": VERSION,
-        "title": found.title,
-        "model": found.model,
-        "task": found.task,
-        "facts": found.facts,
-        "axes": _axes(found.axes),
-        "maps": [_map(one, budget) for one in found.maps],
-        "outputs": [{"text": o.text, "score": o.score, "rank_score": o.rank_score} for o in found.outputs],
-        "alignment": None if found.alignment is None else vars(found.alignment),
-        "steps": [_step(one) for one in found.steps],
-        "positions": None if found.positions is None else _positions(found.positions),
-        "embeddings": [_embeddings(one) for one in found.embeddings],
-        "probes": [_probe(one, budget) for one in found.probes],
-        "shown": found.shown,
+        "text": inspection.text,
+        "title": inspection.title or inspection.text,
+        "model": inspection.model,
+        "task": inspection.task,
+        "facts": inspection.facts,
+        "axes": axes_to_json(inspection.axes),
+        "maps": [_map(attention, budget) for attention in inspection.maps],
+        "answered": inspection.answered,
+        "first": inspection.first and inspection.first.name,
+        "outputs": [_output(output) for output in inspection.outputs],
+        "truth": inspection.truth and vars(inspection.truth),
+        "steps": [_step(step) for step in inspection.steps],
+        "positions": inspection.positions and _packed(inspection.positions, "table", "by_distance"),
+        "embeddings": [_packed(space, "points") for space in inspection.embeddings],
+        "probes": [_probe(probe, budget) for probe in inspection.probes],
+        "views": list(inspection.views),
+        "extra": dict(inspection.extra),
     }
 
 
-def _axes(axes: dict[str, Axis]) -> dict[str, Any]:
-    return {name: {"labels": list(axis.labels), "kind": axis.kind, **axis.extra} for name, axis in axes.items()}
-
-
-def _map(one: Map, budget: Budget) -> dict[str, Any]:
-    honesty = None if one.honesty is None else vars(one.honesty)
-    names = {"name": one.name, "group": one.group, "layer": one.layer, "queries": one.queries, "keys": one.keys}
-    return {**names, "honesty": honesty, **pack_map(one.weights, budget=budget)}
-
-
-def _step(one: Step) -> dict[str, Any]:
-    numbers = {name: pack_floats(getattr(one, name)) for name in ("queries", "keys", "values", "allowed", "weights")}
-    stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in one.stages]
+def axes_to_json(axes: dict[str, Axis]) -> dict[str, Any]:
+    """Axes as plain values; of an item only what it has."""
     return {
-        "map": one.map,
-        "head": one.head,
-        "formula": one.formula,
-        "normalizer": one.normalizer,
-        "stages": stages,
-        **numbers,
+        name: {
+            "title": axis.title,
+            "items": [_item(item) for item in axis.items],
+            "parent": axis.parent and axis.parent._asdict(),
+        }
+        for name, axis in axes.items()
     }
 
 
-def _positions(one: Positions) -> dict[str, Any]:
-    return {"scheme": one.scheme, "table": pack_floats(one.table), "by_distance": pack_floats(one.by_distance)}
+def _item(item: Item) -> dict[str, Any]:
+    return {name: value for name, value in item._asdict().items() if value is not None and value is not False}
 
 
-def _embeddings(one: Embeddings) -> dict[str, Any]:
-    return {**vars(one), "points": pack_floats(one.points)}
+def map_to_json(attention: Map) -> dict[str, Any]:
+    """What a map is, without its numbers."""
+    names = ("name", "module", "queries", "keys", "group", "title", "layer", "inward", "batch")
+    return {name: getattr(attention, name) for name in names} | {
+        "parent": attention.parent and attention.parent._asdict()
+    }
 
 
-def _probe(one: Probe, budget: Budget) -> dict[str, Any]:
+def _map(attention: Map, budget: Budget) -> dict[str, Any]:
     return {
-        "step": one.step,
-        "axes": _axes(one.axes),
-        "maps": [_map(m, budget) for m in one.maps],
-        "output": one.output,
+        **map_to_json(attention),
+        "honesty": attention.honesty and vars(attention.honesty),
+        "allowed": None if attention.allowed is None else pack_bits(attention.allowed),
+        **pack_map(attention.weights, budget=budget),
     }
+
+
+def _output(output: Output) -> dict[str, Any]:
+    return {**vars(output), "tokens": [token._asdict() for token in output.tokens]}
+
+
+def _packed(table: Positions | Embeddings | Step, *names: str) -> dict[str, Any]:
+    """The fields of a dataclass, those named packed as numbers."""
+    return {**vars(table), **{name: pack_floats(getattr(table, name)) for name in names}}
+
+
+def _step(step: Step) -> dict[str, Any]:
+    stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in step.stages]
+    return {**_packed(step, "queries", "keys", "values", "allowed", "weights"), "stages": stages}
+
+
+def _probe(probe: Probe, budget: Budget) -> dict[str, Any]:
+    maps = [_map(attention, budget) for attention in probe.maps]
+    return {"step": probe.step, "axes": axes_to_json(probe.axes), "maps": maps, "output": probe.output}

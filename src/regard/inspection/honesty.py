@@ -1,15 +1,14 @@
 """Two figures beside each map, so that attention is never shown as explanation by itself.
 
 Agreement with gradient × input: the rank correlation between the weights of a row and how much the log probability of
-the emitted token depends on each token (Jain and Wallace 2019, section 4.1). Removal: how often taking away the token a
-head looks at most changes what the model says there. Both compare a head with one table of output × token, made once
-per example.
+the answer depends on each item (Jain and Wallace 2019, section 4.1). Removal: how often taking away the item that a
+head looks at most changes the answer. Both compare a head with a table of answers × items, made once for each axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,131 +16,187 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.core.protocols import Padded
-from regard.core.sizes import Marks
-from regard.core.tree import spread
-from regard.inspection.example import Pair
-from regard.inspection.format import Honesty
-from regard.inspection.pack import Numbers
+from regard.core.shown import Axis, Shown
+from regard.inspection.format import Honesty, Map
+from regard.inspection.whatif import Changes, changed
 
 Array = NDArray[np.float64]
-FEWEST = 3  # tokens that must be ranked before a rank correlation says anything
+Tables = dict[str, Array]  # axis -> (answers items)
+FEWEST = 3  # items that must be ranked before a rank correlation says anything
+MOST = 256  # items taken away by running the model again; more would keep the page waiting
 
 
 class Evidence(NamedTuple):
-    """How much each output (t) depends on each token, by gradient and by removal."""
+    """How much each answer depends on each item of an axis."""
 
-    source_gradient: Array  # (t s)
-    read_gradient: Array  # (t t) of the tokens the decoder had read
-    source_removal: Array  # (t s) 1 = the output changes
-    read_removal: Array  # (t t)
+    gradient: Tables
+    removal: Tables  # 1 = the answer changes
 
 
-def evidence(model: Any, pair: Pair, marks: Marks) -> Evidence:
-    """A model and an example -> the four tables the figures are made from."""
-    gradients = _gradients(model, pair)
-    with torch.no_grad():
-        usual = model(pair.target[:, :-1], model.start(pair.source))[0].argmax(dim=-1)  # (1 t)
-        source = _without_source(model, pair, usual)
-        read = _without_read(model, pair, usual, unknown=marks.unknown)
-    return Evidence(*gradients, source, read)
+def evidence(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Evidence:
+    """A model and what it answered -> the tables of these axes, of those that can be made."""
+    wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
+    return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted))
 
 
-def _gradients(model: Any, pair: Pair) -> tuple[Array, Array]:
-    """|gradient × input| of the log probability of each emitted token, summed over features."""
-    read, emitted = pair.target[:, :-1], pair.target[0, 1:]
-    with torch.enable_grad(), _embedded(model, pair.source.tokens, read) as inputs:
-        logits, _ = model(read, model.start(pair.source))
-        chosen = logits.log_softmax(dim=-1)[0, torch.arange(len(emitted)), emitted]  # (t)
-        rows: dict[str, list[Tensor]] = {"source": [], "read": []}
-        for one in chosen:
-            found = torch.autograd.grad(one, list(inputs.values()), retain_graph=True, allow_unused=True)
-            for (name, x), gradient in zip(inputs.items(), found, strict=True):
-                product = torch.zeros_like(x) if gradient is None else gradient * x.detach()
-                rows[name].append(product.sum(dim=-1).abs()[0])
-    return (_table(rows["source"]), _table(rows["read"]))
+def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
+    """|gradient × input| of the log probability of each answer, summed over the features of an item."""
+    wanted = {name: shown.axes[name] for name in axes if shown.axes[name].input in shown.inputs}
+    inputs = {axis.input: shown.inputs[axis.input] for axis in wanted.values()}
+    if not inputs:
+        return {}
+    with torch.enable_grad(), _caught(model, inputs) as leaves:
+        answers = shown.replay().log_softmax(dim=-1).gather(-1, shown.chosen[:, None])[:, 0].unbind()
+    if not leaves or not answers[0].requires_grad:
+        return {}
+    tables: dict[str, list[Tensor]] = {name: [] for name, axis in wanted.items() if axis.input in leaves}
+    for answer in answers:
+        products = _products(answer, leaves, inputs)
+        for name, rows in tables.items():
+            rows.append(_by_item(products[wanted[name].input], wanted[name], _batch(name, shown)).abs())
+    return {name: _array(torch.stack(rows)) for name, rows in tables.items()}
+
+
+def _products(answer: Tensor, leaves: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Gradient × input of each input, in the shape it was given, with the features of tokens last."""
+    slopes = torch.autograd.grad(answer, list(leaves.values()), retain_graph=True, allow_unused=True)
+    products = {}
+    for (name, leaf), slope in zip(leaves.items(), slopes, strict=True):
+        product = torch.zeros_like(leaf) if slope is None else slope * leaf.detach()
+        given = inputs[name]
+        products[name] = product.reshape(given.shape if given.is_floating_point() else (*given.shape, -1))
+    return products
+
+
+def _by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
+    """Gradient × input (b n …) or (n d) -> the sum for each item. The items of an image (b c h w) are its boxes."""
+    row = product if product.dim() == 2 else product[min(batch, len(product) - 1)]
+    boxes = [item.box for item in axis.items if item.box is not None]
+    if row.dim() == 3 and len(boxes) == len(axis.items) > len(row):
+        height, width = row.shape[1:]
+        edges = [(round(a * width), round(b * height), round(c * width), round(d * height)) for a, b, c, d in boxes]
+        return torch.stack([row[:, top:bottom, left:right].sum() for left, top, right, bottom in edges])
+    return row.flatten(1).sum(dim=1)[: len(axis.items)]
+
+
+def _batch(axis: str, shown: Shown) -> int:
+    """The row of the batch in which an axis stands."""
+    places = (place for names in (shown.columns, shown.rows) for several in names.values() for place in several)
+    return next((place.batch or 0 for place in places if place.axis == axis), 0)
 
 
 @contextmanager
-def _embedded(model: nn.Module, source: Tensor, read: Tensor) -> Iterator[dict[str, Tensor]]:
-    """The embeddings of source and read tokens, caught on their way as leaves that gradients reach."""
-    caught: dict[str, Tensor] = {}
+def _caught(model: nn.Module, inputs: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    """Inputs caught on their way as leaves that gradients reach: the embeddings of tokens, or the features themselves.
 
-    def hook(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor | None:
-        for name, tokens in (("source", source), ("read", read)):
-            if name not in caught and torch.equal(inputs[0], tokens):
-                caught[name] = output.detach().requires_grad_()
-                return caught[name]
+    An input is known by its numbers, whatever its shape. Two token inputs with the same numbers are taken in order.
+    """
+    leaves: dict[str, Tensor] = {}
+
+    def embedded(_: nn.Module, given: tuple[Any, ...], output: Tensor) -> Tensor | None:
+        for name, tokens in inputs.items():
+            if name not in leaves and _same(given[0], tokens):
+                leaves[name] = output.detach().requires_grad_()
+                return leaves[name]
         return None
 
-    hooks = [module.register_forward_hook(hook) for module in model.modules() if isinstance(module, nn.Embedding)]
-    try:
-        yield caught
-    finally:
-        for one in hooks:
-            one.remove()
+    def entering(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(_leaf(argument) for argument in given)
+
+    def _leaf(argument: Any) -> Any:
+        for name, features in inputs.items():
+            if features.is_floating_point() and _same(argument, features) and not argument.requires_grad:
+                leaves.setdefault(name, argument.detach().clone().requires_grad_())
+                return leaves[name].view(argument.shape)
+        return argument
+
+    with ExitStack() as undo:
+        for module in model.modules():
+            undo.callback(module.register_forward_pre_hook(entering).remove)
+            if isinstance(module, nn.Embedding):
+                undo.callback(module.register_forward_hook(embedded).remove)
+        yield leaves
 
 
-def _without_source(model: Any, pair: Pair, usual: Tensor) -> Array:
-    """(t s): does output t change when source token s is taken out of the sentence?"""
-    tokens = pair.source.tokens[0]
-    size = len(tokens)
-    if size < 2:
-        return np.zeros((usual.shape[1], size))
-    others = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
-    state = model.start(Padded(others, torch.full((size,), size - 1, device=tokens.device)))
-    logits, _ = model(pair.target[:, :-1].expand(size, -1), state)
-    return _array((logits.argmax(dim=-1) != usual).T)
+def _same(given: Any, wanted: Tensor) -> bool:
+    same = isinstance(given, Tensor) and given.numel() == wanted.numel() and given.dtype == wanted.dtype
+    return same and torch.equal(given.flatten(), wanted.flatten())
 
 
-def _without_read(model: Any, pair: Pair, usual: Tensor, *, unknown: int) -> Array:
-    """(t t): does output t change when an earlier token is read as unknown?"""
-    read = pair.target[:, :-1]
-    size = read.shape[1]
-    others = read.repeat(size, 1)
-    others.fill_diagonal_(unknown)
-    logits, _ = model(others, spread(model.start(pair.source), size))
-    return _array((logits.argmax(dim=-1) != usual).T)
+@torch.no_grad()
+def _removals(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
+    """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
+    usual, left, tables = shown.replay().argmax(dim=-1), MOST, {}
+    for name in axes:
+        if name in shown.without:
+            answers = shown.without[name]().argmax(dim=-1)  # (m n)
+        elif len(shown.axes[name].items) <= left:
+            left -= len(shown.axes[name].items)
+            answers = torch.stack([_hidden(model, shown, name, item) for item in range(len(shown.axes[name].items))])
+        else:
+            continue
+        tables[name] = _array((answers != usual).T)
+    return tables
 
 
-def figures(group: str, weights: Numbers, found: Evidence) -> Honesty:
-    """A map (h t s) of a group -> its two figures per head."""
-    if group == "encoder":
-        return _encoder_figures(weights, found)
-    gradient = found.source_gradient if group == "cross" else found.read_gradient
-    removal = found.source_removal if group == "cross" else found.read_removal
-    limits = [weights.shape[2] if group == "cross" else t + 1 for t in range(weights.shape[1])]
-    agreement = tuple(
-        _mean([_rank_agreement(row[:n], g[:n]) for row, g, n in zip(head, gradient, limits, strict=True)])
-        for head in weights
+def _hidden(model: nn.Module, shown: Shown, axis: str, item: int) -> Tensor:
+    with changed(model, Changes(forbid=((axis, item),)), shown):
+        return shown.replay().argmax(dim=-1)
+
+
+def figures(attention: Map, evidence: Evidence, answered: str) -> Honesty | None:
+    """A map and the evidence -> its two figures per head; None where there is no evidence of its keys."""
+    gradient, removal = evidence.gradient.get(attention.keys), evidence.removal.get(attention.keys)
+    if gradient is None and removal is None:
+        return None
+    by_row = attention.queries == answered
+    agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
+    heads = range(len(attention.weights))
+    return Honesty(
+        gradient=tuple(None if gradient is None else agreement(attention, head, gradient) for head in heads),
+        removal=tuple(None if removal is None else changes(attention, head, removal) for head in heads),
+        by_row=by_row,
     )
-    removed = tuple(_mean([removal[t, int(row.argmax())] for t, row in enumerate(head)]) for head in weights)
-    return Honesty(agreement, removed)
 
 
-def _encoder_figures(weights: Numbers, found: Evidence) -> Honesty:
-    """Rows of an encoder emit nothing: what each token receives is compared with what all outputs owe it."""
-    owed, matters = found.source_gradient.sum(axis=0), found.source_removal.max(axis=0)
-    agreement = tuple(_rank_agreement(head.mean(axis=0), owed) for head in weights)
-    removed = tuple(_mean([float(matters[int(row.argmax())]) for row in head]) for head in weights)
-    return Honesty(agreement, removed)
+def _agreement(attention: Map, head: int, gradient: Array) -> float | None:
+    """Each row with what its answer owes to the items it may look at."""
+    weights, allowed = attention.weights[head], attention.allowed
+    seen = np.ones_like(weights, dtype=bool) if allowed is None else allowed[min(head, len(allowed) - 1)]
+    return _mean([rank_agreement(row[may], owed[may]) for row, owed, may in zip(weights, gradient, seen, strict=True)])
 
 
-def _rank_agreement(one: Any, other: Any) -> float | None:
-    """Spearman's rank correlation, or None where there is nothing to rank."""
+def _changes(attention: Map, head: int, removal: Array) -> float | None:
+    return _mean([removal[t, int(row.argmax())] for t, row in enumerate(attention.weights[head])])
+
+
+def _agreement_received(attention: Map, head: int, gradient: Array) -> float | None:
+    """Rows that emit nothing: what each item receives is compared with what all answers owe it."""
+    return rank_agreement(attention.weights[head].mean(axis=0), gradient.sum(axis=0))
+
+
+def _changes_received(attention: Map, head: int, removal: Array) -> float | None:
+    matters = removal.max(axis=0)
+    return _mean([matters[int(row.argmax())] for row in attention.weights[head]])
+
+
+def rank_agreement(one: Any, other: Any) -> float | None:
+    """Spearman's rank correlation, ties averaged, or None where there is nothing to rank."""
     if len(one) < FEWEST or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    ranks = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (one, other)]
-    return float(np.asarray(np.corrcoef(np.stack(ranks)))[0, 1])
+    return float(np.asarray(np.corrcoef(_ranks(one), _ranks(other)))[0, 1])
+
+
+def _ranks(values: Any) -> Array:
+    """Equal values share the mean of their places."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[group], dtype=np.float64)
 
 
 def _mean(values: list[Any]) -> float | None:
     known = [float(value) for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _table(rows: list[Tensor]) -> Array:
-    return _array(torch.stack(rows))
 
 
 def _array(x: Tensor) -> Array:

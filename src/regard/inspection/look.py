@@ -5,17 +5,16 @@ Inspection does not import training: a run is anything with a folder, a recipe, 
 
 from __future__ import annotations
 
-import dataclasses
 import html
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch import nn
 
-from regard.core.errors import RegardError
-from regard.core.files import write_bytes
+from regard.core.files import write_text
+from regard.core.task import Task
+from regard.decoding import Decoding
 from regard.inspection import probes
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, collect
@@ -24,15 +23,33 @@ from regard.inspection.format import Inspection, to_json
 NBEST = 5
 
 
+class Named(Protocol):
+    """A task or a model by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class RecipeLike(Protocol):
+    """The parts of a recipe that looking needs."""
+
+    @property
+    def task(self) -> Named: ...
+    @property
+    def model(self) -> Named: ...
+    @property
+    def decoding(self) -> Decoding | None: ...
+
+
 class RunLike(Protocol):
     """The parts of a run that looking needs."""
 
     @property
     def folder(self) -> Path: ...
     @property
-    def recipe(self) -> Any: ...
+    def recipe(self) -> RecipeLike: ...
     @property
-    def task(self) -> Any: ...
+    def task(self) -> Task: ...
     @property
     def model(self) -> nn.Module: ...
 
@@ -40,42 +57,39 @@ class RunLike(Protocol):
 class Look:
     """An inspection that shows itself: as a page inside a notebook, or as a file."""
 
-    def __init__(self, found: Inspection) -> None:
-        self.found = found
+    def __init__(self, inspection: Inspection) -> None:
+        self.inspection = inspection
 
     @cached_property
     def page(self) -> str:
         """The whole page, self-contained."""
-        return bundle(to_json(self.found))
+        return bundle(to_json(self.inspection))
 
     def save(self, path: Path | str) -> None:
         """Write the page to a file that works from disk with the network off."""
-        write_bytes(Path(path), self.page.encode())
+        write_text(Path(path), self.page)
 
     def _repr_html_(self) -> str:
         style = "width:100%;height:860px;border:0"
-        title = html.escape(f"Attention of {self.found.model}", quote=True)
+        title = html.escape(f"Attention of {self.inspection.model}", quote=True)
         return f'<iframe title="{title}" style="{style}" srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
 
 
-def look(run: RunLike, text: str) -> Look:
-    """An input through a run -> its page."""
-    return Look(collect(subject(run), text))
+def look(run: RunLike, given: Any, *, options: Any = None, decoding: Decoding | None = None) -> Look:
+    """An input through a run -> its page; `options` and `decoding` are those of the request, or else the run's own."""
+    return Look(collect(subject(run, options=options, decoding=decoding), given))
 
 
-def subject(run: RunLike) -> Subject:
+def subject(run: RunLike, *, options: Any = None, decoding: Decoding | None = None) -> Subject:
     """A run -> what `collect` looks into."""
     recipe = run.recipe
     about = About(recipe.task.name, recipe.model.name, {"run": run.folder.name or str(run.folder)})
-    return Subject(run.task, run.model, decoder(recipe), about, probes=probes.read(run.folder))
+    chosen = several(decoding or recipe.decoding)
+    return Subject(run.task, run.model, chosen, about, options=options, probes=probes.read(run.folder))
 
 
-def decoder(recipe: Any) -> Callable[..., Any]:
-    """The recipe's decoder, asked for several outputs where it can give them."""
-    decode = recipe.decoder()
-    if decode is None:
-        raise RegardError(f"task {recipe.task.name!r} has no decoder in its recipe, so there is no output to look at")
-    config = recipe.decoding.config
-    if hasattr(config, "nbest") and hasattr(config, "width"):
-        config = dataclasses.replace(config, nbest=max(config.nbest, min(NBEST, config.width)))
-    return partial(decode, config=config)
+def several(decoding: Decoding | None) -> Decoding | None:
+    """The same decoder, asked for several outputs where it can give them."""
+    if decoding is None or not decoding.has("nbest"):
+        return decoding
+    return decoding.changed(nbest=max(decoding.config.nbest, min(NBEST, decoding.width)))

@@ -19,6 +19,7 @@ TILE = 256
 FULL = 65535
 Numbers = NDArray[np.float32]
 Parts = NDArray[np.uint16]
+Bits = NDArray[np.bool_]
 
 
 @dataclass
@@ -95,3 +96,9 @@ def pack_floats(numbers: Any) -> dict[str, Any]:
     """Any array -> shape and little-endian float32 in base64."""
     array = np.ascontiguousarray(numbers, dtype="<f4")
     return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def pack_bits(bits: Bits) -> dict[str, Any]:
+    """Any array of yes and no -> shape and eight of them a byte, deflated, in base64."""
+    packed = zlib.compress(np.packbits(bits).tobytes(), 6)
+    return {"shape": list(bits.shape), "data": base64.b64encode(packed).decode("ascii")}

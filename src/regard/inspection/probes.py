@@ -1,4 +1,4 @@
-"""Snapshots of fixed examples through training: one small file a step in RUN/probes, read back for the slider."""
+"""Snapshots of a fixed example through training: one small file a step in RUN/probes, read back for the slider."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from torch import nn
 
 from regard.core.errors import CheckpointError
 from regard.core.files import write_bytes
+from regard.core.shown import Axis, Item, Parent
+from regard.core.task import Task
 from regard.inspection.collect import About, Subject, glance
-from regard.inspection.format import Axis, Inspection, Map, Probe
+from regard.inspection.format import Inspection, Map, Probe, axes_to_json, map_to_json
+from regard.inspection.maps import title_of
+from regard.inspection.pack import Numbers
 
 FOLDER = "probes"
 
 
-def watch(recipe: Any, task: Any, *, model: nn.Module, run: Path, step: int) -> None:
-    """Keep the maps of the recipe's probe if this is a step at which to."""
+def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int) -> None:
+    """Keep the maps of the recipe's probe if this is a step at which to, and there are any."""
     text = recipe.training.probe
-    if text and due(step):
-        about = About(recipe.task.name, recipe.model.name)
-        write(run, step, glance(Subject(task, model, recipe.decoder(), about), text))
+    subject = Subject(task, model, recipe.decoding, About(recipe.task.name, recipe.model.name))
+    if text and due(step) and subject.attends:
+        write(run, step, glance(subject, text))
 
 
 def due(step: int) -> bool:
@@ -32,15 +36,15 @@ def due(step: int) -> bool:
     return any(step == round(2 ** (half / 2)) for half in range(2 * step.bit_length() + 1))
 
 
-def write(run: Path, step: int, found: Inspection) -> Path:
+def write(run: Path, step: int, inspection: Inspection) -> Path:
     """Keep the maps of an inspection made at a step."""
     facts = {
         "step": step,
-        "output": found.outputs[0].text if found.outputs else "",
-        "axes": {name: {"labels": list(axis.labels), "kind": axis.kind} for name, axis in found.axes.items()},
-        "maps": [[one.name, one.group, one.layer, one.queries, one.keys] for one in found.maps],
+        "output": inspection.outputs[0].text if inspection.outputs else "",
+        "axes": axes_to_json(inspection.axes),
+        "maps": [map_to_json(attention) for attention in inspection.maps],
     }
-    tensors = {one.name: one.weights.astype(np.float16) for one in found.maps}
+    tensors = {attention.name: attention.weights.astype(np.float16) for attention in inspection.maps}
     path = run / FOLDER / f"step-{step:09d}.safetensors"
     write_bytes(path, save(tensors, metadata={"probe": json.dumps(facts, ensure_ascii=False)}))
     return path
@@ -59,11 +63,26 @@ def _read(path: Path) -> Probe:
         facts: dict[str, Any] = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["probe"])
     except (SafetensorError, KeyError, ValueError):
         raise CheckpointError(f"{path}: not a snapshot of a probe; remove it, the others can still be shown") from None
-    axes = {name: Axis(tuple(axis["labels"]), axis["kind"]) for name, axis in facts["axes"].items()}
-    maps = tuple(_map(names, tensors) for names in facts["maps"])
-    return Probe(facts["step"], axes, maps, facts["output"])
+    axes = {name: _axis(name, axis) for name, axis in facts["axes"].items()}
+    return Probe(facts["step"], axes, tuple(_map(names, tensors) for names in facts["maps"]), facts["output"])
 
 
-def _map(names: list[Any], tensors: dict[str, Any]) -> Map:
-    name, group, layer, queries, keys = names
-    return Map(name, group, layer, queries, keys, tensors[name].astype(np.float32))
+def _axis(name: str, axis: dict[str, Any]) -> Axis:
+    """An axis as it was written; in snapshots of an earlier version it was a list of labels."""
+    items = axis.get("items") or [{"text": label} for label in axis["labels"]]
+    return Axis(tuple(Item(**item) for item in items), axis.get("title", name), _parent(axis.get("parent")))
+
+
+def _map(names: dict[str, Any] | list[Any], tensors: dict[str, Numbers]) -> Map:
+    """A map as it was written; in snapshots of an earlier version a list of names stood for it."""
+    if isinstance(names, list):
+        name, group, layer, queries, keys = names
+        title = title_of(queries, keys, inward=group != "cross")
+        names = {"name": name, "module": name, "group": group, "layer": layer, "queries": queries, "keys": keys}
+        names |= {"title": title, "inward": group != "cross"}
+    parent = _parent(names.get("parent"))
+    return Map(**{**names, "parent": parent}, weights=tensors[names["name"]].astype(np.float32))
+
+
+def _parent(parent: dict[str, Any] | None) -> Parent | None:
+    return None if parent is None else Parent(**parent)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend
-from regard.attention.masks import Mask
 from regard.attention.record import attentions
-from regard.attention.weigh import Anywhere
-from regard.inspection.format import Map, Stage, Step
+from regard.inspection.calls import Call
+from regard.inspection.format import Inspection, Map, Stage, Step
+from regard.inspection.maps import is_long
 from regard.inspection.pack import Numbers
 
 ROOM = 700_000  # bytes of the page that the steps of all heads together may take
@@ -28,128 +26,78 @@ FORMULAS = {
 }
 
 
-class Call(NamedTuple):
-    """What one use of attention was given."""
-
-    q: Tensor  # (b h t d)
-    k: Tensor  # (b h s d), prepared
-    v: Tensor  # (b h s e)
-    mask: Mask
-
-
-@contextmanager
-def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
-    """Every use of attention inside the block, by module path."""
-    seen: dict[str, list[Call]] = {}
-    hooks = []
-    for name, module in attentions(model).items():
-        hooks.append(module.register_forward_hook(_note(seen.setdefault(name, [])), with_kwargs=True))
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _note(seen: list[Call]) -> Any:
-    def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())
-        seen.append(Call(inputs[0], inputs[1], inputs[2], mask))
-
-    return hook
-
-
-def steps(model: nn.Module, seen: dict[str, list[Call]], maps: tuple[Map, ...]) -> tuple[Step, ...]:
+def steps(model: nn.Module, seen: Mapping[str, Sequence[Call]], inspection: Inspection) -> tuple[Step, ...]:
     """The heads worth showing, most telling first, as many as there is room for."""
     modules = attentions(model)
     room = ROOM
-    found: list[Step] = []
-    for one in _telling(maps):
-        module = modules[one.name]
-        if not seen.get(one.name):
-            continue
-        for head in range(one.weights.shape[0]):
-            step = _step(one, head, module, seen[one.name])
+    shown: list[Step] = []
+    for attention in _telling(inspection):
+        for head in range(len(attention.weights)):
+            step = _step(attention, head, modules[attention.module], seen[attention.module])
             room -= _size(step)
             if room < 0:
-                return tuple(found)
-            found.append(step)
-    return tuple(found)
+                return tuple(shown)
+            shown.append(step)
+    return tuple(shown)
 
 
-def _telling(maps: tuple[Map, ...]) -> list[Map]:
-    """The last look at the source first, then from the bottom up."""
-    crossing = [one for one in maps if one.group == "cross"]
-    first = crossing[-1:]
-    return first + [one for one in sorted(maps, key=lambda one: one.layer) if one not in first]
+def _telling(inspection: Inspection) -> list[Map]:
+    """The map that is looked at first, then from the bottom up."""
+    first = inspection.first
+    short = [attention for attention in inspection.maps if not is_long(attention.weights)]
+    return sorted(short, key=lambda attention: (attention is not first, attention.layer))
 
 
-def _step(one: Map, head: int, module: Attend, seen: list[Call]) -> Step:
+def _step(attention: Map, head: int, module: Attend, seen: Sequence[Call]) -> Step:
+    batch, (_, t, s) = attention.batch, attention.weights.shape
     with torch.no_grad():
-        parts = [_scores(module, call, head) for call in seen]
-    stages = [
-        Stage(name, np.concatenate([part[0][i].values for part in parts])) for i, name in enumerate(_names(parts[0]))
-    ]
+        stages = [_stages(module, call, batch, head) for call in seen]
     last = seen[-1]
+    score, normalizer = _score_name(module), type(module.weigh.normalizer).__name__
+    allowed = attention.allowed
     return Step(
-        map=one.name,
+        map=attention.name,
         head=head,
-        formula=f"{_normalizer(module)}[ {_formula(module)} + M ] · V",
-        normalizer=_normalizer(module).lower(),
-        queries=np.concatenate([_array(call.q[0, head]) for call in seen]),
-        keys=_array(last.k[0, head]),
-        values=_array(last.v[0, head]),
-        stages=tuple(stages),
-        allowed=np.concatenate([part[1] for part in parts]),
-        weights=one.weights[head],
+        formula=f"{normalizer}[ {FORMULAS.get(score, 'f(q, k)')} + M ] · V",
+        normalizer=normalizer.lower(),
+        queries=np.concatenate([_array(call.q, batch, head) for call in seen])[:t],
+        keys=_array(last.k, batch, head)[:s],
+        values=_array(last.v, batch, head)[:s],
+        stages=tuple(
+            Stage(name, np.concatenate([_padded(part[name], last) for part in stages])[:t, :s]) for name in stages[0]
+        ),
+        allowed=np.ones((t, s), np.float32) if allowed is None else allowed[min(head, len(allowed) - 1)],
+        weights=attention.weights[head],
     )
 
 
-def _names(part: tuple[list[Stage], Numbers]) -> list[str]:
-    return [stage.name for stage in part[0]]
-
-
-def _scores(module: Attend, call: Call, head: int) -> tuple[list[Stage], Numbers]:
-    """The steps of the score of one call (t s), and who may be looked at (t s)."""
-    weigh = module.weigh
-    whole = _array(weigh.scores(call.q, call.k)[0, head])
-    name, stages = _score_name(module), []
+def _stages(module: Attend, call: Call, batch: int, head: int) -> dict[str, Numbers]:
+    """The steps of the score of one call, by name (t s)."""
+    weigh, name = module.weigh, _score_name(module)
+    stages: dict[str, Tensor] = {}
     if name == "scaled_dot":
-        stages.append(Stage("q·k", _array((call.q @ call.k.mT)[0, head])))
-    if not isinstance(weigh.place, Anywhere):
-        stages.append(Stage("score", _array(weigh.score(call.q, call.k)[0, head])))
-        stages.append(Stage("with places", whole))
-    else:
-        stages.append(Stage("÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score"), whole))
-    t, s = call.q.shape[-2], call.k.shape[-2]
-    dense = call.mask.dense(t, s, device=call.q.device)
-    allowed = torch.ones(t, s) if dense is None else dense[0, min(head, dense.shape[1] - 1)].expand(t, s).float()
-    return stages, _array(allowed)
+        stages["q·k"] = call.q @ call.k.mT
+    if weigh.placed:
+        stages["score"] = weigh.score(call.q, call.k)
+    last = "with places" if weigh.placed else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
+    stages[last] = weigh.scores(call.q, call.k)
+    return {stage: _array(values, batch, head) for stage, values in stages.items()}
+
+
+def _padded(values: Numbers, last: Call) -> Numbers:
+    """Scores of an earlier call (t s) with columns for the keys that came later."""
+    return np.pad(values, ((0, 0), (0, last.k.shape[-2] - values.shape[1])))
 
 
 def _score_name(module: Attend) -> str:
     return type(module.weigh.score).__module__.rpartition(".")[2]
 
 
-def _formula(module: Attend) -> str:
-    return FORMULAS.get(_score_name(module), "f(q, k)")
-
-
-def _normalizer(module: Attend) -> str:
-    return type(module.weigh.normalizer).__name__
-
-
 def _size(step: Step) -> int:
-    arrays = [
-        step.queries,
-        step.keys,
-        step.values,
-        step.allowed,
-        step.weights,
-        *(stage.values for stage in step.stages),
-    ]
-    return sum(array.size for array in arrays) * 16 // 3
+    arrays = [step.queries, step.keys, step.values, step.allowed, step.weights]
+    return sum(array.size for array in [*arrays, *(stage.values for stage in step.stages)]) * 16 // 3
 
 
-def _array(x: Tensor) -> Numbers:
-    return np.asarray(x.detach().cpu().numpy(), dtype=np.float32)
+def _array(x: Tensor, batch: int, head: int) -> Numbers:
+    """One row of the batch and one head of a tensor (b h …); what all rows share has one."""
+    return np.asarray(x[min(batch, len(x) - 1), head].float().detach().cpu().numpy(), dtype=np.float32)

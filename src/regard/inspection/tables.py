@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.core.errors import MissingExtra
 from regard.core.extras import require
-from regard.inspection.example import Vocabulary
+from regard.core.shown import Vocabulary
 from regard.inspection.format import Embeddings, Positions
 from regard.inspection.pack import Numbers
 from regard.layers.position import PositionScheme
@@ -56,18 +56,18 @@ def by_distance(table: Numbers) -> Numbers:
 def embeddings(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> tuple[Embeddings, ...]:
     """The embeddings of each vocabulary in two dimensions, by PCA and t-SNE; nothing where scikit-learn is missing."""
     layers = [module for module in model.modules() if isinstance(module, nn.Embedding)]
-    found = []
+    spaces = []
     for number, vocabulary in enumerate(vocabularies):
         fitting = [table for table in layers if table.num_embeddings == vocabulary.size]
         if not fitting or len(vocabulary.tokens) < NEAREST:
             continue
         table = fitting[min(number, len(fitting) - 1)]  # both vocabularies may have one size, or share one table
         vectors = table.weight[list(vocabulary.tokens)].float().cpu().numpy()
-        found += [
+        spaces += [
             Embeddings(f"{vocabulary.name}, {method}", method, vocabulary.labels, points, neighbours(vectors))
             for method, points in _flattened(vectors).items()
         ]
-    return tuple(found)
+    return tuple(spaces)
 
 
 def neighbours(vectors: Numbers) -> tuple[tuple[tuple[int, float], ...], ...]:

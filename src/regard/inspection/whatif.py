@@ -1,12 +1,12 @@
-"""What if: heads switched off, tokens forbidden, attention made warmer or colder, from outside, for a block of code.
+"""What if: heads switched off, items forbidden, attention made warmer or colder, from outside, for a block of code.
 
-Nothing in a model knows of it. A head is switched off by zeroing what it mixed; a token is forbidden by one more mask;
+Nothing in a model knows of it. A head is switched off by zeroing what it mixed; an item is forbidden by one more mask;
 the temperature divides the scores inside the normaliser, so it is right for every score and position scheme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,9 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import attentions
 from regard.core.errors import RegardError, nearest
+from regard.core.shown import Axis, Place, Shown
+
+Hook = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,15 @@ class Changes:
     """What is changed; the default changes nothing."""
 
     off: tuple[tuple[str, int], ...] = ()  # (attention module, head)
-    forbid: tuple[int, ...] = ()  # source tokens, counted from 0
+    forbid: tuple[tuple[str, int], ...] = ()  # (axis, item), counted from 0: nobody may look at it
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.temperature <= 100:
             raise RegardError(f"temperature={self.temperature} must lie between 0.01 and 100")
+
+
+UNCHANGED = Changes()
 
 
 class Tempered(nn.Module):
@@ -47,34 +53,47 @@ class Tempered(nn.Module):
 
 
 @contextmanager
-def changed(model: nn.Module, changes: Changes) -> Iterator[None]:
-    """The model behaves as changed inside the block, and as always after it."""
-    found = attentions(model)
+def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> Iterator[None]:
+    """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
+    model is said by `shown`; only to forbid items it is needed."""
+    modules = attentions(model)
     with ExitStack() as undo:
         for name, head in changes.off:
-            if name not in found:
-                raise RegardError(f"no attention module {name!r} to switch a head off in; {nearest(name, found)}")
-            undo.callback(found[name].register_forward_hook(_silence(name, head)).remove)
-        for module in found.values():
-            if changes.forbid and module.keys == "source":
-                hook = module.register_forward_pre_hook(_forbid(changes.forbid), with_kwargs=True)
-                undo.callback(hook.remove)
-            if changes.temperature != 1:
-                undo.enter_context(_tempered(module, changes.temperature))
+            if name not in modules:
+                raise RegardError(f"no attention module {name!r} to switch a head off in; {nearest(name, modules)}")
+            undo.callback(modules[name].register_forward_hook(_silence(name, head)).remove)
+        if changes.forbid and shown is not None:
+            _check(changes.forbid, shown.axes)
+            for module in modules.values():
+                if hidden := _hidden(changes.forbid, shown.columns.get(module.keys, ())):
+                    undo.callback(module.register_forward_pre_hook(_forbid(hidden), with_kwargs=True).remove)
+        for module in modules.values() if changes.temperature != 1 else ():
+            undo.enter_context(_tempered(module, changes.temperature))
         yield
+
+
+def _check(forbid: Sequence[tuple[str, int]], axes: Mapping[str, Axis]) -> None:
+    for axis, item in forbid:
+        if axis not in axes:
+            raise RegardError(f"no axis {axis!r} to forbid an item of; {nearest(axis, axes)}")
+        last = len(axes[axis].items) - 1
+        if not 0 <= item <= last:
+            raise RegardError(f"cannot forbid item {item} of {axis!r}: it has items 0 to {last}")
 
 
 @contextmanager
 def _tempered(module: Attend, temperature: float) -> Iterator[None]:
-    usual = module.weigh.normalizer
-    module.weigh.normalizer = Tempered(usual, temperature)
+    """Without its fast kernels, which know no temperature."""
+    weigh = module.weigh
+    usual = weigh.normalizer, weigh.soft
+    weigh.normalizer, weigh.soft = Tempered(weigh.normalizer, temperature), False
     try:
         yield
     finally:
-        module.weigh.normalizer = usual
+        weigh.normalizer, weigh.soft = usual
 
 
-def _silence(name: str, head: int) -> Any:
+def _silence(name: str, head: int) -> Hook:
     def hook(_: nn.Module, inputs: tuple[Any, ...], mixed: Tensor) -> Tensor:
         heads = mixed.shape[1]
         if not 0 <= head < heads:
@@ -85,14 +104,21 @@ def _silence(name: str, head: int) -> Any:
     return hook
 
 
-def _forbid(tokens: tuple[int, ...]) -> Any:
+def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[Place]) -> list[tuple[int | None, int]]:
+    """The keys to hide: row of the batch (None: all) and column. An axis that is the only one of its name is hidden in
+    every row: while an output is searched for, the rows are hypotheses of one input."""
+    alone = len(places) == 1
+    return [(None if alone else place.batch, i) for place in places for axis, i in forbid if axis == place.axis]
+
+
+def _forbid(hidden: Sequence[tuple[int | None, int]]) -> Hook:
+    """One more mask; a key that is not there yet, as an output grows, needs no hiding."""
+
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        keys = inputs[1].shape[-2]
-        present = torch.ones(1, keys, dtype=torch.bool, device=inputs[1].device)
-        for token in tokens:
-            if not 0 <= token < keys:
-                raise RegardError(f"cannot forbid token {token}: the source has tokens 0 to {keys - 1}")
-            present[0, token] = False
+        rows, _, keys, _ = inputs[1].shape
+        present = torch.ones(rows, keys, dtype=torch.bool, device=inputs[1].device)
+        for batch, item in hidden:
+            present[slice(None) if batch is None else slice(batch, batch + 1), item : item + 1] = False
         mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())
         return inputs[:3], {"mask": mask & Mask.present(present)}
 

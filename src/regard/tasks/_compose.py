@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError, DataError
-from regard.data.music import statistics
-from regard.data.music.encoding import Grammar, Tokens
+from regard.core.errors import DataError
+from regard.core.evaluating import evaluating
+from regard.core.protocols import Decoder, Grammar, Padded
+from regard.core.sizes import Notes
+from regard.core.task import Answer
+from regard.core.tree import map_tensors
+from regard.data.music import midi, roll, sound, statistics
+from regard.data.music.encoding import Encoding, Tokens
 from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note
-from regard.decoding import sample
-from regard.tasks._evaluating import evaluating
-from regard.tasks.music import Music
+from regard.decoding import Decoding, optimised
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked for."""
+class Beginning(NamedTuple):
+    """Where a piece begins, and what may follow."""
 
-    seconds: float = 30.0  # of what is new, or of the whole where a soprano is harmonised
-    prompt: Path | None = None  # a file to go on from
-    keep: float | None = None  # seconds of it that are used; none: all
-    harmonise: Path | None = None  # a file whose soprano is kept
-    classes: tuple[str, ...] = ()  # composer, key or mode
-    sampling: sample.Config = field(default_factory=sample.Config)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds < 24 * 3600:
-            raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
-        if self.keep is not None and self.keep <= 0:
-            raise ConfigError(f"keep={self.keep}: keep more than 0 seconds of the prompt, or leave it out")
-        if self.prompt is not None and self.harmonise is not None:
-            raise ConfigError("a prompt is continued, a soprano harmonised; give one of them")
+    tokens: Tokens  # given
+    grammar: Grammar
+    limit: int  # tokens that may follow
+    seconds: float  # that the given tokens last
 
 
 class Composition(NamedTuple):
@@ -45,121 +37,97 @@ class Composition(NamedTuple):
     notes: list[Note]  # in seconds
     tokens: Tokens
     score: float  # log probability of what is new
-    given: float  # seconds that came from the prompt
+    given: float  # seconds that came from the primer
 
 
-class Given(NamedTuple):
-    """Where a piece begins, and what may follow."""
-
-    tokens: Tokens
-    grammar: Grammar
-    limit: int  # tokens that may follow
-    seconds: float
-    remarks: tuple[str, ...] = ()
-
-
-class Composed(NamedTuple):
-    """Pieces, likeliest first, and what had to be mended in the file that was given."""
-
-    pieces: list[Composition]
-    remarks: tuple[str, ...]
+def after(primer: Any | None, encoding: Encoding, *, keep: float | None, seconds: float) -> Beginning:
+    """The content of a file, or nothing -> that much of it, and so many seconds to follow."""
+    if primer is None:
+        tokens, given = np.zeros(0, dtype=np.int64), 0.0
+    else:
+        content = primer if keep is None else encoding.beginning(primer, keep)
+        tokens = encoding.encode(content)
+        given = max((note.end for note in encoding.notes(content)), default=0.0)
+    return Beginning(tokens, encoding.grammar(tokens, seconds=seconds), encoding.longest(seconds), given)
 
 
-def compose(task: Music, model: Any, request: Request) -> Composed:
-    """A request -> as many pieces as its sampling says."""
-    given = _given(task, request)
-    room = task.sizes.longest - len(given.tokens) - 1
-    if given.limit > room:
-        raise DataError(
-            f"the primer has {len(given.tokens)} tokens and {given.limit} more are asked for, but the model remembers "
-            f"{task.sizes.longest}; ask for fewer seconds, keep less of the primer, or set data.longest in training"
-        )
-    with evaluating(model) as device:
-        tokens = torch.from_numpy(np.concatenate([[task.marks.start], given.tokens]))[None].to(device)
-        conditions = task.classes.ask(request.classes)
-        state = model.start(type(conditions)(*(part.to(device) for part in conditions)))
-        if tokens.shape[1] > 1:
-            _, state = model.features(tokens[:, :-1], state)
-        found = sample.decode(
-            model,
-            state,
-            marks=task.marks,
-            limits=torch.tensor([given.limit], device=device),
-            config=request.sampling,
-            first=tokens[:, -1],
-            grammar=given.grammar,
-        )[0]
-    pieces = []
-    for hypothesis in found:
-        whole = np.concatenate([given.tokens, np.array(hypothesis.tokens, dtype=np.int64)])
-        notes = task.encoding.notes(task.encoding.decode(whole))
-        pieces.append(Composition(notes, whole, hypothesis.score, given.seconds))
-    return Composed(pieces, given.remarks)
-
-
-def _given(task: Music, request: Request) -> Given:
-    if request.harmonise is not None:
-        return _soprano(task, request.harmonise, request)
-    tokens, seconds = np.zeros(0, dtype=np.int64), 0.0
-    remarks: tuple[str, ...] = ()
-    if request.prompt is not None:
-        opened = task.encoding.open(request.prompt)
-        remarks = opened.remarks
-        content = _beginning(opened.content, request.keep, task)
-        tokens = task.encoding.encode(content)
-        seconds = max((note.end for note in task.encoding.notes(content)), default=0.0)
-    grammar = task.encoding.grammar(tokens, seconds=request.seconds)
-    return Given(tokens, grammar, task.encoding.longest(request.seconds), seconds, remarks)
-
-
-def _beginning(content: Any, keep: float | None, task: Music) -> Any:
-    if keep is None:
-        return content
-    if isinstance(task.encoding, Grid):
-        return content[: max(1, round(keep / task.encoding.step))]
-    kept = [note._replace(end=min(note.end, keep)) for note in content if note.start < keep]
-    if not kept:
-        raise DataError(f"no note of the prompt begins in its first {keep:g} seconds; keep more of it")
-    return kept
-
-
-def _soprano(task: Music, path: Path, request: Request) -> Given:
-    if not isinstance(task.encoding, Grid):
-        raise DataError(f"{path}: only a model of the grid encoding has voices to harmonise; use --prompt")
-    opened = task.encoding.open(path)
-    line = highest(opened.content)
-    steps = min(len(line), max(1, round(request.seconds / task.encoding.step)))
+def around_soprano(content: Any, encoding: Encoding, *, seconds: float, where: object) -> Beginning:
+    """The content of a file -> its highest voice kept, the others to be found."""
+    if not isinstance(encoding, Grid):
+        raise DataError(f"{where}: only a model of the grid encoding has voices to harmonise; use --prompt")
+    line = highest(content)
+    steps = min(len(line), max(1, round(seconds / encoding.step)))
     voices = np.repeat(line[:steps, None], len(NAMES), axis=1)
-    fixed = torch.from_numpy(task.encoding.encode(voices)).view(-1, len(NAMES))[:, 0]
+    fixed = torch.from_numpy(encoding.encode(voices)).view(-1, len(NAMES))[:, 0]
     end = steps * len(NAMES)
-    grammar = GridGrammar(task.encoding.size, before=0, end=end, fixed=fixed)
-    return Given(np.zeros(0, dtype=np.int64), grammar, end, 0.0, opened.remarks)
+    grammar = GridGrammar(encoding.size, before=0, end=end, fixed=fixed)
+    return Beginning(np.zeros(0, dtype=np.int64), grammar, end, 0.0)
 
 
-def highest(grid: np.ndarray[Any, np.dtype[np.int16]]) -> np.ndarray[Any, np.dtype[np.int16]]:
+def highest(grid: NDArray[np.int16]) -> NDArray[np.int16]:
     """(steps voices) -> the first voice, or where it is silent throughout the highest one that sounds."""
     first = grid[:, 0]
-    top: np.ndarray[Any, np.dtype[np.int16]] = grid.max(axis=1)
+    top: NDArray[np.int16] = grid.max(axis=1)
     return top if (first == SILENT).all() else first
 
 
-def compare(task: Music, model: Any, *, split: str, samples: int = 8, seconds: float = 30.0) -> dict[str, float]:
-    """Free-running pieces beside those of a split -> the same numbers of both, and how far their histograms differ."""
-    sampling = replace(sample.Config(), samples=samples)
-    made = compose(task, model, Request(seconds=seconds, sampling=sampling)).pieces
-    drawn = [piece.notes for piece in made]
-    real = [task.encoding.notes(piece.content) for piece in task.split(split)]
-    found = {
-        "pitch_distance": statistics.distance(statistics.pitch_histogram(drawn), statistics.pitch_histogram(real)),
+def compose(
+    model: Decoder, beginning: Beginning, conditions: Padded, *, encoding: Encoding, sizes: Notes, decoding: Decoding
+) -> list[Composition]:
+    """A beginning and one row of class tokens -> pieces, best first, as many as the decoder gives."""
+    given = beginning.tokens
+    if beginning.limit > sizes.longest - len(given) - 1:
+        raise DataError(
+            f"the primer has {len(given)} tokens and {beginning.limit} more are asked for, but the model remembers "
+            f"{sizes.longest}; ask for fewer seconds, keep less of the primer, or set data.longest in training"
+        )
+    with evaluating(model) as device:
+        model = optimised(model)
+        tokens = torch.from_numpy(np.concatenate([[sizes.marks.start], given]))[None].to(device)
+        state = model.start(map_tensors(conditions, lambda x: x.to(device)))
+        if tokens.shape[1] > 1:
+            _, state = model.features(tokens[:, :-1], state)
+        limits = torch.tensor([beginning.limit], device=device)
+        (hypotheses,) = decoding(
+            model, state, marks=sizes.marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
+        )
+    pieces = []
+    for hypothesis in hypotheses:
+        whole = np.concatenate([given, np.array(hypothesis.tokens, dtype=np.int64)])
+        notes = encoding.notes(encoding.decode(whole))
+        pieces.append(Composition(notes, whole, hypothesis.score, beginning.seconds))
+    return pieces
+
+
+def answer(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> Answer:
+    """A piece -> how long it is, and what makes files of it: MIDI, sound, a picture, a drawing for a terminal."""
+    notes, given = piece.notes, piece.given
+    last = max((note.end for note in notes), default=0.0)
+    text = f"{last:.1f} s, {len(notes)} notes, {len(piece.tokens)} tokens, log p {piece.score:.1f}"
+    rendered: dict[str, Callable[[], bytes]] = {
+        ".mid": lambda: midi.render(notes, tempo=encoding.tempo, names=encoding.voices),
+        ".wav": lambda: sound.render(notes),
+        ".png": lambda: roll.render(notes, title=title, names=encoding.voices, given=given),
+        ".txt": lambda: roll.draw(notes, given=given).encode(),
+    }
+    return Answer(text, piece.score, piece.score, value=piece, files=rendered, remarks=remarks)
+
+
+def compare(pieces: Sequence[Composition], real: Sequence[Any], encoding: Encoding) -> dict[str, float]:
+    """New pieces beside the content of real ones -> the same numbers of both, and how far their histograms differ."""
+    drawn = [piece.notes for piece in pieces]
+    heard = [encoding.notes(content) for content in real]
+    numbers = {
+        "pitch_distance": statistics.distance(statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)),
         "interval_distance": statistics.distance(
-            statistics.interval_histogram(drawn), statistics.interval_histogram(real)
+            statistics.interval_histogram(drawn), statistics.interval_histogram(heard)
         ),
     }
-    if isinstance(task.encoding, Grid):
-        pairs = {
-            "samples": statistics.describe([task.encoding.decode(piece.tokens) for piece in made]),
-            "data": statistics.describe([piece.content for piece in task.split(split)]),
+    if isinstance(encoding, Grid):
+        tables = {
+            "samples": statistics.describe([encoding.decode(piece.tokens) for piece in pieces]),
+            "data": statistics.describe(real),
         }
     else:
-        pairs = {"samples": statistics.texture(drawn), "data": statistics.texture(real)}
-    return found | {f"{name}_{whose}": value for whose, table in pairs.items() for name, value in table.items()}
+        tables = {"samples": statistics.texture(drawn), "data": statistics.texture(heard)}
+    return numbers | {f"{name}_{whose}": value for whose, table in tables.items() for name, value in table.items()}

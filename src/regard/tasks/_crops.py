@@ -1,15 +1,28 @@
-"""Crops of pieces for training, each an example number: piece, place, transposition, tempo and what is left unsaid."""
+"""Parts of pieces: crops for training, excerpts for evaluation.
+
+A crop is an example number: piece, place, transposition, tempo and what is left unsaid.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.protocols import Indices
+from regard.core.evaluating import evaluating
+from regard.core.protocols import Decoder, Indices, Padded
 from regard.core.seed import mix
+from regard.core.sizes import Marks
+from regard.data import batching
+from regard.data.batching import PairBatch
+from regard.data.music.encoding import Encoding, Tokens
+from regard.data.music.key import find_key, mode_of, shift_key
+from regard.data.music.pieces import Piece
+from regard.tasks._classes import Classes, Condition
+from regard.tasks._forcing import log_probabilities, picked
 
 PLACES, SHIFTS, TEMPI, DROPS = 2**20, 2**8, 2**4, 2**4  # how many of each an example number can tell apart
 TEMPO_STEPS = 5  # tempi tried, from slowest to fastest; the middle one is the piece's own
@@ -48,8 +61,8 @@ class Shape(NamedTuple):
     bar: int  # places are multiples of it
     rows: int  # crops in a batch
     transpose: int  # semitones at most, up or down
-    tempo: bool
-    conditions: int
+    tempo: float  # at most so much slower or faster, as a share
+    conditions: tuple[Condition, ...]
     drop: float  # how often a condition is not told
 
 
@@ -65,15 +78,15 @@ def plan(
     for piece, (length, (down, up)) in enumerate(zip(lengths, rooms, strict=True)):
         for place in _places(length, shape, random):
             shift = int(random.integers(max(down, -shape.transpose), min(up, shape.transpose) + 1))
-            tempo = int(random.integers(TEMPO_STEPS)) if shape.tempo else TEMPO_STEPS // 2
-            hidden = random.random(shape.conditions) < shape.drop
+            tempo = int(random.integers(TEMPO_STEPS)) if shape.tempo > 0 else TEMPO_STEPS // 2
+            hidden = random.random(len(shape.conditions)) < shape.drop
             dropped = sum(1 << i for i, hide in enumerate(hidden) if hide)
             numbers.append(pack(Crop(piece, place, shift, tempo, dropped)))
     short = np.array([min(shape.length, lengths[unpack(number).piece]) < shape.length for number in numbers])
     order = random.permutation(len(numbers))
     order = order[np.argsort(short[order], kind="stable")]  # short pieces together, so that padding is rare
-    made = np.array(numbers, dtype=np.int64)[order]
-    batches = [made[i : i + shape.rows] for i in range(0, len(made), shape.rows)]
+    ordered = np.array(numbers, dtype=np.int64)[order]
+    batches = [ordered[i : i + shape.rows] for i in range(0, len(ordered), shape.rows)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
@@ -85,7 +98,63 @@ def _places(length: int, shape: Shape, random: np.random.Generator) -> list[int]
     return sorted({min(max(0, start), last) for start in starts if start + shape.length > 0})
 
 
-class Window(NamedTuple):
+class TrainingPieces:
+    """Pieces to train on: encoded once for each tempo, cut into crops and transposed, with classes that are told."""
+
+    def __init__(self, pieces: Sequence[Piece], encoding: Encoding, classes: Classes, *, shape: Shape) -> None:
+        self.pieces, self.encoding, self.classes, self.shape = pieces, encoding, classes, shape
+        self._encoded: dict[tuple[int, int], Tokens] = {}
+
+    def tokens(self, piece: int, tempo: int = TEMPO_STEPS // 2) -> Tokens:
+        """A piece at a tempo -> start, its tokens, end."""
+        if (piece, tempo) not in self._encoded:
+            content = self.pieces[piece].content
+            factor = tempo_factor(tempo, self.shape.tempo)
+            if factor != 1:
+                content = [note._replace(start=note.start * factor, end=note.end * factor) for note in content]
+            self._encoded[piece, tempo] = marked(self.encoding.encode(content))
+        return self._encoded[piece, tempo]
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        return [self.encoding.room(self.tokens(piece)) for piece in range(len(self.pieces))]
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        """The key of each piece, where it is asked for."""
+        if not {"key", "mode"} & set(self.shape.conditions):
+            return [""] * len(self.pieces)
+        return [find_key(self.encoding.notes(piece.content)) for piece in self.pieces]
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of crops, each an example number."""
+        lengths = [len(self.tokens(piece)) - 1 for piece in range(len(self.pieces))]
+        return plan(lengths, self._ranges, shape=self.shape, seed=seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> PairBatch:
+        """Example numbers -> conditions, and crops with one label more than inputs."""
+        crops = [unpack(int(number)) for number in examples]
+        rows = []
+        for crop in crops:
+            row = self.tokens(crop.piece, crop.tempo)[crop.place : crop.place + self.shape.length + 1]
+            rows.append(self.encoding.shift(row, crop.shift))
+        return PairBatch(batching.pad([self._told(crop) for crop in crops]), batching.pad(rows))
+
+    def _told(self, crop: Crop) -> list[int]:
+        key, values = self._keys[crop.piece], {"composer": self.pieces[crop.piece].composer}
+        if key:
+            shifted = shift_key(key, crop.shift)
+            values |= {"key": shifted, "mode": mode_of(shifted)}
+        told = [name for i, name in enumerate(self.shape.conditions) if not crop.dropped >> i & 1]
+        return self.classes.row([f"{name}:{values[name]}" for name in told if values[name]])
+
+
+def marked(tokens: Tokens) -> Tokens:
+    """Tokens between a start and an end mark."""
+    return np.concatenate([[Marks.start], tokens, [Marks.end]])
+
+
+class Excerpt(NamedTuple):
     """A part of a piece for evaluation: tokens begin … end are read, those from `counted` on are scored."""
 
     begin: int
@@ -93,17 +162,37 @@ class Window(NamedTuple):
     end: int
 
 
-def windows(length: int, size: int, bar: int) -> list[Window]:
-    """Every token of a piece scored once, in windows of `size`: beyond the first, each sees at least half a window."""
+def excerpts(length: int, size: int, bar: int) -> list[Excerpt]:
+    """Every token of a piece scored once, in excerpts of `size`: beyond the first, each sees at least half of one."""
     hop = max(bar, size // 2 // bar * bar)
-    found = [Window(0, 0, min(size, length))]
-    while found[-1].end < length:
-        begin = found[-1].begin + hop
-        found.append(Window(begin, found[-1].end, min(begin + size, length)))
-    return found
+    parts = [Excerpt(0, 0, min(size, length))]
+    while parts[-1].end < length:
+        begin = parts[-1].begin + hop
+        parts.append(Excerpt(begin, parts[-1].end, min(begin + size, length)))
+    return parts
 
 
 def tempo_factor(step: int, most: float) -> float:
     """Tempo number -> how many times slower the piece is played."""
     factors: NDArray[np.float64] = np.linspace(1 - most, 1 + most, TEMPO_STEPS)
     return float(factors[step])
+
+
+def note_nats(
+    model: Decoder, rows: Sequence[Tokens], *, window: int, bar: int, budget: int
+) -> list[NDArray[np.float64]]:
+    """Rows `start n1 … nn end` -> -log p of their note tokens, no condition told; `window` 0 reads pieces whole."""
+    nats = [np.zeros(len(row) - 2) for row in rows]
+    cuts = [excerpts(len(row) - 1, window or len(row), bar) for row in rows]
+    parts = [(i, part) for i, cut in enumerate(cuts) for part in cut]
+    lengths = np.array([part.end - part.begin for _, part in parts])
+    with evaluating(model) as device:
+        for batch in batching.by_length(lengths, budget=budget):
+            chosen = [parts[number] for number in batch]
+            tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
+            none = Padded(tokens.new_full((len(tokens), 1), Marks.pad), tokens.new_ones(len(tokens)))
+            scores = picked(log_probabilities(model, none, tokens), tokens).double().cpu().numpy()
+            for (i, part), row in zip(chosen, scores, strict=True):
+                last = min(part.end, len(nats[i]))  # the end mark is no note
+                nats[i][part.counted : last] = -row[part.counted - part.begin : last - part.begin]
+    return nats

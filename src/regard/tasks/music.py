@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from torch import Tensor
+from numpy.typing import NDArray
 
+from regard import decoding as decoders
 from regard.core import files
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
-from regard.core.protocols import Indices, Loss, Padded
-from regard.core.sizes import Marks, Text
-from regard.data import batching
-from regard.data.music import pieces
-from regard.data.music.encoding import Encoding, Tokens
+from regard.core.evaluating import evaluating
+from regard.core.protocols import Decoder, Goal, Indices, Loss
+from regard.core.shown import Shown
+from regard.core.sizes import Marks, Notes
+from regard.core.task import Answer, Task
+from regard.data.batching import PairBatch
+from regard.data.music import midi, pieces
+from regard.data.music.encoding import Encoding
 from regard.data.music.events import Events
 from regard.data.music.grid import Grid
-from regard.data.music.key import find_key, mode_of, shift_key
 from regard.data.music.pieces import Collection, Piece
-from regard.layers.loss import linear_cross_entropy
-from regard.tasks import _crops
+from regard.decoding import Decoding
+from regard.tasks import _compose, _heard
 from regard.tasks._classes import Classes, Condition, classes_of
-from regard.tasks._crops import Crop, Shape
-from regard.tasks._evaluating import evaluating
+from regard.tasks._compose import Beginning, Composition
+from regard.tasks._crops import Shape, TrainingPieces, marked, note_nats
+from regard.tasks._forcing import teacher_forced
 
-FILE = "music.json"
+VERB = "generate"
+SIZES = Notes
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "music_transformer", "dropout": 0.2},
     "training": {"minutes": 15.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
     "decoding": {"name": "sample"},
 }
+DEMO = ["data.crop=256", "data.window=256", "training.steps=300", "training.schedule.warmup=50"]
+FILE, EXAMPLE = "music.json", "example.mid"
+SECONDS = 10.0  # of a piece that are kept as an example
+SHOWN = 1024  # tokens: about 40 seconds of a chorale; more would make a page of hundreds of megabytes
 
 
 @dataclass(frozen=True)
 class Config:
     """Which pieces, which tokens, which crops. Without a path, the Bach chorales inside music21."""
 
-    path: Path | None = None
-    encoding: Literal["grid", "events"] = "grid"
+    path: Path | None = None  # chorales as JSON, or a folder of MIDI or MusicXML files
+    encoding: Literal["grid", "events"] = "grid"  # four voices in equal steps, or notes as they are played
     limit: int | None = None  # pieces read, of each split that is given
     crop: int = 512  # tokens of a training example
     window: int = 512  # tokens that evaluation sees at once; 0: whole pieces
@@ -50,7 +59,7 @@ class Config:
     transpose: int = 6  # semitones at most, up or down, inside the range
     tempo: float = 0.0  # events only: at most so much slower or faster, as a share
     longest: int = 4096  # tokens the model remembers, primer and continuation together
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition, ...] = ()  # what a piece can be asked to be like: composer, key, mode
     drop: float = 0.2  # how often a condition is not told in training, so that it need not be given later
     seed: int = 1  # of splits that are not given
 
@@ -63,29 +72,68 @@ class Config:
             raise ConfigError(f"tempo={self.tempo}: the grid has no tempo; use encoding='events', or tempo=0")
         if self.longest < max(self.crop, self.window):
             raise ConfigError(f"longest={self.longest} is less than crop={self.crop} or window={self.window}; raise it")
-        if self.encoding == "grid" and (self.crop % Grid().bar or self.window % Grid().bar):
-            raise ConfigError(
-                f"crop={self.crop}, window={self.window}: the grid needs multiples of {Grid().bar}, a bar"
-            )
+        bar = Grid().bar
+        if self.encoding == "grid" and (self.crop % bar or self.window % bar):
+            raise ConfigError(f"crop={self.crop}, window={self.window}: the grid needs multiples of {bar}, a bar")
 
 
-class MusicBatch(NamedTuple):
-    """Conditions (class tokens) and token rows, each a piece's `start n1 … nn end` or a part of it."""
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for. A file that is given is gone on from; without one, a piece is made from nothing."""
 
-    source: Padded
-    target: Padded
+    seconds: float = 30.0  # of what is new, or of the whole where a soprano is harmonised
+    prompt: Path | None = None  # a MIDI or MusicXML file to go on from
+    keep: float | None = None  # seconds of the prompt that are used; None: all
+    harmonise: Path | None = None  # a file whose soprano is kept; the other voices are new
+    like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
+    samples: int | None = None  # how many pieces; None, here and below: as the run's decoding says
+    temperature: float | None = None  # above 1: more surprising, below: less
+    top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
+    top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
+    seed: int | None = None  # another one gives other pieces
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < 24 * 3600:
+            raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
+        if self.keep is not None and self.keep <= 0:
+            raise ConfigError(f"keep={self.keep}: keep more than 0 seconds of the prompt, or leave it out")
+
+    def search(self, decoding: Decoding | None) -> Decoding:
+        """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
+        drawn = ("samples", "temperature", "top_k", "top_p", "seed")
+        asked = {name: getattr(self, name) for name in drawn if getattr(self, name) is not None}
+        if decoding is not None and all(map(decoding.has, asked)):
+            return decoding.changed(**asked)
+        return decoders.build("sample", **asked)
 
 
-class Music:
-    """Pieces as a task: crops, loss, nats per note token."""
+class MusicFile(NamedTuple):
+    """A file in the encoding's own form, and what had to be mended in it."""
 
-    better = "nats"
+    path: Path
+    content: Any
+    remarks: tuple[str, ...]
 
-    def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, read: Callable[[], Collection]) -> None:
-        self.config, self.encoding, self.classes = config, encoding, classes
-        self.marks = Marks()
-        self._read = read
-        self.sizes = Text(source=classes.size, target=encoding.size, longest=config.longest, marks=self.marks)
+
+class Music(Task):
+    """Pieces as a task: crops, loss, nats per note token, new pieces."""
+
+    goal = Goal("nats", more=False)
+
+    def __init__(
+        self,
+        config: Config,
+        encoding: Encoding,
+        classes: Classes,
+        *,
+        read: Callable[[], Collection],
+        folder: Path | None = None,
+    ) -> None:
+        self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
+        self.sizes = Notes(classes.size, encoding.size, longest=config.longest, marks=self.marks)
+        self._read, self._folder = read, folder
+        kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
+        self.examples = (*kept, "")  # a file to go on from, and nothing
 
     @cached_property
     def collection(self) -> Collection:
@@ -98,125 +146,64 @@ class Music:
 
     def split(self, name: str) -> list[Piece]:
         """The pieces of a split."""
-        found = self.collection.splits
-        if name not in found:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, found)}")
-        if not found[name]:
+        splits = self.collection.splits
+        if name not in splits:
+            raise DataError(f"the data has no split {name!r}; {nearest(name, splits)}")
+        if not splits[name]:
             raise DataError(f"the split {name!r} has no pieces; give more data")
-        return found[name]
+        return splits[name]
 
     @cached_property
-    def _encoded(self) -> dict[tuple[int, int], Tokens]:
-        return {}
-
-    def _tokens(self, piece: int, tempo: int = _crops.TEMPO_STEPS // 2) -> Tokens:
-        """A training piece at a tempo -> start, its tokens, end."""
-        if (piece, tempo) not in self._encoded:
-            content = self.split("train")[piece].content
-            factor = _crops.tempo_factor(tempo, self.config.tempo)
-            if factor != 1:
-                content = [note._replace(start=note.start * factor, end=note.end * factor) for note in content]
-            self._encoded[piece, tempo] = self.marked(self.encoding.encode(content))
-        return self._encoded[piece, tempo]
-
-    def marked(self, tokens: Tokens) -> Tokens:
-        """Tokens between a start and an end mark."""
-        return np.concatenate([[self.marks.start], tokens, [self.marks.end]])
-
-    @cached_property
-    def _labels(self) -> list[str]:
-        """The key of each training piece, where it is asked for."""
-        if not {"key", "mode"} & set(self.config.conditions):
-            return [""] * len(self.split("train"))
-        return [find_key(self.encoding.notes(piece.content)) for piece in self.split("train")]
-
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
-        """The epoch's batches of crops, each an example number; the same on every process."""
-        config, count = self.config, len(self.split("train"))
+    def training(self) -> TrainingPieces:
+        """The pieces of the training split, as crops."""
+        config = self.config
         shape = Shape(
             length=config.crop,
             bar=self.encoding.bar,
             rows=config.rows,
             transpose=config.transpose,
-            tempo=config.tempo > 0,
-            conditions=len(config.conditions),
+            tempo=config.tempo,
+            conditions=config.conditions,
             drop=config.drop,
         )
-        lengths = [len(self._tokens(i)) - 1 for i in range(count)]
-        return _crops.plan(lengths, self._rooms, shape=shape, seed=seed, epoch=epoch)
+        return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
 
-    @cached_property
-    def _rooms(self) -> list[tuple[int, int]]:
-        return [self.encoding.room(self._tokens(i)) for i in range(len(self.split("train")))]
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of crops, each an example number; the same on every process."""
+        return self.training.plan(epoch, seed)
 
-    def batch(self, examples: Indices) -> MusicBatch:
+    def batch(self, examples: Indices) -> PairBatch:
         """Example numbers -> conditions and crops of `crop` inputs with one label more."""
-        crops = [_crops.unpack(int(number)) for number in examples]
-        rows = []
-        for crop in crops:
-            row = self._tokens(crop.piece, crop.tempo)[crop.place : crop.place + self.config.crop + 1]
-            rows.append(self.encoding.shift(row, crop.shift))
-        return MusicBatch(batching.pad([self._told(crop) for crop in crops]), batching.pad(rows))
+        return self.training.batch(examples)
 
-    def _told(self, crop: Crop) -> list[int]:
-        key, composer = self._labels[crop.piece], self.split("train")[crop.piece].composer
-        known = {"composer": composer}
-        if key:
-            shifted = shift_key(key, crop.shift)
-            known |= {"key": shifted, "mode": mode_of(shifted)}
-        told = [name for i, name in enumerate(self.config.conditions) if not crop.dropped >> i & 1]
-        return self.classes.row([f"{name}:{known[name]}" for name in told if known[name]])
-
-    def loss(self, model: Any, batch: MusicBatch) -> Loss:
+    def loss(self, model: Decoder, batch: PairBatch) -> Loss:
         """The training loss: cross entropy summed over note tokens and end marks; padding is never counted."""
-        features, _ = model.features(batch.target.tokens[:, :-1], model.start(batch.source))
-        labels = batch.target.tokens[:, 1:]
-        real = labels != self.marks.pad
-        total = linear_cross_entropy(features[real], model.readout.weight, model.readout.bias, labels[real], 0.0)
-        return Loss(total, int(real.sum()))
+        return teacher_forced(model, batch, pad=self.marks.pad)
 
-    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """`nats`: mean -log p of every note token of a split, each counted once; marks and padding are not.
 
         Pieces are whole and untransposed, no condition is told. They are read in windows of `window` tokens that
         overlap by half: every token but those of a piece's first window sees at least half a window before it.
         """
-        total, count = 0.0, 0
-        for values in self.token_nats(model, split, window=self.config.window):
-            total, count = total + float(values.sum()), count + len(values)
-        return {"nats": total / count}
+        nats = self.token_nats(model, split, window=self.config.window)
+        return {"nats": sum(float(values.sum()) for values in nats) / sum(map(len, nats))}
 
-    def token_nats(self, model: Any, split: str, *, window: int) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+    def token_nats(self, model: Decoder, split: str, *, window: int) -> list[NDArray[np.float64]]:
         """For each piece of a split -log p of its note tokens, in order; `window` 0 reads pieces whole."""
-        rows = [self.marked(self.encoding.encode(piece.content)) for piece in self.split(split)]
-        found = [np.zeros(len(row) - 2) for row in rows]
-        parts = [
-            (i, part)
-            for i, row in enumerate(rows)
-            for part in _crops.windows(len(row) - 1, window or len(row), self.encoding.bar)
-        ]
-        parts.sort(key=lambda item: item[1].begin - item[1].end)
-        with evaluating(model) as device:
-            for batch in _budgeted(parts, self.config.rows * max(self.config.crop, window)):
-                padded = batching.pad([rows[i][part.begin : part.end + 1] for i, part in batch])
-                nats = self._nats(model, padded.tokens.to(device)).double().cpu().numpy()
-                for (i, part), values in zip(batch, nats, strict=True):
-                    last = min(part.end, len(found[i]))  # the end mark is no note
-                    found[i][part.counted : last] = values[part.counted - part.begin : last - part.begin]
-        return found
+        rows = [marked(self.encoding.encode(piece.content)) for piece in self.split(split)]
+        budget = self.config.rows * max(self.config.crop, window)
+        return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget)
 
-    def _nats(self, model: Any, tokens: Tensor) -> Tensor:
-        """(b t+1) -> -log p of each token but the first (b t)."""
-        none = Padded(tokens.new_zeros(len(tokens), 1), tokens.new_ones(len(tokens)))
-        logits, _ = model(tokens[:, :-1], model.start(none))
-        found: Tensor = -logits.float().log_softmax(dim=-1).gather(-1, tokens[:, 1:, None])[..., 0]
-        return found
+    def report(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
+        """Eight pieces from nothing, drawn as `sample` does without settings, beside the pieces of a split."""
+        return self.compare(model, split, samples=8, seconds=30.0)
 
-    def compare(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def compare(self, model: Decoder, split: str, *, samples: int, seconds: float) -> dict[str, float]:
         """Free-running pieces beside those of a split: pitches, intervals, voice leading, repetition."""
-        from regard.tasks._compose import compare  # it is built upon this file
-
-        return compare(self, model, split=split)
+        beginning = _compose.after(None, self.encoding, keep=None, seconds=seconds)
+        drawn = self._compose(model, beginning, (), decoders.build("sample", samples=samples))
+        return _compose.compare(drawn, [piece.content for piece in self.split(split)], self.encoding)
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
@@ -224,20 +211,61 @@ class Music:
         return {"nats": f"mean -log p per note token (rests included; marks and padding not), {seen}, untransposed"}
 
     def save(self, folder: Path) -> None:
-        """Write the encoding and the classes, from which `load` makes the task."""
+        """Write the encoding and the classes, from which `load` makes the task, and the beginning of a piece to try."""
         table = {"encoding": self.encoding.settings(), "size": self.encoding.size, "classes": self.classes.names}
         files.write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+        if self._folder is None:
+            files.write_bytes(folder / EXAMPLE, self._example())
+        elif self._folder != folder and (self._folder / EXAMPLE).exists():
+            files.write_bytes(folder / EXAMPLE, (self._folder / EXAMPLE).read_bytes())
 
+    def _example(self) -> bytes:
+        """The beginning of a validation piece as a MIDI file, or of a training piece where there is none."""
+        piece = (self.collection.splits["valid"] or self.split("train"))[0]
+        notes = self.encoding.notes(self.encoding.beginning(piece.content, SECONDS))
+        return midi.render(notes, tempo=self.encoding.tempo, names=self.encoding.voices)
 
-Parts = list[tuple[int, _crops.Window]]
+    def read(self, text: str) -> MusicFile | None:
+        """The path of a MIDI or MusicXML file -> its content; an empty text is nothing, from which a piece is made."""
+        if not text.strip():
+            return None
+        path = Path(text.strip())
+        return MusicFile(path, *self.encoding.open(path))
 
+    def answer(
+        self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: Decoding | None
+    ) -> list[list[Answer]]:
+        """Files to go on from, or nothing -> for each as many pieces as are asked for, likeliest first."""
+        return [self._answers(model, given, options, options.search(decoding)) for given in inputs]
 
-def _budgeted(parts: Parts, budget: int) -> Iterator[Parts]:
-    """Parts, longest first -> batches within a budget of padded tokens."""
-    while parts:
-        rows = max(1, budget // max(1, parts[0][1].end - parts[0][1].begin))
-        yield parts[:rows]
-        parts = parts[rows:]
+    def _answers(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding) -> list[Answer]:
+        if sum(part is not None for part in (given, options.prompt, options.harmonise)) > 1:
+            raise ConfigError("a prompt is continued, a soprano harmonised; give one of them")
+        path = options.prompt or options.harmonise
+        given = given if path is None else self.read(str(path))
+        content, remarks, title = (None, (), "") if given is None else (given.content, given.remarks, given.path.stem)
+        if options.harmonise is not None:
+            beginning = _compose.around_soprano(content, self.encoding, seconds=options.seconds, where=path)
+        else:
+            beginning = _compose.after(content, self.encoding, keep=options.keep, seconds=options.seconds)
+        composed = self._compose(model, beginning, options.like, decoding)
+        return [_compose.answer(piece, self.encoding, title=title, remarks=remarks) for piece in composed]
+
+    def _compose(
+        self, model: Decoder, beginning: Beginning, like: Sequence[str], decoding: Decoding
+    ) -> list[Composition]:
+        conditions = self.classes.ask(like)
+        return _compose.compose(
+            model, beginning, conditions, encoding=self.encoding, sizes=self.sizes, decoding=decoding
+        )
+
+    def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
+        """A file -> what the model looked at when it foretold each of its tokens."""
+        if given is None:
+            raise DataError("there is no music to look at; give the path of a .mid or .mxl file")
+        tokens = self.encoding.encode(given.content)[: min(SHOWN, self.sizes.longest - 1)]
+        with evaluating(model):
+            return _heard.show(model, tokens, encoding=self.encoding, marks=self.marks, path=given.path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:
@@ -245,9 +273,9 @@ def build(config: Config, folder: Path | None = None) -> Music:
     if folder is not None:
         return load(config, folder)
     encoding: Encoding = Grid() if config.encoding == "grid" else Events()
-    found = _read(config, encoding)
-    composers = {piece.composer for piece in found.splits["train"]}
-    return Music(config, encoding, classes_of(config.conditions, composers), read=lambda: found)
+    collection = _read(config, encoding)
+    composers = {piece.composer for piece in collection.splits["train"]}
+    return Music(config, encoding, classes_of(config.conditions, composers), read=lambda: collection)
 
 
 def _read(config: Config, encoding: Encoding) -> Collection:
@@ -268,4 +296,4 @@ def load(config: Config, folder: Path) -> Music:
         raise CheckpointError(
             f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok it was made by"
         )
-    return Music(config, encoding, classes, read=lambda: _read(config, encoding))
+    return Music(config, encoding, classes, read=lambda: _read(config, encoding), folder=folder)

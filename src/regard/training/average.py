@@ -8,9 +8,8 @@ from pathlib import Path
 from regard.core.errors import CheckpointError
 from regard.core.files import replacing
 from regard.training import card, sealed
+from regard.training.checkpoint import Best, Progress, mean
 from regard.training.folder import Folder, read_config
-from regard.training.mean import mean
-from regard.training.progress import Best, Progress
 from regard.training.run import load_parts
 
 
@@ -41,5 +40,5 @@ def average(run: Path | str, *, last: int, out: Path | str) -> Path:
     now = Progress(
         step=steps[-1], best=Best(step=steps[-1]), ended="averaging " + ", ".join(f"step {s}" for s in steps)
     )
-    card.write(target, parts.recipe, model=parts.model, now=now)
+    card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
     return target.path

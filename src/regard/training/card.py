@@ -1,68 +1,104 @@
-"""The model card: README.md of a run folder, made from what was measured."""
+"""The model card: README.md of a run folder, made from what was measured and from what the task says of itself."""
 
 from __future__ import annotations
 
 import json
 import platform
+import shlex
 
 import torch
 from torch import nn
 
+from regard.core.evaluating import evaluating
 from regard.core.files import write_text
+from regard.core.seed import seed_all
+from regard.core.task import Task
 from regard.core.version import __version__
+from regard.training import start
+from regard.training.checkpoint import Progress
 from regard.training.console import clock
 from regard.training.folder import Folder
-from regard.training.progress import Progress
 from regard.training.recipe import Recipe
 
+_LONGEST = 300  # characters of an example or its answer
+_NAMES = 50  # of weights that were taken from another run; all of them are in start.json
 
-def write(folder: Folder, recipe: Recipe, *, model: nn.Module, now: Progress) -> None:
+
+def write(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: Progress) -> None:
     """README.md with what the model is, how it was trained, what it scored, and how to use it."""
-    write_text(folder.card, text(folder, recipe, model=model, now=now))
+    write_text(folder.card, text(folder, recipe, task=task, model=model, now=now))
 
 
-def text(folder: Folder, recipe: Recipe, *, model: nn.Module, now: Progress) -> str:
-    """The card as Markdown."""
-    parameters = sum(p.numel() for p in model.parameters())
-    name = folder.path.resolve().name
-    rows = "\n".join(f"| {metric} | {value:.4g} |" for metric, value in now.best.metrics.items()) or "| none | |"
-    return f"""---
-library_name: regard
-tags: [{recipe.task.name}, {recipe.model.name}]
----
-# {name}
+def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: Progress) -> str:
+    """The card as Markdown; `model` has the weights that the run keeps."""
+    name, taken = folder.path.resolve().name, start.read(folder.path)
+    parts = [
+        f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}",
+        f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
+        f"parameters, trained with regard {__version__}.",
+        f"## Scores on the validation data\n\n{_scores(task, now)}",
+        f"## Training\n\n{now.step} steps, {now.epoch} whole epochs, {clock(now.seconds)} on "
+        f"{platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended by: {now.ended}. "
+        f"Seed {recipe.seed}. Settings that decided the data:",
+        f"```json\n{json.dumps(recipe.to_dict()['data'], ensure_ascii=False, indent=1)}\n```",
+        "`config.json` has every other setting, `log.jsonl` the course of the training.",
+        _started(taken.lines(_NAMES)) if taken else "",
+        f"## Use\n\n{_use(recipe, task, model=model, name=name)}",
+        "## Limits\n\nThe scores hold for data like the above. Nothing is known about other data.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
-A `{recipe.model.name}` for `{recipe.task.name}` with {parameters:,} parameters, trained with regard {__version__}.
 
-## Scores on the validation data
+def _scores(task: Task, now: Progress) -> str:
+    direction = "more" if task.goal.more else "less"
+    rows = [f"| {metric} | {value:.4g} |" for metric, value in now.best.metrics.items()] or ["| none | |"]
+    computed = [f"- {metric}: `{how}`" for metric, how in task.signatures().items() if metric in now.best.metrics]
+    return "\n".join(
+        [
+            f"Of the weights in `model.safetensors` (step {now.best.step}), free-running. "
+            f"They were chosen by `{task.goal.metric}`: {direction} is better.\n",
+            "| metric | value |\n|---|---|",
+            *rows,
+            *(["", "How they are computed:\n", *computed] if computed else []),
+        ]
+    )
 
-Of the weights in `model.safetensors` (step {now.best.step}), free-running:
 
-| metric | value |
-|---|---|
-{rows}
+def _started(lines: list[str]) -> str:
+    points = "\n".join(f"- {line.removeprefix('start: ')}" for line in lines)
+    return f"It started from another run (`{start.FILE}` names every weight):\n\n{points}"
 
-## Training
 
-{now.step} steps, {now.epoch} whole epochs, {clock(now.seconds)} on {platform.machine() or "this machine"} with
-PyTorch {torch.__version__}; ended by: {now.ended}. Seed {recipe.seed}. Settings that decided the data:
-
-```json
-{json.dumps(recipe.to_dict()["data"], ensure_ascii=False, indent=1)}
+def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
+    load = f'```python\nimport regard\n\nrun = regard.load("{name}")\nprint(run.evaluate("test"))'
+    if not task.examples:
+        return f"{load}\n```"
+    example = task.examples[0]
+    own_verb = "." not in recipe.task.name  # a task of another package has no verb of its own on the command line
+    verb = getattr(recipe.task.module("tasks"), "VERB", "answer") if own_verb else "answer"
+    command = f"regard {verb} {name} {shlex.quote(example) if example else ''}".rstrip()
+    answer = _answer(recipe, task, model=model, example=example)
+    return f"""```bash
+{command}
 ```
 
-`config.json` has every other setting, `log.jsonl` the course of the training.
+It answers:
 
-## Use
-
-```python
-import regard
-
-run = regard.load("{name}")
-print(run.evaluate("test"))
+```text
+{answer[:_LONGEST]}
 ```
 
-## Limits
+{load}
+print(run.answer([{example!r}])[0][0].text)
+```"""
 
-The scores hold for data like the above. Nothing is known about other domains, languages or lengths.
-"""
+
+def _answer(recipe: Recipe, task: Task, *, model: nn.Module, example: str) -> str:
+    """The best answer to an example; a task that fails here must not spoil the end of a training that went well."""
+    options = getattr(recipe.task.module("tasks"), "Options", lambda: None)()
+    seed_all(recipe.seed)
+    try:
+        with evaluating(model):
+            return task.answer(model, [task.read(example)], options, recipe.decoding)[0][0].text
+    except Exception as wrong:  # whatever a stranger's task can raise
+        return f"no answer ({type(wrong).__name__}: {wrong})".replace("\n", " ")

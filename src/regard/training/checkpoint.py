@@ -1,22 +1,96 @@
-"""Weights and optimizer state to and from sealed safetensors files. Tied weights once; nothing is pickled."""
+"""Checkpoints: weights, optimizer state and progress in one sealed safetensors file. Nothing is pickled."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.core.errors import CheckpointError
-from regard.training import progress, sealed
+from regard.core.protocols import Indices
+from regard.core.task import Task
+from regard.core.tree import map_tensors
+from regard.training import sealed
 from regard.training.folder import Folder
-from regard.training.progress import Progress
 
 Tensors = dict[str, Tensor]
 
 
-def _own(model: nn.Module) -> Tensors:
+@dataclass
+class Window:
+    """What happened since the last row of the log."""
+
+    loss: float = 0.0
+    tokens: int = 0
+    skipped: int = 0
+    parts: dict[str, float] = field(default_factory=dict)  # named parts of the loss, summed as the loss is
+
+
+@dataclass
+class Best:
+    """The best evaluation so far."""
+
+    step: int = 0
+    score: float | None = None
+    since: int = 0  # evaluations since then
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Progress:
+    """Where a run stands: all but weights and optimizer that the next step depends on. Saved with every checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    index: int = 0  # batches of this epoch already done
+    seconds: float = 0.0  # over all resumes; the only value that no two runs share
+    window: Window = field(default_factory=Window)
+    best: Best = field(default_factory=Best)
+    snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for averaging
+    log: dict[str, Any] = field(default_factory=lambda: {"bytes": 0, "sha256": hashlib.sha256().hexdigest()})
+    data: str = ""  # fingerprint of the epoch's data
+    ended: str | None = None  # why the run is over
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, table: dict[str, Any], where: object) -> Progress:
+        """The progress in a checkpoint's facts."""
+        try:
+            values = dict(table)
+            window, best = Window(**values.pop("window")), Best(**values.pop("best"))
+            return cls(window=window, best=best, **values)
+        except (TypeError, KeyError):
+            raise CheckpointError(f"{where}: not a checkpoint of this version of regard; start the run anew") from None
+
+
+def fingerprint(task: Task, plan: Sequence[Indices]) -> str:
+    """A few bytes that change when the training data or the way it is batched does."""
+    sha = hashlib.sha256(str(len(plan)).encode())
+    if plan:
+        sha.update(np.ascontiguousarray(plan[0]).tobytes())
+
+        def note(tensor: Tensor) -> Tensor:
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            sha.update(str(tuple(tensor.shape)).encode())
+            sha.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+            return tensor
+
+        map_tensors(task.batch(plan[0]), note)
+    return sha.hexdigest()
+
+
+def named_weights(model: nn.Module) -> Tensors:
     """Each parameter and saved buffer under one name, however many names it has."""
     saved = model.state_dict(keep_vars=True)
     named = [*model.named_parameters(), *model.named_buffers()]  # both leave out repetitions
@@ -31,15 +105,16 @@ def full(tensor: Tensor) -> Tensor:
 
 def weights(model: nn.Module) -> Tensors:
     """The model's weights by name, tied ones once."""
-    return {name: full(tensor) for name, tensor in _own(model).items()}
+    return {name: full(tensor) for name, tensor in named_weights(model).items()}
 
 
 def restore_weights(model: nn.Module, tensors: Tensors, where: Path) -> None:
     """Copy saved weights into a model of the same shape, or say what does not fit."""
-    own = _own(model)
+    own = named_weights(model)
     missing, extra = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
     if missing or extra:
-        raise CheckpointError(f"{where}: does not fit the model: {_listed('missing', missing, extra)}")
+        listed = f"missing {', '.join(missing[:3]) or 'nothing'}; unknown {', '.join(extra[:3]) or 'nothing'}"
+        raise CheckpointError(f"{where}: does not fit the model: {listed}")
     for name, tensor in own.items():
         if tensor.shape != tensors[name].shape:
             shapes = f"{tuple(tensors[name].shape)} in the file, {tuple(tensor.shape)} in the model"
@@ -47,10 +122,6 @@ def restore_weights(model: nn.Module, tensors: Tensors, where: Path) -> None:
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(_like(tensors[name], tensor))
-
-
-def _listed(word: str, missing: list[str], extra: list[str]) -> str:
-    return f"{word} {', '.join(missing[:3]) or 'nothing'}; unknown {', '.join(extra[:3]) or 'nothing'}"
 
 
 def _like(value: Tensor, target: Tensor) -> Tensor:
@@ -63,11 +134,11 @@ def _like(value: Tensor, target: Tensor) -> Tensor:
 
 def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> Tensors:
     """What the optimizer remembers, by the name of the parameter."""
-    found: Tensors = {}
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state.get(parameter, {}).items():
-            found[f"{name}.{key}"] = full(value)
-    return found
+    return {
+        f"{name}.{key}": full(value)
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
 
 
 def restore_optimizer(model: nn.Module, optimizer: torch.optim.Optimizer, *, tensors: Tensors) -> None:
@@ -92,7 +163,7 @@ def save(folder: Folder, model: nn.Module, *, optimizer: torch.optim.Optimizer, 
 def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer) -> Progress:
     """Restore model and optimizer from a checkpoint and say where it stood."""
     tensors, facts = sealed.read_tensors(path)
-    now = progress.from_dict(facts.get("progress", {}), path)
+    now = Progress.from_dict(facts.get("progress", {}), path)
     restore_weights(model, _section(tensors, "model."), path)
     restore_optimizer(model, optimizer, tensors=_section(tensors, "optimizer."))
     return now
@@ -110,3 +181,21 @@ def prune(folder: Folder, now: Progress, *, keep: int) -> None:
     for old in folder.snapshots():
         if old not in needed:
             old.unlink(missing_ok=True)
+
+
+def mean(paths: list[Path]) -> dict[str, Tensor]:
+    """The elementwise mean of the tensors in several files, summed in double precision; integers as in the last."""
+    if not paths:
+        raise CheckpointError("no weights to average; train with training.evaluation.average=N to keep the last N")
+    total: dict[str, Tensor] = {}
+    last: dict[str, Tensor] = {}
+    for path in paths:
+        last, _ = sealed.read_tensors(path)
+        if total and {n: t.shape for n, t in last.items()} != {n: t.shape for n, t in total.items()}:
+            raise CheckpointError(f"{path}: holds other tensors than {paths[0].name}; average weights of one run only")
+        for name, tensor in last.items():
+            total[name] = tensor.to(torch.float64) + total.get(name, 0)
+    return {
+        name: (tensor / len(paths)).to(last[name].dtype) if last[name].is_floating_point() else last[name]
+        for name, tensor in total.items()
+    }

@@ -1,9 +1,10 @@
-"""The `[training]` section of a recipe: when to stop, how to step, when to look, on what to run, what to keep."""
+"""The `[training]` section of a recipe (when to stop, how to step, when to evaluate, on what to run, what to keep) and
+the `[start]` section."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from regard.core.errors import ConfigError
 
@@ -14,10 +15,10 @@ BUDGET = ("steps", "epochs", "minutes")  # training ends at the first of them th
 class Optimizer:
     """How one step changes the weights."""
 
-    name: Literal["adam", "adamw"] = "adam"
+    name: Literal["adam", "adamw"] = "adam"  # adamw: weight decay apart from the gradient
     lr: float = 1e-3  # times the schedule's factor
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = 1e-9
+    betas: tuple[float, float] = (0.9, 0.98)  # how slowly the means of gradient and squared gradient move
+    eps: float = 1e-9  # added to the root of the squared gradient's mean
     decay: float = 0.0  # weight decay, on matrices only
     clip: float | None = 1.0  # largest gradient norm; none = no clipping
     accumulate: int = 1  # parts a batch is computed in; the step is the same, the memory less
@@ -31,9 +32,9 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the learning rate changes with the step; see training/schedule.py."""
+    """How the learning rate changes with the step; see training/optimizer.py."""
 
-    name: Literal["constant", "noam", "inverse_sqrt", "cosine"] = "inverse_sqrt"
+    name: Literal["constant", "noam", "inverse_sqrt", "cosine"] = "inverse_sqrt"  # the curve after the rise
     warmup: int = 400  # steps of linear rise
     floor: float = 0.0  # what cosine ends at, as a share of lr
 
@@ -43,7 +44,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """When the validation data is looked at, and what follows from it."""
+    """When the model is scored on the validation data, and what follows from it."""
 
     every: int | None = None  # steps; none = after each epoch
     patience: int | None = None  # evaluations without a new best before stopping; none = never
@@ -58,9 +59,9 @@ class Evaluation:
 class Hardware:
     """What it runs on. None of these changes the mathematics."""
 
-    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    compile: bool = False
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"  # auto: a GPU if there is one
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU that has it
+    compile: bool = False  # by torch.compile, if it can
     checkpoint_activations: bool = False  # recompute each block in the backward pass: less memory, more time
     shard: Literal["none", "full"] = "none"  # full = weights spread over the processes (FSDP)
 
@@ -72,7 +73,7 @@ class Files:
     save_every: int | None = None  # steps between checkpoints; none = with each evaluation
     keep: int = 2  # checkpoints kept for resuming
     log_every: int = 50  # steps between rows of log.jsonl
-    tensorboard: bool = False
+    tensorboard: bool = False  # the log for TensorBoard too, in RUN/events
 
     def __post_init__(self) -> None:
         _positive("save_every", self.save_every)
@@ -84,14 +85,14 @@ class Files:
 class Config:
     """Training ends at the first of steps, epochs and minutes that is reached."""
 
-    steps: int | None = None
-    epochs: int | None = None
+    steps: int | None = None  # batches
+    epochs: int | None = None  # times through the data; 10 if nothing else says how long
     minutes: float | None = None  # counted over resumes, evaluation included
-    optimizer: Optimizer = field(default_factory=Optimizer)
-    schedule: Schedule = field(default_factory=Schedule)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    hardware: Hardware = field(default_factory=Hardware)
-    files: Files = field(default_factory=Files)
+    optimizer: Optimizer = field(default_factory=Optimizer)  # how one step changes the weights
+    schedule: Schedule = field(default_factory=Schedule)  # how the learning rate changes with the step
+    evaluation: Evaluation = field(default_factory=Evaluation)  # when the model is scored, and what follows
+    hardware: Hardware = field(default_factory=Hardware)  # what it runs on
+    files: Files = field(default_factory=Files)  # what is written, and how often
     probe: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
 
     def __post_init__(self) -> None:
@@ -103,6 +104,28 @@ class Config:
             raise ConfigError("schedule.name='cosine' must know its end; give steps or epochs beside minutes")
 
 
-def _positive(name: str, value: Any) -> None:
+@dataclass(frozen=True)
+class Start:
+    """Weights of another run to begin with; see training/start.py."""
+
+    run: str  # the folder of that run
+    only: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*
+    freeze: bool | str | tuple[str, ...] = False  # true: what was taken is not trained; or patterns of what is not
+    vocabulary: bool = False  # the task is built with the vocabulary files of that run
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Of the weights to take."""
+        return (self.only,) if isinstance(self.only, str) else self.only
+
+    @property
+    def frozen_patterns(self) -> tuple[str, ...]:
+        """Of the weights not to train, where they are given by name."""
+        if isinstance(self.freeze, bool):
+            return ()
+        return (self.freeze,) if isinstance(self.freeze, str) else self.freeze
+
+
+def _positive(name: str, value: float | None) -> None:
     if value is not None and not value > 0:
         raise ConfigError(f"{name} must be more than 0, got {value}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from pathlib import Path
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.files import digest, replacing
-from regard.core.task import Task
 from regard.training import recipe as recipes
 from regard.training import sealed
 from regard.training.recipe import Recipe
@@ -56,6 +55,11 @@ class Folder:
     @property
     def state(self) -> Path:
         return self.path / "state"
+
+    @property
+    def start(self) -> Path:
+        """The weights taken from another run; start.json beside config.json says which."""
+        return self.state / "start.safetensors"
 
     def checkpoint(self, step: int) -> Path:
         """Everything needed to go on after a step."""
@@ -109,12 +113,12 @@ def locked(folder: Folder) -> Iterator[None]:
         os.close(handle)
 
 
-def begin(folder: Folder, recipe: Recipe, task: Task) -> None:
-    """Write the task's files and, last of all, config.json: with it the folder is a run."""
+def begin(folder: Folder, recipe: Recipe, save: Callable[[Path], None]) -> None:
+    """Write the files that `save` puts into a folder and, last of all, config.json: with it the folder is a run."""
     folder.clean()
     digests: dict[str, str] = {}
     with tempfile.TemporaryDirectory(dir=folder.state, prefix=".task") as draft:
-        task.save(Path(draft))
+        save(Path(draft))
         for source in sorted(path for path in Path(draft).rglob("*") if path.is_file()):
             name = source.relative_to(draft).as_posix()
             digests[name] = digest(source)
@@ -125,7 +129,7 @@ def begin(folder: Folder, recipe: Recipe, task: Task) -> None:
 
 
 def write_recipe(folder: Folder, recipe: Recipe, digests: dict[str, str]) -> None:
-    """config.json: the version, the whole recipe, and the checksums of the task's files."""
+    """config.json: the version, the whole recipe, and the checksums of the run's other files."""
     sealed.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), "files": digests})
 
 
@@ -146,7 +150,7 @@ def read_recipe(folder: Folder) -> Recipe:
 
 
 def check_files(folder: Folder) -> None:
-    """The task's files are as they were written, or the one that is not is named."""
+    """The files of task and start are as they were written, or the one that is not is named."""
     for name, expected in read_config(folder).get("files", {}).items():
         path = folder.path / name
         if not path.is_file():

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from regard.core.errors import ConfigError
 from regard.core.protocols import Loss
 
-LossFunction = Callable[[Any, Any], Loss]  # loss(model, batch)
+LossFunction = Callable[[nn.Module, Any], Loss]  # loss(model, batch)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 
 
@@ -113,7 +113,7 @@ class Compiled:
         self._plain, self._say = loss, say
         self._fast: LossFunction | None = torch.compile(loss, dynamic=True)
 
-    def __call__(self, model: Any, batch: Any) -> Loss:
+    def __call__(self, model: nn.Module, batch: Any) -> Loss:
         """The loss. The plain function also runs after an error of the task's own, which it then raises itself."""
         if self._fast is not None:
             try:

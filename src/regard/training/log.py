@@ -1,4 +1,5 @@
-"""What a run writes about itself: log.jsonl, the same bytes however often it was interrupted, and timing.jsonl."""
+"""What a run reports: rows of log.jsonl, the same bytes however often it was interrupted, and beside them timing.jsonl,
+TensorBoard and the console."""
 
 from __future__ import annotations
 
@@ -6,14 +7,15 @@ import hashlib
 import json
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regard.core.errors import CheckpointError
 from regard.core.extras import require
 from regard.core.files import append
-
-Row = dict[str, Any]
+from regard.training.console import Console, Row
+from regard.training.folder import Folder
 
 
 class Log:
@@ -77,10 +79,51 @@ class Board:
 
 
 def _numbers(row: Row, prefix: str = "") -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            found |= _numbers(value, f"{prefix}{key}/")
+            numbers |= _numbers(value, f"{prefix}{key}/")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found[prefix + key] = value
-    return found
+            numbers[prefix + key] = value
+    return numbers
+
+
+@dataclass
+class Pace:
+    """Tokens trained on and the time it took, since the last row."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class NoReport:
+    """For all processes but the first."""
+
+    def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None: ...
+
+    def position(self) -> dict[str, Any]:
+        return {}
+
+
+class Report:
+    """Hands each row to log, TensorBoard and console. Times go to timing.jsonl, so that log.jsonl repeats exactly."""
+
+    def __init__(self, folder: Folder, console: Console, *, position: dict[str, Any], board: Board | None) -> None:
+        self._log, self._board = Log(folder.log, position), board
+        self._timing, self._console = folder.timing, console
+
+    def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None:
+        """A row for the log, how fast the steps went, and the seconds left."""
+        self._log.add(row)
+        if self._board is not None:
+            self._board.add(row)
+        speed: Row = {}
+        if pace is not None:
+            speed = {"tokens/s": round(pace.tokens / max(pace.seconds, 1e-9))}
+            line = json.dumps({"step": row["step"], "seconds": round(pace.seconds, 4), **speed}) + "\n"
+            append(self._timing, line.encode())
+        self._console.show(row | speed, left=left)
+
+    def position(self) -> dict[str, Any]:
+        """Where the log stands, for a checkpoint."""
+        return self._log.position()

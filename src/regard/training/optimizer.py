@@ -1,32 +1,39 @@
-"""PyTorch's own Adam and AdamW, fused where the device can, with weight decay on matrices only."""
+"""PyTorch's own Adam and AdamW, fused where the device can, and the learning rate of each step.
+
+Schedules are pure functions of the step, so that there is nothing of them to save.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 
-from regard.training.config import Optimizer
+from regard.training.config import Optimizer, Schedule
+
+Factor = Callable[[int], float]
 
 
 def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
-    """The optimizer over all trainable parameters; gains and biases (fewer than two axes) are never decayed."""
+    """The optimizer over all parameters that are not frozen; gains and biases (fewer than two axes) never decay."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.decay},
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
-    kinds: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-    made: torch.optim.Optimizer = kinds[config.name](
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
+    optimizer: torch.optim.Optimizer = kind(
         [group for group in groups if group["params"]],
         lr=config.lr,
         betas=config.betas,
         eps=config.eps,
         fused=_can_fuse(trainable),
     )
-    return made
+    return optimizer
 
 
 def _can_fuse(parameters: list[nn.Parameter]) -> bool:
@@ -39,3 +46,34 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Every group gets the rate of this step."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+
+
+def constant(step: int, *, warmup: int) -> float:
+    """step (from 1) -> factor: linear rise to 1, then 1."""
+    return min(1.0, step / warmup)
+
+
+def noam(step: int, *, warmup: int) -> float:
+    """step -> min(step^-0.5, step · warmup^-1.5): Vaswani et al. 2017, equation 3, where lr is then d_model^-0.5."""
+    return min(1 / math.sqrt(step), step / (warmup * math.sqrt(warmup)))
+
+
+def inverse_sqrt(step: int, *, warmup: int) -> float:
+    """step -> the same curve scaled so that its peak, at the end of the warm-up, is 1."""
+    return min(step / warmup, math.sqrt(warmup / step))
+
+
+def cosine(step: int, *, warmup: int, total: int, floor: float) -> float:
+    """step -> linear rise to 1, then half a cosine down to `floor` at `total`."""
+    if step <= warmup:
+        return step / warmup
+    done = min(1.0, (step - warmup) / max(1, total - warmup))
+    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def schedule(config: Schedule, total: int | None) -> Factor:
+    """The factor by which lr is multiplied at each step; `total` is the last step where it is known."""
+    if config.name == "cosine":
+        return partial(cosine, warmup=config.warmup, total=total or config.warmup, floor=config.floor)
+    curves: dict[str, Callable[..., float]] = {"constant": constant, "noam": noam, "inverse_sqrt": inverse_sqrt}
+    return partial(curves[config.name], warmup=config.warmup)

@@ -14,12 +14,12 @@ from regard.core.errors import CheckpointError, ConfigError, nearest
 from regard.core.registry import find
 from regard.core.sizes import check_fit
 from regard.decoding import Decoding
-from regard.training.config import BUDGET, Config
+from regard.training.config import BUDGET, Config, Start
 
 VERSION = 1
 # version -> the function that brings a table of that version to the next one
 MIGRATIONS: dict[int, Callable[[Table], Table]] = {}
-_SECTIONS = ("task", "seed", "data", "model", "training", "decoding")
+_SECTIONS = ("task", "seed", "data", "model", "start", "training", "decoding")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,14 @@ class Recipe:
     training: Config
     decoding: Decoding | None  # None: the task decodes nothing
     seed: int = 1
+    start: Start | None = None  # None: all weights begin as the seed gives them
 
     def to_dict(self) -> Table:
         """Plain values with all defaults written out; `from_dict` reads them back."""
         table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
         table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
+        if self.start is not None:
+            table["start"] = configs.to_dict(self.start)
         table["training"] = configs.to_dict(self.training)
         if self.decoding is not None:
             table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
@@ -71,8 +74,8 @@ def _lay_over(base: Table, table: Table) -> Table:
     """Merge, but a section that names another model or decoder does not inherit the settings of the default one, and a
     recipe that says how long to train is not cut short by the default's budget."""
     kept = dict(base)
-    told = table.get("training")
-    if isinstance(told, dict) and any(name in told for name in BUDGET):
+    training = table.get("training")
+    if isinstance(training, dict) and any(name in training for name in BUDGET):
         kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET}
     for section in ("model", "decoding"):
         name = table.get(section, {}).get("name")
@@ -112,6 +115,7 @@ def from_dict(table: Table) -> Recipe:
         training=configs.from_dict(Config, table.get("training", {}), "training"),
         decoding=_decoding(table["decoding"]) if "decoding" in table else None,
         seed=seed,
+        start=configs.from_dict(Start, table["start"], "start") if "start" in table else None,
     )
 
 

@@ -14,16 +14,16 @@ from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Loss
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import card, checkpoint, sealed
+from regard.training import card, checkpoint, sealed, start
 from regard.training.console import Console, Silent, open_console
-from regard.training.distributed import Engine, Processes, join, joined
 from regard.training.folder import Folder, begin, check_files, locked, read_config, read_recipe, write_recipe
 from regard.training.hardware import keep_freed_memory, recompute_blocks
+from regard.training.processes import Engine, Processes, join, joined
 from regard.training.recipe import Recipe
+from regard.training.start import Taken
 from regard.training.step import move
 from regard.training.stop import listening
-from regard.training.trainer import Trainer
-from regard.training.watch import Watch, nobody
+from regard.training.trainer import Trainer, Watch, nobody
 
 _FREE_TO_CHANGE = ("training", "decoding")
 
@@ -45,16 +45,33 @@ def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, wa
         processes = held.enter_context(joined(recipe.training.hardware.device))
         task = None
         if processes.first:
+            if recipe.start is not None:
+                start.check(recipe.start)
             folder.make()
             held.enter_context(locked(folder))
             if folder.config.exists():
                 raise CheckpointError(
                     f"{folder.path} already holds a run; go on with --resume {folder.path}, or choose another --out"
                 )
-            task = recipe.task.module("tasks").build(recipe.task.config)
-            begin(folder, recipe, task)
+            task = start.build_task(recipe)
+            _begin(recipe, folder, task)
         processes.wait()
         return _fit(recipe, folder, processes=processes, task=task, console=console, watch=watch)
+
+
+def _begin(recipe: Recipe, folder: Folder, task: Task) -> None:
+    """Write all that a run has before its first step: what it starts from, the task's files, the recipe."""
+    taken: Taken | None = None
+    if recipe.start is not None:
+        taken, tensors = start.take(recipe.start, build_model(recipe, task))
+        sealed.write_tensors(folder.start, tensors, {})
+
+    def save(draft: Path) -> None:
+        task.save(draft)
+        if recipe.start is not None and taken is not None:
+            start.save(recipe.start, taken, draft=draft)
+
+    begin(folder, recipe, save)
 
 
 def resume(
@@ -102,32 +119,38 @@ def _fit(
         trainer = Trainer(
             recipe,
             task,
-            engine=_engine(recipe, task, processes=processes),
+            engine=_engine(recipe, task, folder=folder, processes=processes),
             folder=folder,
             processes=processes,
             console=speaker,
             watch=watch,
         )
-        for note in task.notes():
-            speaker.say(note)
         saved = folder.checkpoints()
+        taken = None if saved else start.read(folder.path)
+        for note in [*task.notes(), *(taken.lines() if taken else [])]:
+            speaker.say(note)
         trainer.restore(saved[-1] if saved else None)
         with listening() as stop:
             now = trainer.fit(stop)
         if processes.first:
-            card.write(folder, recipe, model=trainer.engine.model, now=now)
+            parts = load_parts(folder.path)
+            card.write(folder, recipe, task=parts.task, model=parts.model, now=now)
     finally:
         speaker.close()
     processes.wait()
     return folder.path
 
 
-def _engine(recipe: Recipe, task: Task, *, processes: Processes) -> Engine:
+def _engine(recipe: Recipe, task: Task, *, folder: Folder, processes: Processes) -> Engine:
     hardware = recipe.training.hardware
-    model = build_model(recipe, task).to(processes.device)
+    model = build_model(recipe, task)
+    taken = start.read(folder.path)
+    if taken is not None:
+        start.apply(taken, model, weights=None if folder.checkpoints() else folder.start)
+    model = model.to(processes.device)
     if hardware.checkpoint_activations:
         recompute_blocks(model)
-    return join(model, processes, shard=hardware.shard, work=lambda model: _one_example(recipe, task, model=model))
+    return join(model, processes, shard=hardware.shard, example=lambda model: _one_example(recipe, task, model=model))
 
 
 def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:

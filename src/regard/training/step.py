@@ -1,4 +1,4 @@
-"""One step: a global batch, shared among processes and parts, to one change of the weights.
+"""One training step: a global batch, shared among processes and parts, to one change of the weights.
 
 Loss and gradient are sums over tokens divided by the number of tokens in the whole batch, whoever computed them: so
 neither the number of processes nor of parts changes what a step computes, but for rounding.
@@ -6,8 +6,10 @@ neither the number of processes nor of parts changes what a step computes, but f
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,23 +17,33 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from regard.core.errors import ConfigError, RegardError
+from regard.core.files import write_text
 from regard.core.protocols import Indices, Loss
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.core.tree import map_tensors
-from regard.training.distributed import Engine, Processes
-from regard.training.hardware import autocast, number_format
-from regard.training.optimizer import set_rate
+from regard.training.checkpoint import Progress
+from regard.training.folder import Folder
+from regard.training.hardware import LossFunction, autocast, number_format
+from regard.training.optimizer import Factor, set_rate
+from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
-from regard.training.schedule import Factor
 
-Work = Callable[[Any, Any], Loss]
+_LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
+# of the log, beside the parts of the loss
+COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "tokens/s")
+
+
+class Diverged(RegardError):
+    """The loss or the gradient is no longer a number."""
 
 
 class Outcome(NamedTuple):
-    """What a step found."""
+    """What a step computed."""
 
     loss: float  # sum over the tokens of the global batch
+    parts: Mapping[str, float]  # named parts of the loss, summed in the same way
     tokens: int
     norm: float  # of the gradient, before clipping
     rate: float
@@ -43,17 +55,33 @@ class Outcome(NamedTuple):
         return math.isfinite(self.loss) and math.isfinite(self.norm)
 
 
-class Part(NamedTuple):
+class Piece(NamedTuple):
     """Examples computed at once; weight 0 where a process had none and only keeps step with the others."""
 
     examples: Indices
     weight: float
 
 
-def parts(examples: Indices, *, rank: int, world: int, accumulate: int) -> Iterator[Part]:
-    """This process's share of a global batch, in as many parts on every process."""
-    for piece in np.array_split(examples[rank::world], accumulate):
-        yield Part(piece, 1.0) if len(piece) else Part(examples[:1], 0.0)
+def pieces(examples: Indices, *, rank: int, world: int, accumulate: int) -> Iterator[Piece]:
+    """This process's share of a global batch, in as many pieces on every process."""
+    for share in np.array_split(examples[rank::world], accumulate):
+        yield Piece(share, 1.0) if len(share) else Piece(examples[:1], 0.0)
+
+
+@dataclass
+class Sums:
+    """Loss, its parts and the tokens of the pieces computed so far."""
+
+    loss: float = 0.0
+    tokens: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+
+    def add(self, loss: Loss, weight: float) -> None:
+        """One more piece; what has weight 0 may be anything, even not a number."""
+        self.loss += weight * loss.total.item() if weight else 0.0
+        self.tokens += weight * loss.count
+        for name in sorted(loss.parts):
+            self.parts[name] = self.parts.get(name, 0.0) + (weight * loss.parts[name].item() if weight else 0.0)
 
 
 class Stepper:
@@ -68,43 +96,54 @@ class Stepper:
         optimizer: torch.optim.Optimizer,
         factor: Factor,
         processes: Processes,
-        work: Work,
+        loss: LossFunction,
     ) -> None:
         self.seed, self.config, self.task = recipe.seed, recipe.training.optimizer, task
         self.engine, self.optimizer, self.factor, self.processes = engine, optimizer, factor, processes
-        self.work = work
+        self.loss = loss
         self.dtype = number_format(recipe.training.hardware.precision, processes.device)
+        self._parts = engine.parts
 
     def __call__(self, examples: Indices, *, step: int, flags: Callable[[], tuple[bool, ...]]) -> Outcome:
-        """Compute step number `step` (from 1); `flags` are looked at when the gradients are there, and told to all."""
-        where = self.processes
-        seed_all(self.seed, step, where.rank)
+        """Take step number `step` (from 1); `flags` are read when the gradients are there, and told to all."""
+        processes = self.processes
+        seed_all(self.seed, step, processes.rank)
         self.engine.model.train()
-        loss, count = self._gradients(examples)
-        loss, tokens, *raised = where.total([loss, count, *map(float, flags())])
+        sums = self._forward_and_backward(examples)
+        loss, tokens, *rest = processes.total([sums.loss, sums.tokens, *sums.parts.values(), *map(float, flags())])
+        parts = dict(zip(sums.parts, rest, strict=False))
         rate = self.config.lr * self.factor(step)
-        norm = self._update(scale=where.world / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
-        return Outcome(loss, int(tokens), norm, rate, tuple(flag > 0 for flag in raised))
+        norm = self._update(scale=processes.world / max(1.0, tokens), rate=rate, usable=math.isfinite(loss))
+        return Outcome(loss, parts, int(tokens), norm, rate, tuple(flag > 0 for flag in rest[len(parts) :]))
 
-    def _gradients(self, examples: Indices) -> tuple[float, float]:
-        """Gradients of the summed loss; returns this process's sum and count."""
-        shares = list(
-            parts(examples, rank=self.processes.rank, world=self.processes.world, accumulate=self.config.accumulate)
-        )
-        loss, count = 0.0, 0.0
-        for number, (piece, weight) in enumerate(shares, start=1):
-            with self.engine.quietly(number == len(shares)):
-                found = self._forward(piece)
-                (found.total * weight if weight != 1.0 else found.total).backward()
-            loss += weight * found.total.item() if weight else 0.0
-            count += weight * found.count
-        return loss, count
+    def _forward_and_backward(self, examples: Indices) -> Sums:
+        """Gradients of the summed loss of this process's share, piece by piece."""
+        rank, world = self.processes.rank, self.processes.world
+        share = list(pieces(examples, rank=rank, world=world, accumulate=self.config.accumulate))
+        sums = Sums()
+        for number, (piece, weight) in enumerate(share, start=1):
+            with self.engine.exchanging(number == len(share)):
+                loss = self._forward(piece)
+                (loss.total * weight if weight != 1.0 else loss.total).backward()
+            sums.add(loss, weight)
+        return sums
 
     def _forward(self, examples: Indices) -> Loss:
         batch = move(self.task.batch(examples), self.processes.device)
         with autocast(self.processes.device, self.dtype):
-            found: Loss = self.engine.step(self.work, batch)
-        return found
+            loss: Loss = self.engine.call(self.loss, batch)
+        names = tuple(sorted(loss.parts))
+        taken = set(names) & set(COLUMNS)
+        if taken:
+            raise ConfigError(f"a part of the loss is called {min(taken)!r}, as a column of the log is; rename it")
+        if self._parts is None:
+            self._parts = names
+        if names != self._parts:  # the processes sum them by their order
+            first, other = (", ".join(parts) or "none" for parts in (self._parts, names))
+            raise ConfigError(
+                f"the loss has the parts {first} in one batch and {other} in another; give each of them in every batch"
+            )
+        return loss
 
     def _update(self, *, scale: float, rate: float, usable: bool) -> float:
         """Scale and clip the gradients and take the step, unless they are not finite; returns their norm."""
@@ -130,3 +169,39 @@ def _norm(gradients: list[Tensor]) -> float:
 def move(batch: Any, device: torch.device) -> Any:
     """The batch on the device."""
     return batch if device.type == "cpu" else map_tensors(batch, lambda x: x.to(device, non_blocking=True))
+
+
+def write_nonfinite(folder: Folder, task: Task, *, examples: Indices, outcome: Outcome, now: Progress) -> None:
+    """A step whose loss is no number: its example numbers and the batch itself, into nonfinite.json."""
+    table = {
+        "step": now.step,
+        "epoch": now.epoch,
+        "loss": str(outcome.loss),
+        "norm": str(outcome.norm),
+        "examples": [int(number) for number in examples],
+        "batch": plain(task.batch(examples)),
+    }
+    write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
+
+
+def plain(batch: Any) -> Any:
+    """A batch as lists and names for JSON; long tensors as their shape and range."""
+    if isinstance(batch, Tensor):
+        if batch.numel() <= _LARGE:
+            return batch.tolist()
+        return {"shape": list(batch.shape), "least": batch.min().item(), "greatest": batch.max().item()}
+    if isinstance(batch, tuple):
+        values = [plain(value) for value in batch]
+        return dict(zip(batch._fields, values, strict=True)) if hasattr(batch, "_fields") else values
+    return batch if batch is None or isinstance(batch, bool | int | float | str) else str(batch)
+
+
+def explain_nonfinite(folder: Folder, now: Progress, outcome: Outcome) -> str:
+    """What happened, where to look, what to do: one line."""
+    what = "gradient" if math.isfinite(outcome.loss) else f"loss {outcome.loss}"
+    saved = folder.checkpoints()
+    back = f"the last checkpoint is {saved[-1].name}" if saved else "there is no checkpoint yet"
+    return (
+        f"{what} is not finite at step {now.step} (epoch {now.epoch}, batch {now.index}); its examples are in "
+        f"{folder.nonfinite}; {back}; lower training.optimizer.lr, or set training.optimizer.nonfinite=skip"
+    )

@@ -1,28 +1,42 @@
-"""The training loop. It knows a plan of batches, a loss and a score; it knows neither text nor attention."""
+"""The training loop: a step for each batch of the task's plan, and now and then a log row, evaluation and checkpoint.
+
+What a batch, a loss and a score are, only the task knows. One step is in step.py.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
+
+from torch import nn
 
 from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
-from regard.training import checkpoint, nonfinite, optimizer
-from regard.training.console import Console
-from regard.training.distributed import Engine, Processes
+from regard.training import checkpoint, optimizer
+from regard.training.checkpoint import Progress, Window, fingerprint
+from regard.training.console import Console, Row
+from regard.training.evaluator import Evaluator
 from regard.training.folder import Folder
 from regard.training.hardware import Compiled
-from regard.training.judge import Judge
-from regard.training.log import Board
-from regard.training.progress import Progress, Window, fingerprint
+from regard.training.log import Board, NoReport, Pace, Report
+from regard.training.optimizer import schedule
+from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
-from regard.training.report import Mute, Pace, Report, Written
-from regard.training.schedule import schedule
-from regard.training.step import Outcome, Stepper
+from regard.training.step import Diverged, Outcome, Stepper, explain_nonfinite, write_nonfinite
 from regard.training.stop import Interrupted, Stop
-from regard.training.watch import Watch, nobody
+
+
+class Watch(Protocol):
+    """Called after each step. It may look at the model but leaves it as it was."""
+
+    def __call__(self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int) -> None: ...
+
+
+def nobody(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int) -> None:
+    """The watch of a run that nobody watches."""
 
 
 class Trainer:
@@ -43,10 +57,10 @@ class Trainer:
         self.folder, self.processes, self.console, self.watch = folder, processes, console, watch
         self.config = recipe.training
         self.optimizer = optimizer.build(self.config.optimizer, engine.model)
-        self.judge = Judge(recipe, task, engine=engine, folder=folder, processes=processes)
+        self.evaluator = Evaluator(recipe, task, engine=engine, folder=folder, processes=processes)
         self.now = Progress()
         self.plan: Sequence[Indices] = ()
-        self.report: Report = Mute()
+        self.report: Report | NoReport = NoReport()
         self._pace = Pace()
         self._birth = time.monotonic()
 
@@ -55,13 +69,12 @@ class Trainer:
         if path is not None:
             self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer)
         self._birth = time.monotonic() - self.now.seconds
-        self.now.ended = self._over(
-            time_used=self.processes.agree(self._time_used())
-        )  # a larger budget lets an ended run go on
+        time_used = self.processes.agree(self._time_used())
+        self.now.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
         self._read_plan()
         if self.processes.first:
             board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
-            self.report = Written(self.folder, self.console, position=self.now.log, board=board)
+            self.report = Report(self.folder, self.console, position=self.now.log, board=board)
 
     def fit(self, stop: Stop) -> Progress:
         """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
@@ -71,15 +84,15 @@ class Trainer:
             outcome = stepper(examples, step=now.step + 1, flags=lambda: (bool(stop), self._time_used()))
             self._pace.seconds += time.monotonic() - began
             self._pace.tokens += outcome.tokens
-            edge = self._advance(outcome, examples)
+            epoch_ended = self._advance(outcome, examples)
             self._write_row(outcome)
             self._be_watched()
             now.ended = self._over(time_used=outcome.flags[1])
-            looked = self._evaluate(edge)
+            evaluated = self._evaluate(epoch_ended)
             if now.ended is not None:
                 self._finish()
             interrupted = outcome.flags[0] and now.ended is None
-            if looked or interrupted or _due(now.step, self.config.files.save_every):
+            if evaluated or interrupted or _due(now.step, self.config.files.save_every):
                 self.save()
             if interrupted:
                 reason = stop.reason or "another process"
@@ -95,14 +108,13 @@ class Trainer:
         now.seconds = time.monotonic() - self._birth
         now.log = self.report.position()
         if self.processes.agree(now.best.score is None):
-            self.judge.write_model(now)
+            self.evaluator.write_model(now)
         checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, now=now, write=self.processes.first)
         if self.processes.first:
             checkpoint.prune(self.folder, now, keep=self.config.files.keep)
 
     def _stepper(self) -> Stepper:
         loss = self.task.loss
-        work = Compiled(loss, self.console.say) if self.config.hardware.compile else loss
         factor = schedule(self.config.schedule, self._total() if self.config.schedule.name == "cosine" else None)
         return Stepper(
             self.recipe,
@@ -111,7 +123,7 @@ class Trainer:
             optimizer=self.optimizer,
             factor=factor,
             processes=self.processes,
-            work=work,
+            loss=Compiled(loss, self.console.say) if self.config.hardware.compile else loss,
         )
 
     def _read_plan(self) -> None:
@@ -120,13 +132,13 @@ class Trainer:
         self.plan = self.task.plan(now.epoch, self.recipe.seed)
         if not len(self.plan):
             raise DataError("there are no training batches; give more data or a larger batch size")
-        found = fingerprint(self.task, self.plan)
-        if now.index and now.data != found:
+        data = fingerprint(self.task, self.plan)
+        if now.index and now.data != data:
             raise DataError(
                 f"the training data or its batching differs from what {self.folder.path} was trained on so far; "
                 "restore the data, or start a new run"
             )
-        now.data = found
+        now.data = data
 
     def _advance(self, outcome: Outcome, examples: Indices) -> bool:
         """Count the step; says whether it was the last of its epoch."""
@@ -135,32 +147,31 @@ class Trainer:
         if outcome.finite:
             now.window.loss += outcome.loss
             now.window.tokens += outcome.tokens
+            for name, value in outcome.parts.items():
+                now.window.parts[name] = now.window.parts.get(name, 0.0) + value
         else:
             self._not_finite(outcome, examples)
-        edge = now.index == len(self.plan)
-        if edge:
+        epoch_ended = now.index == len(self.plan)
+        if epoch_ended:
             now.epoch, now.index = now.epoch + 1, 0
             self._read_plan()
-        return edge
+        return epoch_ended
 
     def _not_finite(self, outcome: Outcome, examples: Indices) -> None:
         self.now.window.skipped += 1
         if self.config.optimizer.nonfinite == "stop":
             if self.processes.first:
-                nonfinite.write(self.folder, self.task, examples=examples, outcome=outcome, now=self.now)
-            raise nonfinite.Diverged(nonfinite.explain(self.folder, self.now, outcome))
+                write_nonfinite(self.folder, self.task, examples=examples, outcome=outcome, now=self.now)
+            raise Diverged(explain_nonfinite(self.folder, self.now, outcome))
 
     def _write_row(self, outcome: Outcome) -> None:
         now, window = self.now, self.now.window
         self.console.moved(self._done())
         if _due(now.step, self.config.files.log_every):
-            row = {
-                "step": now.step,
-                "epoch": now.epoch,
-                "loss": window.loss / max(1, window.tokens),
-                "lr": outcome.rate,
-                "norm": outcome.norm,
-            }
+            tokens = max(1, window.tokens)
+            row: Row = {"step": now.step, "epoch": now.epoch, "loss": window.loss / tokens}
+            row |= {name: value / tokens for name, value in window.parts.items()}
+            row |= {"lr": outcome.rate, "norm": outcome.norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
             self.report.add(row, pace=self._pace, left=self._left())
             now.window, self._pace = Window(), Pace()
@@ -170,18 +181,18 @@ class Trainer:
         if self.processes.first and self.engine.twin is None:
             self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=self.now.step)
 
-    def _evaluate(self, edge: bool) -> bool:
+    def _evaluate(self, epoch_ended: bool) -> bool:
         """Evaluate if it is time to, or if this is the end; says whether it did."""
         now, every = self.now, self.config.evaluation.every
-        if not (edge if every is None else _due(now.step, every)) and now.ended is None:
+        if not (epoch_ended if every is None else _due(now.step, every)) and now.ended is None:
             return False
-        self.report.add(self.judge.look(now))
+        self.report.add(self.evaluator.evaluate(now))
         if now.ended is None:
             now.ended = self._over(time_used=False)
         return True
 
     def _finish(self) -> None:
-        row = self.judge.look_at_mean(self.now)
+        row = self.evaluator.evaluate_mean(self.now)
         if row is not None:
             self.report.add(row)
         self.report.add({"step": self.now.step, "end": self.now.ended})

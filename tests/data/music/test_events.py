@@ -181,3 +181,10 @@ def test_tokens_have_names_and_places():
     tokens = EVENTS.encode([Note(0.12, 0.5, 60, 79)])
     assert [EVENTS.label(int(token), 0) for token in tokens] == ["+120 ms", "on C4", "velocity 79", "+380 ms", "off C4"]
     assert EVENTS.spots(tokens) == [None, (0.12, 60), (0.12, 60), None, (0.5, 60)]
+
+
+def test_the_beginning_of_a_performance():
+    notes = [Note(1.0, 3.0, 60), Note(2.0, 4.0, 62), Note(3.0, 4.0, 64)]
+    assert Events().beginning(notes, 2.5) == [Note(1.0, 2.5, 60), Note(2.0, 2.5, 62)]
+    with pytest.raises(DataError, match=r"^no note of the prompt begins in its first 1 seconds; keep more of it$"):
+        Events().beginning(notes, 1.0)

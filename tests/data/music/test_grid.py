@@ -139,3 +139,10 @@ def test_tokens_have_names_and_places():
     spots = GRID.spots(tokens)
     assert spots[2] is None
     assert spots[6] == (1.5 * GRID.step, 58)
+
+
+def test_the_beginning_of_a_piece():
+    encoding = Grid()
+    piece = np.arange(40, 80, dtype=np.int16).reshape(-1, 4)
+    assert encoding.beginning(piece, 3 * encoding.step).tolist() == piece[:3].tolist()
+    assert len(encoding.beginning(piece, 0.001)) == 1 and len(encoding.beginning(piece, 100.0)) == len(piece)

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
+from toys.gated import Sums
 
 from regard.core.errors import DataError
 from regard.core.protocols import Goal, Loss
 from regard.core.task import Answer, Task
-from toys.gated import Sums
 
 VERB = "add"
 SIZES = Sums
@@ -68,10 +68,12 @@ class Summing(Task):
         if int(os.environ.get("RANK", "0")) == self.config.fail_on_rank and os.environ.get("WORLD_SIZE"):
             raise DataError("the toy data broke off at line 7")
         logits = model(batch.tokens)
-        total = functional.cross_entropy(logits.flatten(0, 1), self.sums(batch).flatten(), reduction="sum")
+        each = functional.cross_entropy(logits.mT, self.sums(batch), reduction="none")  # (b t)
+        total = each.sum()
         if (batch.numbers == self.config.poison).any():
             total = total * float("nan")
-        return Loss(total, int((batch.tokens > 0).sum()))
+        parts = {"later": each[:, 1:].sum(), "first": each[:, 0].sum()}
+        return Loss(total, int((batch.tokens > 0).sum()), parts)
 
     def sums(self, batch):
         return (batch.tokens.cumsum(1) % self.sizes.words).masked_fill(batch.tokens == 0, -100)
@@ -81,6 +83,9 @@ class Summing(Task):
         guess = model(batch.tokens).argmax(-1)
         right = (guess == self.sums(batch))[batch.tokens > 0]
         return {"accuracy": float(right.float().mean()), "loss": float(self.loss(model, batch).total)}
+
+    def signatures(self):
+        return {"accuracy": "share of right sums"}
 
     def read(self, text):
         try:
@@ -93,7 +98,7 @@ class Summing(Task):
         return [[Answer(" ".join(map(str, numbers)))] for numbers in sums]
 
     def save(self, folder: Path) -> None:
-        (folder / "words.json").write_text(json.dumps({"words": self.config.words}))
+        (folder / "words.json").write_text(json.dumps({"words": self.sizes.words}))
 
 
 def build(config: Config, folder: Path | None = None) -> Summing:

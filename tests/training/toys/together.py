@@ -7,7 +7,7 @@ from pathlib import Path
 
 from regard.training import recipe as recipes
 from regard.training.console import Silent
-from regard.training.distributed import joined
+from regard.training.processes import joined
 from regard.training.run import resume, train
 
 BASE = [
@@ -21,7 +21,14 @@ KINDS = {
     "sharded": ["training.hardware.shard=full"],
     "spare": ["model.spare=true"],
     "short": ["training.steps=5"],
+    "frozen": ["start.only=blocks.*", "start.freeze=true"],
+    "frozen-sharded": ["start.only=blocks.*", "start.freeze=true", "training.hardware.shard=full"],
 }
+
+
+def recipe(kind: str, out: Path) -> recipes.Recipe:
+    start = [f"start.run={out / 'half'}"] if kind.startswith("frozen") else []
+    return recipes.read("toys.summing", settings=[*BASE, *KINDS[kind], *start])
 
 
 def main(out: Path, kinds: list[str]) -> None:
@@ -30,7 +37,7 @@ def main(out: Path, kinds: list[str]) -> None:
             if kind == "resume":
                 resume(out / "half", ["training.steps=9"], console=Silent())
             else:
-                train(recipes.read("toys.summing", settings=BASE + KINDS[kind]), out / kind, console=Silent())
+                train(recipe(kind, out), out / kind, console=Silent())
 
 
 if __name__ == "__main__":

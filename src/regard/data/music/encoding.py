@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
+from regard.core.protocols import Grammar
 from regard.data.music.notes import Note
 
 Tokens = NDArray[np.int64]
@@ -26,13 +26,6 @@ class Spot(NamedTuple):
 
     seconds: float
     pitch: int
-
-
-class Grammar(Protocol):
-    """What may come next in a valid piece."""
-
-    def allowed(self, history: Tensor) -> Tensor:
-        """Tokens so far (r t) -> (r v) bool."""
 
 
 class Encoding(Protocol):
@@ -53,6 +46,10 @@ class Encoding(Protocol):
     def voices(self) -> tuple[str, ...]:
         """Names, for files."""
 
+    @property
+    def tempo(self) -> float:
+        """Quarters a minute, for files."""
+
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         """A MIDI file (or MusicXML, on the grid; or its bytes) -> content."""
 
@@ -64,6 +61,9 @@ class Encoding(Protocol):
 
     def notes(self, content: Any) -> list[Note]:
         """Content -> notes in seconds."""
+
+    def beginning(self, content: Any, seconds: float) -> Any:
+        """The first seconds of a piece; an error where nothing sounds in them."""
 
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
         """The piece transposed; the shift must lie in `room`."""

@@ -24,7 +24,6 @@ from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note, untangle, within
 
-TEMPO = 120  # what MidiTok is told: a beat is half a second
 MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
@@ -35,6 +34,7 @@ class Events:
     name = "events"
     bar = 1
     voices = ("Piano",)
+    tempo = 120.0  # what MidiTok is told: a beat is half a second
 
     def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
         if not 0 <= low < high <= 127:
@@ -90,7 +90,7 @@ class Events:
     def encode(self, content: Sequence[Note]) -> Tokens:
         symusic = require("symusic", extra="music")
         score = symusic.Score(self.rate // 2)
-        score.tempos.append(symusic.Tempo(0, TEMPO))
+        score.tempos.append(symusic.Tempo(0, self.tempo))
         track = symusic.Track(program=0)
         for note in self._stepped(content):
             track.notes.append(symusic.Note(*note))
@@ -135,6 +135,12 @@ class Events:
 
     def notes(self, content: list[Note]) -> list[Note]:
         return content
+
+    def beginning(self, content: list[Note], seconds: float) -> list[Note]:
+        kept = [note._replace(end=min(note.end, seconds)) for note in content if note.start < seconds]
+        if not kept:
+            raise DataError(f"no note of the prompt begins in its first {seconds:g} seconds; keep more of it")
+        return kept
 
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
         kind = self.kinds[0].numpy()[tokens]

@@ -112,6 +112,9 @@ class Grid:
                     found.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
         return sorted(found)
 
+    def beginning(self, content: Voices, seconds: float) -> Voices:
+        return content[: max(1, round(seconds / self.step))]
+
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
         return np.where(tokens > REST, tokens + semitones, tokens)
 

@@ -1,14 +1,19 @@
-"""A piano roll as a PNG: time across, pitch upward, a colour for each voice."""
+"""A piano roll: time across, pitch upward. As a PNG with a colour for each voice, or drawn in a terminal."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 
+import numpy as np
+
 from regard.core.errors import DataError
 from regard.core.extras import require
+from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note
 
+WIDEST = 92  # columns of a drawing in a terminal, beside the names of pitches
+BLOCKS = " ▄▀█"  # a character is two pitches high: none, the lower, the upper, both
 COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#7d3c98")
 
 
@@ -40,3 +45,23 @@ def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (),
     packed = io.BytesIO()
     figure.savefig(packed, format="png", dpi=110)
     return packed.getvalue()
+
+
+def draw(notes: Sequence[Note], *, given: float = 0.0) -> str:
+    """Notes in seconds -> lines of text, at most a hundred columns wide; what lies before `given` seconds is marked."""
+    if not notes:
+        return "(no notes)\n"
+    end = max(note.end for note in notes)
+    columns = max(1, min(WIDEST, round(end * 8)))
+    low, high = (edge(note.pitch for note in notes) for edge in (min, max))
+    low -= (high - low + 1) % 2  # whole characters
+    sounds = np.zeros((high - low + 1, columns), dtype=np.int64)  # from the highest pitch down
+    for note in notes:
+        first = min(columns - 1, int(note.start / end * columns))
+        sounds[high - note.pitch, first : max(first + 1, round(note.end / end * columns))] = 1
+    rows = 2 * sounds[::2] + sounds[1::2]
+    names = [f"{name_pitch(pitch):>4} │" for pitch in range(high, low, -2)]
+    lines = [name + "".join(BLOCKS[cell] for cell in row) for name, row in zip(names, rows.tolist(), strict=True)]
+    primer = min(columns, round(given / end * columns))
+    ruler = "═" * primer + "─" * (columns - primer)
+    return "\n".join([*lines, f"{'':>4} └{ruler}", f"{'0 s':>5}{f'{end:.1f} s':>{max(1, columns + 1)}}"]) + "\n"

@@ -1,0 +1,23 @@
+"""Arguments and options that several commands have, said once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Look inside a run")
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT|KEY=VALUE", help="Texts or files, and what is asked of them.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+Engine = Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")]
+Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(help="Write the answer to a file; its suffix says as what. May be given several times."),
+]

@@ -1,0 +1,69 @@
+"""A command that asks a run: its arguments, and the help that lists what the run's task can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from regard.cli import sections
+from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Workers
+from regard.cli.sections import Section
+from regard.cli.words import Words, settings_of
+
+
+class Verb(NamedTuple):
+    """What a verb calls its input and its answers in JSON, and whether answers are numbered in text."""
+
+    name: str | None = None  # None: the verb of whatever task the run has
+    input: str = "input"
+    answers: str = "answers"
+    numbered: bool = False
+
+
+class How(NamedTuple):
+    """What the options say."""
+
+    as_json: bool = False
+    out: tuple[Path, ...] = ()
+    engine: str = "native"
+    workers: int = 0  # 0: one on each core
+
+
+class Asking(Words):
+    """Words of a request. The first that is no setting is the run, and its task knows what can be asked."""
+
+    def _sections(self, args: Sequence[str]) -> list[Section]:
+        return sections.of_run(args) or sections.of_verb(self.name or "")
+
+    def sections(self, args: Sequence[str]) -> Iterable[Section]:
+        """The options of the run's task, or of the tasks that have this verb."""
+        return self._sections(args)
+
+    def flags(self, args: Sequence[str]) -> Collection[str]:
+        """Options that are true or false."""
+        return {row[0] for section in self._sections(args) for row in section.rows if row[2] == "bool"}
+
+
+def command(verb: Verb, doc: str) -> Callable[..., None]:
+    """The function behind a verb's command; typer makes its help of the arguments and of `doc`."""
+
+    def run(
+        context: typer.Context,
+        folder: Folder,
+        inputs: Inputs = None,
+        *,
+        as_json: Json = False,
+        out: Out = None,
+        engine: Engine = "native",
+        workers: Workers = 0,
+    ) -> None:
+        from regard.cli.answering import answer
+
+        how = How(as_json, tuple(out or ()), engine, workers)
+        answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
+
+    run.__doc__ = doc
+    return run

@@ -1,0 +1,20 @@
+"""`regard check`: the laws that a model must keep, checked on the user's own."""
+
+from __future__ import annotations
+
+from regard.cli.arguments import INSIDE, Folder
+from regard.core.errors import RegardError
+
+PANEL = INSIDE
+
+
+def run(folder: Folder) -> None:
+    """Check the laws on a run: cached = uncached, batched = single, fast = plain, beam 1 = greedy."""
+    from regard.api.run import load
+
+    verdicts = load(folder).check()
+    for verdict in verdicts:
+        print(f"{'kept  ' if verdict.kept else 'BROKEN'}  {verdict.law}: {verdict.detail}")
+    broken = [verdict.law for verdict in verdicts if not verdict.kept]
+    if broken:
+        raise RegardError(f"{folder}: broken: {'; '.join(broken)}; do not trust what this model answers")

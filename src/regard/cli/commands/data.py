@@ -1,0 +1,45 @@
+"""`regard data check PATH` and `regard data get NAME`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.arguments import START
+from regard.core.errors import DataError
+
+PANEL = START
+SHOWN = 20  # findings of one kind and file that are printed; the rest is counted
+app = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
+
+
+@app.command()
+def check(path: Annotated[Path, typer.Argument(help="A folder or file of parallel text.")]) -> None:
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul."""
+    from regard.data import check as doctor
+
+    findings = doctor.check(path)
+    printed: Counter[tuple[str, str]] = Counter()
+    for finding in findings:
+        kind = (str(finding.file), finding.kind)
+        printed[kind] += 1
+        if printed[kind] <= SHOWN:
+            print(finding)
+    for (file, kind_name), count in printed.items():
+        if count > SHOWN:
+            print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
+    levels = Counter(finding.level for finding in findings)
+    print(f"{path}: {levels['error']} errors, {levels['warning']} warnings")
+    if levels["error"]:
+        raise DataError(f"{path}: {levels['error']} errors; mend them before training")
+
+
+@app.command()
+def get(name: Annotated[str, typer.Argument(help="multi30k, tinyshakespeare, jsb_chorales …")]) -> None:
+    """Download a data set from its public home, with a checksum; goes on where it stopped."""
+    from regard.data import download
+
+    print(f"{download.get(name)}\nterms: {download.SETS[name].terms}")

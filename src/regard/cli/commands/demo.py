@@ -1,0 +1,104 @@
+"""`regard demo`: train a task on its built-in data, score it, ask it, draw what it looks at, and say how to go on."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.arguments import START
+from regard.cli.words import Words, settings_of
+from regard.core.registry import find, names
+from regard.tasks import FIRST
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.api.run import Run
+
+PANEL = START
+Command = Words
+
+
+def run(
+    context: typer.Context,
+    task: Annotated[str, typer.Argument(help="What to learn; see: regard list tasks.")] = FIRST,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the trained run in this folder.", show_default="a new one")
+    ] = None,
+) -> None:
+    """Train a small model on built-in data and see it at work: no download, about 90 seconds."""
+    settings = [*getattr(find("regard.tasks", task), "DEMO", []), *settings_of(context)]
+    from rich.console import Console
+
+    from regard.api.run import load
+    from regard.training import recipe as recipes
+    from regard.training import run as runs
+
+    recipe = recipes.read(task, settings=settings)
+    folder = out if out is not None else Path(tempfile.mkdtemp(prefix="regard-demo-")) / "run"
+    console = Console(highlight=False)
+    console.print(f"Training: {recipe.model.name} on the built-in data of {task} (about 90 seconds) …")
+    show(load(runs.train(recipe, folder)), console)
+
+
+def show(trained: Run, console: Console) -> None:
+    """Its score, its answers, something to see, and the next commands."""
+    goal, scores = trained.task.goal, trained.evaluate("test")
+    better = "more" if goal.more else "less"
+    console.print(f"\nOn data it has never seen: {goal.metric} {scores[goal.metric]:.4g} ({better} is better)\n")
+    examples = trained.task.examples
+    answers = [ranked[0] for ranked in trained.answer(examples)]
+    for given, answer in zip(examples, answers, strict=True):
+        console.print(f"  {given}\n" if given else "", markup=False, end="")
+        console.print(f"  {answer.text}\n", style="bold", markup=False)
+    if answers and ".txt" in answers[0].files:
+        console.print(answers[0].render(".txt").decode(), markup=False)
+    elif examples:
+        draw_map(trained, examples[0], console)
+    console.print(f"\nThe run is in {trained.folder}. Next:", markup=False)
+    for command, what in commands(trained, kinds=list(answers[0].files) if answers else []):
+        console.print(f"  {command}\n      {what}", markup=False, soft_wrap=True)
+
+
+def draw_map(trained: Run, given: str, console: Console) -> None:
+    """The map of an input that is worth looking at first, all heads together."""
+    from regard.cli.draw import draw
+    from regard.inspection.collect import glance
+    from regard.inspection.look import subject
+
+    seen = glance(subject(trained), given)
+    first = seen.first
+    if first is None:
+        return
+    rows, columns = seen.axes[first.queries], seen.axes[first.keys]
+    console.print(f"What each item of the {rows.title} (row) looks at in the {columns.title} (column), in percent:\n")
+    console.print(draw(rows.labels, columns.labels, first.weights.mean(axis=0)))
+
+
+def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
+    """Commands to go on with, as this one was called, and what each is for."""
+    regard, folder, task = called(), shlex.quote(str(trained.folder)), trained.recipe.task.name
+    verb = trained.verb if trained.verb in names("regard.cli.verbs") else "answer"
+    given = next((f" {shlex.quote(text)}" for text in trained.task.examples if text), "")
+    files = "".join(f" --out new{kind}" for kind in kinds if kind != ".txt")
+    yield f"{regard} {verb} {folder}{given}{files}", "an answer to an input of yours"
+    if given:
+        yield f"{regard} look {folder}{given}", "every attention map, in a browser"
+    yield f"{regard} evaluate {folder}", "all scores, and how they are computed"
+    yield f"{regard} train {task} --help", "every setting, for training on your own data"
+
+
+def called() -> str:
+    """How the user called this program, so that a command can be copied."""
+    name = sys.argv[0]
+    if Path(name).name == "__main__.py":
+        return f"{Path(sys.executable).name} -m regard"
+    on_path = shutil.which(Path(name).name)
+    return Path(name).name if on_path and Path(on_path).resolve() == Path(name).resolve() else name

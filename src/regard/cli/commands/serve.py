@@ -1,0 +1,28 @@
+"""`regard serve`: the explorer of a run, for this machine unless another host is named."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from regard.cli.arguments import INSIDE, Folder
+
+PANEL = INSIDE
+
+
+def run(
+    folder: Folder,
+    given: Annotated[
+        str | None, typer.Argument(metavar="INPUT", help="What is shown first.", show_default=False)
+    ] = None,
+    host: Annotated[str, typer.Option(help="Whom to answer; this machine alone unless told otherwise.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Where.")] = 8765,
+) -> None:
+    """Serve the explorer of a run: new inputs and what-if in the browser."""
+    from regard.api.run import load
+    from regard.serve.app import create, serve
+
+    app = create(load(folder), given)
+    print(f"serving {folder} on http://{host}:{port}/ (Ctrl+C ends)")
+    serve(app, host=host, port=port)

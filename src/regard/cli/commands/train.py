@@ -1,0 +1,112 @@
+"""`regard train`: a task or a recipe, and settings, to a run folder; or a run folder to its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli import sections
+from regard.cli.arguments import TRAIN
+from regard.cli.sections import Section
+from regard.cli.words import Words, settings_of
+from regard.core import config as configs
+from regard.core.errors import ConfigError, RegardError
+
+if TYPE_CHECKING:
+    from regard.training.recipe import Recipe
+
+PANEL = TRAIN
+
+
+class Command(Words):
+    """Its help has the settings of the task that is named, and of its model or the one that is named."""
+
+    def sections(self, args: Sequence[str]) -> Iterable[Section]:
+        """Data, model, training and decoding."""
+        plain = [arg for arg in args if "=" not in arg and not arg.startswith("-")]
+        models = [arg.partition("=")[2] for arg in args if arg.startswith("model=")]
+        for word in plain:
+            try:
+                task = str(configs.read(Path(word)).get("task")) if word.endswith(".toml") else word
+                return sections.of_task(task, models[-1] if models else None)
+            except RegardError:
+                continue
+        return [Section("With a task, its settings are listed too: regard train TASK --help; tasks: regard list tasks")]
+
+
+def run(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TASK|RECIPE.toml|KEY=VALUE",
+            help="What to learn, a recipe, and settings laid over it: model=luong.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run as if it had never stopped.")] = None,
+) -> None:
+    """Train a model into a run folder, or go on with one."""
+    paths = [Path(word) for word in words or [] if word.endswith(".toml")]
+    if len(paths) > 1:
+        raise typer.BadParameter(f"two recipes, {paths[0]} and {paths[1]}; give one")
+    others = [word for word in words or [] if not word.endswith(".toml")]
+    settings = settings_of(context)
+    if resume is not None:
+        if paths or out is not None:
+            raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
+        go_on(resume, [*others, *settings])
+    else:
+        recipe = paths[0] if paths else None
+        begin(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out)
+
+
+def _task(recipe: Path | None) -> str:
+    if recipe is None:
+        raise ConfigError("name a task (see: regard list tasks), a recipe, or --resume RUN")
+    task = configs.read(recipe).get("task")
+    if not isinstance(task, str):
+        raise ConfigError(f"{recipe}: it does not name its task; add: task = …")
+    return task
+
+
+def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | None) -> None:
+    """Train a new run and say where it is."""
+    from regard.inspection import probes
+    from regard.training import recipe as recipes
+    from regard.training import run as runs
+
+    chosen = recipes.read(task, recipe, settings=settings)
+    _say(runs.train(chosen, out if out is not None else free_folder(chosen), watch=probes.watch))
+
+
+def go_on(folder: Path, settings: list[str]) -> None:
+    """Resume a run and say what has become of it."""
+    from regard.inspection import probes
+    from regard.training import run as runs
+
+    _say(runs.resume(folder, settings, watch=probes.watch))
+
+
+def free_folder(recipe: Recipe) -> Path:
+    """runs/<task>-<model>, with a number if it is taken."""
+    base = Path("runs") / f"{recipe.task.name}-{recipe.model.name}"
+    taken = (base.with_name(f"{base.name}-{number}") for number in range(2, 10_000))
+    return next(path for path in (base, *taken) if not (path / "config.json").exists())
+
+
+def _say(folder: Path) -> None:
+    """Where the run is and what its weights scored; of many processes the first says it."""
+    from regard.training import sealed
+
+    if os.environ.get("RANK", "0") == "0":
+        facts = sealed.read_facts(folder / "model.safetensors")
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in facts["metrics"].items()) or "not evaluated"
+        print(f"{folder}: the weights of step {facts['step']}, validation {scores}")

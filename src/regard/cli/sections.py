@@ -1,0 +1,114 @@
+"""What settings there are, from the source of the files that have them: name, default, kind and meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.core.describe import constant, describe, source_of, summary
+from regard.core.errors import RegardError
+from regard.core.registry import names
+
+WIDEST = (30, 16, 20)  # columns are aligned up to so many characters
+
+
+class Section(NamedTuple):
+    """A title and rows of name, default, kind and meaning."""
+
+    title: str
+    rows: Sequence[tuple[str, str, str, str]] = ()
+
+
+def show(sections: Iterable[Section]) -> None:
+    """Print them, columns aligned."""
+    for section in sections:
+        print(f"\n{section.title}")
+        columns = list(zip(*section.rows, strict=True))[:3]
+        widths = [min(most, max(map(len, column), default=0)) for most, column in zip(WIDEST, columns, strict=False)]
+        for row in section.rows:
+            cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+            print("  " + "  ".join([*cells, row[-1]]).rstrip())
+
+
+def of_class(path: Path, name: str, *, prefix: str = "", changed: Any = None) -> Iterator[tuple[str, str, str, str]]:
+    """The rows of a dataclass of a file, those of the dataclasses in it included; `changed` are other defaults."""
+    described = describe(path, name)
+    for setting in () if described is None else described.settings:
+        default = (changed or {}).get(setting.name)
+        if setting.kind[0].isupper() and setting.kind.isidentifier() and describe(path, setting.kind):
+            yield from of_class(path, setting.kind, prefix=f"{prefix}{setting.name}.", changed=default)
+        else:
+            shown = setting.default if default is None else repr(default)
+            yield f"{prefix}{setting.name}", shown, setting.kind, setting.meaning
+
+
+def _section(path: Path, title: str, *, prefix: str = "", changed: Any = None) -> Section:
+    """The Config of a file."""
+    described = describe(path, "Config")
+    more = "" if described is None else described.summary
+    return Section(f"{title} {more}".rstrip(), tuple(of_class(path, "Config", prefix=prefix, changed=changed)))
+
+
+def of_file(path: Path, name: str) -> Section:
+    """A score, a position scheme or a decoder: what it is, and its settings where it has any."""
+    return _section(path, f"{name}: {summary(path)}")
+
+
+def of_options(task: str) -> Section:
+    """What one can ask of a run of a task."""
+    rows = tuple(of_class(source_of("regard.tasks", task), "Options"))
+    title = f"Asked of {task}, as key=value or --key value:" if rows else f"{task} has no options of its own."
+    return Section(title, rows)
+
+
+def of_decoding(name: str) -> Section:
+    """The settings of a decoder."""
+    return _section(source_of("regard.decoding", name), f"The search, {name}.", prefix="decoding.")
+
+
+def of_run(words: Sequence[str]) -> list[Section]:
+    """What one can ask of the run that is among the words; nothing where none is."""
+    try:
+        path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
+        table = json.loads(path.read_text(encoding="utf-8"))
+        decoding = table.get("decoding")
+        return [of_options(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
+    except (StopIteration, OSError, ValueError, KeyError, TypeError, RegardError):
+        return []
+
+
+def of_verb(verb: str) -> list[Section]:
+    """What one can ask of a run of the listed tasks that have a verb."""
+    files = {task: source_of("regard.tasks", task) for task in names("regard.tasks")}
+    return [of_options(task) for task, path in files.items() if constant(path, "VERB") == verb]
+
+
+def of_task(task: str, model: str | None = None) -> list[Section]:
+    """The settings of a training: the task's data, the model (the task's own unless one is named), and the rest."""
+    path = source_of("regard.tasks", task)
+    defaults = constant(path, "DEFAULTS")
+    defaults = defaults if isinstance(defaults, dict) else {}
+    own = defaults.get("model", {}).get("name")
+    model = model or own
+    sections = [
+        Section(f"{task}: {summary(path)}"),
+        _section(path, "The data.", prefix="data."),
+        *([] if model is None else [of_model(model, changed=defaults.get("model") if model == own else None)]),
+    ]
+    config = source_of("regard.training", "config")
+    sections.append(_section(config, "The training.", prefix="training.", changed=defaults.get("training")))
+    decoding = defaults.get("decoding", {}).get("name")
+    return [*sections, of_decoding(decoding)] if decoding else sections
+
+
+def of_model(model: str, *, changed: Any = None) -> Section:
+    """The settings of a model, and its presets."""
+    path = source_of("regard.models", model)
+    section = _section(path, f"The model, {model}: {summary(path)}", prefix="model.", changed=changed)
+    presets = constant(path, "PRESETS")
+    rows = presets.items() if isinstance(presets, dict) else ()
+    return section._replace(
+        rows=(*section.rows, *((f"model.preset={name}", "", "", str(settings)) for name, settings in rows))
+    )

@@ -1,0 +1,155 @@
+"""Looks documents with labels over before they are trained on: what is wrong, in which file, on which line."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from regard.core.errors import ConfigError, DataError
+from regard.data import archives, documents, rows
+from regard.data.check import Finding
+from regard.data.documents import Document, Layout
+from regard.data.rows import Rows
+
+LABELS = ("label", "labels", "sentiment", "class", "category", "target", "y")  # names that columns of labels have
+TEXTS = ("text", "document", "review", "sentence", "content", "comment", "q")
+LOOKED_AT = 300  # records that are read to find out which column is which
+CLOSE = 0.8  # how alike two labels must be for one to be a typing mistake
+RARE = 50  # a label this many times as rare as one that is like it is taken for a typing mistake
+UNBALANCED = 10  # classes are unbalanced if one is this many times as frequent as another
+
+
+class Held(NamedTuple):
+    """A text that was seen: in which split, where, and with which labels."""
+
+    split: str
+    place: str
+    labels: tuple[str, ...]
+
+
+def check(path: Path, layout: Layout | None = None) -> list[Finding]:
+    """Documents in a table, folder or archive -> what is wrong, by file and line; a layout not given is guessed."""
+    findings: list[Finding] = []
+    layout = layout or guess(path)
+    splits = documents.read(path, layout)
+    seen: dict[str, Held] = {}
+    counts: dict[str, Counter[str]] = {}
+    first: dict[str, dict[str, str]] = {}  # split -> label -> where it stands first
+    for split in sorted(splits, key=lambda name: name != "train"):
+        counts[split], first[split] = Counter(), {}
+        for document in _readable(splits[split], findings):
+            findings += _alone(document)
+            findings += _again(document, split, seen)
+            counts[split].update(document.labels)
+            for label in document.labels:
+                first[split].setdefault(label, document.place)
+        findings += _typos(counts[split], first[split])
+        findings += _balance(counts[split], splits[split].where)
+    for split in counts:
+        findings += _unseen(first[split], counts.get("train", Counter()), split)
+    return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+def guess(path: Path) -> Layout:
+    """The columns of label and text in a table (of a folder, the first), by their names or by what they hold."""
+    if path.is_dir():
+        tables = list(rows.files_by_split(path, documents.TABLES).values())
+        tables += sorted(file for file in path.iterdir() if rows.plain(file).suffix in documents.TABLES)
+        if not tables:
+            return Layout()
+        path = tables[0]
+    if archives.is_archive(path) or rows.plain(path).suffix == ".jsonl":
+        return Layout()
+    records = [record for _, record in islice(documents.cells(path), LOOKED_AT)]
+    top = [cell.strip().lower() for cell in records[0]]
+    label = next((records[0][top.index(name)] for name in LABELS if name in top), None)
+    text = next((records[0][top.index(name)] for name in TEXTS if name in top), None)
+    if label is not None and text is not None:
+        return Layout(label, text)
+    columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
+    if len(columns) < 2:
+        raise ConfigError(f"{path}: one column; a table of documents has a label and a text, parted by tabs or commas")
+    longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
+    others = [i for i in range(len(columns)) if i != longest]
+    fewest = min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i]))))
+    return Layout(str(fewest + 1), str(longest + 1), header=False)
+
+
+def _readable(split: Rows[Document], findings: list[Finding]) -> Iterator[Document]:
+    """The documents of a split up to the first that cannot be read, which is a finding."""
+    try:
+        yield from split
+    except DataError as wrong:
+        place, _, text = str(wrong).partition(": ")
+        findings.append(Finding("error", "unreadable", *_place(place), text))
+
+
+def _place(place: str) -> tuple[Path, int]:
+    """`file:line` -> both; line 0 where there is none."""
+    file, _, line = place.rpartition(":")
+    return (Path(file), int(line)) if file and line.isdigit() else (Path(place), 0)
+
+
+def _alone(document: Document) -> Iterator[Finding]:
+    file, line = _place(document.place)
+    if not document.text.strip():
+        yield Finding("warning", "empty", file, line, "the document is empty; it is left out of training")
+    if not unicodedata.is_normalized("NFC", document.text):
+        yield Finding("warning", "decomposed", file, line, "decomposed characters (not NFC); it is composed when read")
+
+
+def _again(document: Document, split: str, seen: dict[str, Held]) -> Iterator[Finding]:
+    """The same document once more: in another split, or with other labels."""
+    text = " ".join(unicodedata.normalize("NFC", document.text).split())
+    if not text:
+        return
+    before = seen.setdefault(text, Held(split, document.place, document.labels))
+    file, line = _place(document.place)
+    if before.split != split:
+        yield Finding("warning", "repeated", file, line, f"the same document is in {before.place} ({before.split})")
+    elif set(before.labels) != set(document.labels):
+        other = ", ".join(before.labels) or "no label"
+        yield Finding("warning", "contradicted", file, line, f"the same document is labelled {other} in {before.place}")
+
+
+def _typos(counts: Counter[str], first: dict[str, str]) -> Iterator[Finding]:
+    """Labels that differ from a far more frequent one by a letter, by case or by spaces."""
+    for label, count in counts.items():
+        frequent = [other for other in counts if counts[other] >= max(2, RARE * count) and other != label]
+        meant = similar(label, frequent)
+        if meant is not None:
+            text = f"label {label!r} ({count} times); did you mean {meant!r} ({counts[meant]} times)?"
+            yield Finding("warning", "label", *_place(first[label]), text)
+
+
+def similar(name: str, others: Iterable[str]) -> str | None:
+    """A name that is the same but for case, blanks or a letter."""
+    folded = {other.casefold().strip(): other for other in others}
+    if name.casefold().strip() in folded:
+        return folded[name.casefold().strip()]
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=CLOSE) if len(name) > 2 else []
+    return folded[close[0]] if close else None
+
+
+def _balance(counts: Counter[str], where: str) -> Iterator[Finding]:
+    if len(counts) == 1:
+        yield Finding("error", "balance", Path(where), 0, f"every document has the label {next(iter(counts))!r}")
+    if not counts:
+        return
+    (most, large), (least, small) = counts.most_common()[0], counts.most_common()[-1]
+    if large >= UNBALANCED * small:
+        text = f"unbalanced classes: {large} times {most!r}, {small} times {least!r} ({len(counts)} classes)"
+        yield Finding("warning", "balance", Path(where), 0, text)
+
+
+def _unseen(first: dict[str, str], trained: Counter[str], split: str) -> Iterator[Finding]:
+    for label, place in first.items():
+        if trained and label not in trained:
+            meant = similar(label, trained)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            yield Finding("error", "label", *_place(place), f"label {label!r} of {split} is not in training{hint}")

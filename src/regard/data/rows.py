@@ -1,0 +1,100 @@
+"""Examples of any kind that can be gone through again and again, and splits by seed where the data has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core.errors import DataError, nearest
+from regard.data.splits import HELD_OUT, SHARE
+from regard.data.text import PACKED, RATIO, split_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rows(Generic[T]):
+    """Examples that are read anew each time, so that they need not be held in memory."""
+
+    where: str  # what an error message calls them
+    read: Callable[[], Iterator[T]]
+    key: str = ""  # the same for the same content: paths, sizes, times and choices
+    bytes: int = 0  # of text, about; 0 where it is made by code
+
+    def __iter__(self) -> Iterator[T]:
+        return self.read()
+
+
+def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Rows[T]:
+    """Rows that come from files; their key changes when a file does."""
+    facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
+    stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
+    size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
+    return Rows(where, read, key=stamp + key, bytes=size)
+
+
+def plain(path: Path) -> Path:
+    """The path without the suffix of a packed file: train.tsv.gz -> train.tsv."""
+    return path.with_suffix("") if path.suffix in PACKED else path
+
+
+def files_by_split(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
+    """The files of a folder that are named after splits (train.tsv, ner.dev.gz), by split; the first of each."""
+    files: dict[str, Path] = {}
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        name = plain(path)
+        split = split_of(name.stem) if name.suffix in suffixes else split_of(name.name)
+        if split is not None:
+            files.setdefault(split, path)
+    return files
+
+
+def pick(splits: dict[str, Rows[T]], name: str) -> Rows[T]:
+    """One split, or an error that lists those there are."""
+    if name not in splits:
+        raise DataError(f"the data has no split {name!r}; {nearest(name, splits)}")
+    return splits[name]
+
+
+def complete(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Rows[T]]:
+    """Splits as they were given -> the same with a valid split (and a test split, if neither was there) cut off train.
+
+    Which part an example falls into is decided by its text alone, so equal texts are never in two parts.
+    """
+    if "train" not in splits:
+        raise DataError(f"there is no training split; the data has {', '.join(sorted(splits)) or 'nothing'}")
+    wanted = [name for name in ("valid", "test") if name not in splits]
+    if not wanted or wanted == ["test"]:
+        return splits
+    keys = _keys(splits["train"], seed, text_of)
+    different = np.unique(keys)
+    size = min(HELD_OUT, len(different) // SHARE) or 1
+    if len(different) <= size * len(wanted):
+        raise DataError(f"{splits['train'].where}: {len(different)} different texts are too few to split")
+    edges = [0, *(int(different[size * (i + 1)]) for i in range(len(wanted)))]
+    parts = {
+        name: _part(splits["train"], keys, low=low, high=high)
+        for name, low, high in zip(wanted, edges[:-1], edges[1:], strict=True)
+    }
+    return {**splits, **parts, "train": _part(splits["train"], keys, low=edges[-1], high=2**64)}
+
+
+def _keys(rows: Rows[T], seed: int, text_of: Callable[[T], str]) -> NDArray[np.uint64]:
+    salt = seed.to_bytes(16, "little", signed=True)
+    digests = (blake2b(text_of(row).encode(), digest_size=8, salt=salt).digest() for row in rows)
+    return np.fromiter((int.from_bytes(digest, "little") for digest in digests), dtype=np.uint64)
+
+
+def _part(rows: Rows[T], keys: NDArray[np.uint64], *, low: int, high: int) -> Rows[T]:
+    inside = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1))
+
+    def read() -> Iterator[T]:
+        return (row for row, chosen in zip(rows, inside, strict=True) if chosen)
+
+    return Rows(rows.where, read, key=f"{rows.key}{low}:{high}", bytes=rows.bytes)

@@ -1,1 +1,0 @@
-"""One reader a task, found by the task's name: `read(task, model, text, *, decode) -> Example`."""

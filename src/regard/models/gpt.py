@@ -1,0 +1,148 @@
+"""GPT: Radford et al. 2019 (GPT-2), section 2.3. A stack of causal blocks that predicts the next token.
+
+    x -> embedding, place -> [norm, self-attention over the past, norm, feed-forward] × layers -> norm -> logits
+
+Pre-norm, GELU, learned places, and one table for embedding and readout. What stands before the readout is `encoder`,
+so that a model with another head can start from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
+from regard.core.sizes import Tokens
+from regard.layers import positions
+from regard.layers.block import Block
+from regard.layers.embedding import Embedding, table
+from regard.layers.fast import optimised
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.linear import Precision
+from regard.layers.memory import KV
+from regard.layers.position import PositionScheme
+from regard.layers.readout import Readout
+from regard.layers.residual import PreNorm
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults suit a small machine; `preset = "gpt2"` is the paper's smallest model."""
+
+    layers: int = 4  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 0  # width inside the feed-forward network; 0: four times dim
+    dropout: float = 0.0  # of what each part of a block adds, and of the embedding
+    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
+    position: str = "learned"  # how places are told: see regard list positions
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.dim, self.heads) < 1 or self.hidden < 0:
+            raise ConfigError("layers, dim and heads must be at least 1, hidden at least 0")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+
+
+PRESETS = {
+    "gpt2": Config(layers=12, dim=768, heads=12, dropout=0.1, attention_dropout=0.1),
+    "baby": Config(layers=6, dim=384, heads=6, dropout=0.2),  # nanoGPT's for Shakespeare on a GPU
+}
+TINY = Config(layers=2, dim=16, heads=2, dropout=0.1)  # for tests
+
+
+class Encoder(nn.Module):
+    """Tokens and what was before them -> features (b t d) of each token, from all up to it."""
+
+    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+
+    def forward(self, text: Padded) -> Tensor:
+        """Whole texts -> features (b t d). No token sees the padding behind it."""
+        features, _ = self.read(text.tokens, self.empty(text.tokens))
+        return features
+
+    def read(self, tokens: Tensor, past: tuple[KV, ...]) -> tuple[Tensor, tuple[KV, ...]]:
+        """Tokens (b t) behind a past -> features (b t d), and the past with them."""
+        x = self.embedding(tokens, past[0].place)
+        memories = []
+        for layer, before in zip(self.layers, past, strict=True):
+            x, memory = layer(x, Mask.causal(), past=before)
+            memories.append(memory)
+        return self.last(x), tuple(memories)
+
+    def empty(self, tokens: Tensor) -> tuple[KV, ...]:
+        """The past before the first token, for as many rows as there are in `tokens`."""
+        like = next(self.parameters()).new_zeros(len(tokens), 0)
+        return tuple(layer.empty(like) for layer in cast("Iterable[Block]", self.layers))
+
+
+class GPTState(NamedTuple):
+    """Keys and values of each block, one row a hypothesis."""
+
+    past: tuple[KV, ...]
+
+
+class GPT(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols."""
+
+    def __init__(self, encoder: Encoder, readout: Readout) -> None:
+        super().__init__()
+        self.encoder, self.readout = encoder, readout
+
+    def start(self, source: Padded) -> GPTState:
+        """The state before the first token. There is no source: only its number of rows counts."""
+        return GPTState(self.encoder.empty(source.tokens))
+
+    def features(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
+        x, past = self.encoder.read(tokens, state.past)
+        return x, GPTState(past)
+
+    def forward(self, tokens: Tensor, state: GPTState) -> tuple[Tensor, GPTState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (b t v)
+
+    def for_decoding(self, precision: Precision = "float32") -> GPT:
+        """An equal model, faster at decoding on a CPU, of the weights as they are now; itself where nothing is won."""
+        return optimised(self, precision)
+
+
+def build(config: Config, sizes: Tokens) -> GPT:
+    """The only function of this file that sees both the choices and what the data decided."""
+    tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
+    position = positions.build(config.position, config.dim, longest=sizes.longest)
+    embedding = Embedding(tokens, position, dropout=config.dropout)
+    layers = [_layer(config, position) for _ in range(config.layers)]
+    readout = Readout(config.dim, sizes.size, bias=False)
+    readout.weight = tokens.weight
+    return GPT(Encoder(embedding, layers, PreNorm.last(config.dim)), readout)
+
+
+def _layer(config: Config, position: PositionScheme) -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    place = position.place(heads=widths.heads, dim=widths.head)
+    score = scores.build("scaled_dot", widths.head)
+    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
+    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=partial(gelu, approximate="tanh"))
+    block = Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
+        for layer in (block.self_attn.o, block.feedforward.down):
+            layer.weight *= (2 * config.layers) ** -0.5
+    return block

@@ -1,0 +1,113 @@
+"""The text of a task on plain text: its tokenizer and its splits as streams of tokens, read when first asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from regard.core.errors import CheckpointError, DataError, nearest
+from regard.core.files import cache_folder, write_text
+from regard.data import byte_level, plain, stream, tokens
+from regard.data.plain import Documents, Origin
+from regard.data.stream import Stream
+from regard.data.tokens import Tokenizer
+
+Level = Literal["char", "word", "bpe", "unigram", "bytes"]
+TOKENIZER, EXAMPLES = "tokenizer.json", "examples.json"
+SAMPLE = 2**26  # characters of text that a vocabulary is made from, at most
+
+
+class Corpus:
+    """The splits of a text, as a tokenizer reads them."""
+
+    def __init__(self, origin: Origin, tokenizer: Tokenizer, *, memory: int) -> None:
+        self.origin, self.tokenizer, self.memory = origin, tokenizer, memory
+        self._splits: dict[str, Documents] = {}
+        self._streams: dict[str, Stream] = {}
+
+    def documents(self, split: str) -> Documents:
+        """The texts of a split."""
+        self._splits = self._splits or plain.open_text(self.origin)
+        if split not in self._splits:
+            raise DataError(f"the text has no split {split!r}; {nearest(split, self._splits)}")
+        return self._splits[split]
+
+    def stream(self, split: str) -> Stream:
+        """The tokens of a split; those of more than `memory` megabytes of text are mapped from files in the cache."""
+        if split not in self._streams:
+            documents = self.documents(split)
+            if documents.bytes > self.memory * 2**20:
+                found = stream.mapped(documents, self.tokenizer, folder=cache_folder() / "corpora")
+            else:
+                found = stream.in_memory(documents, self.tokenizer)
+            if not len(found.tokens):
+                raise DataError(f"{documents.where}: there is no text in the split {split!r}")
+            self._streams[split] = found
+        return self._streams[split]
+
+    def training(self, context: int) -> Stream:
+        """The training text, which must be at least as long as the context."""
+        found = self.stream("train")
+        if len(found.tokens) < context:
+            where = self.documents("train").where
+            raise DataError(
+                f"{where}: the training text has {len(found.tokens)} tokens, fewer than data.context={context}; "
+                "give more text or a smaller context"
+            )
+        return found
+
+
+def build_tokenizer(origin: Origin, level: Level, size: int, *, lowercase: bool, minimum: int) -> Tokenizer:
+    """A tokenizer made from the training text; of a very long text, from its beginning."""
+    texts = Beginning(plain.open_text(origin)["train"], SAMPLE)
+    if level == "bytes":
+        return byte_level.train(texts, size=size, lowercase=lowercase, minimum=minimum)
+    return tokens.train(texts, level=level, size=size, lowercase=lowercase, minimum=minimum)
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first documents of a text, up to so many characters; they can be gone through again and again."""
+
+    documents: Documents
+    characters: int
+
+    def __iter__(self) -> Iterator[str]:
+        left = self.characters
+        for text in self.documents:
+            if left <= 0:
+                return
+            yield from stream.cut(text[:left], stream.PIECE, keep_space=True)
+            left -= len(text)
+
+
+def beginnings(documents: Iterable[str], *, count: int = 2, words: int = 8) -> list[str]:
+    """The first words of some texts, as examples to try."""
+    found: list[str] = []
+    for text in documents:
+        lines = [line.split() for line in text.splitlines()]
+        long = [line for line in lines if len(line) >= words]
+        found += [" ".join(line[:words]) for line in long[:: max(1, len(long) // count)]][: count - len(found)]
+        if len(found) == count:
+            break
+    return found
+
+
+def save(folder: Path, tokenizer: Tokenizer, examples: Iterable[str]) -> None:
+    """tokenizer.json and examples.json, from which the task is made again."""
+    tokenizer.save(folder / TOKENIZER)
+    write_text(folder / EXAMPLES, json.dumps(list(examples), indent=1, ensure_ascii=False) + "\n")
+
+
+def read_examples(folder: Path) -> list[str]:
+    """The examples of a run; none where it was saved by another task."""
+    path = folder / EXAMPLES
+    if not path.exists():
+        return []
+    try:
+        return [str(text) for text in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as wrong:
+        raise CheckpointError(f"{path}: damaged ({wrong}); delete it, the run works without") from None

@@ -1,0 +1,95 @@
+"""A piece of music as it is shown: its tokens, its piano roll, and the model run again over what came before each.
+
+The model answers nothing here: it is shown what it looked at when it foretold each token of the piece.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.protocols import Decoder, Padded
+from regard.core.shown import Axis, Item, Output, Place, Shown, Token
+from regard.core.sizes import Marks
+from regard.data.music.encoding import Encoding, Tokens
+from regard.tasks._forcing import log_probabilities, picked
+
+ALTERNATIVES = 5  # tokens that are named for each place
+NAMES = {Marks.pad: "pad", Marks.unknown: "unknown", Marks.start: "start", Marks.end: "end"}
+
+
+def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, path: Path) -> Shown:
+    """The tokens of a piece -> axes, its piano roll, and the way to run the model again."""
+    device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
+    target = torch.from_numpy(np.concatenate([[marks.start], tokens]))[None].to(device)
+    none = Padded(target.new_full((1, 1), marks.pad), target.new_ones(1))
+    begun = time.perf_counter()
+    scores = log_probabilities(model, none, target)
+    total = float(picked(scores, target).sum())
+    seconds = time.perf_counter() - begun
+    items = _items(tokens, encoding)
+    nats = -total / max(1, len(tokens))
+    return Shown(
+        title=str(path),
+        axes={
+            "output": Axis(items, "output"),
+            "read": Axis((Item(NAMES[Marks.start], special=True), *items[:-1]), "read", input="read"),
+        },
+        rows={"target": (Place("output"),)},
+        columns={"target": (Place("read"),)},
+        outputs=(
+            Output(
+                f"{path.name}: {len(tokens)} tokens, {nats:.3f} nats each",
+                score=total,
+                rank=-nats,
+                tokens=_likeliest(tokens, scores[0], encoding),
+            ),
+        ),
+        replay=lambda: model(target[:, :-1], model.start(none))[0][0],
+        chosen=target[0, 1:],
+        seconds=seconds,
+        answered="output",
+        inputs={"read": target[:, :-1]},
+        views=("pianoroll",),
+        extra={"roll": piano_roll(encoding, tokens)},
+    )
+
+
+def _items(tokens: Tokens, encoding: Encoding) -> tuple[Item, ...]:
+    labels = [_name(token, place, encoding) for place, token in enumerate(tokens.tolist())]
+    return tuple(
+        Item(label) if spot is None else Item(label, time=spot.seconds, pitch=spot.pitch)
+        for label, spot in zip(labels, encoding.spots(tokens), strict=True)
+    )
+
+
+def _name(token: int, place: int, encoding: Encoding) -> str:
+    return NAMES.get(token) or encoding.label(token, place)
+
+
+def _likeliest(tokens: Tokens, scores: Tensor, encoding: Encoding) -> tuple[Token, ...]:
+    """Tokens (n) and log p (n v) -> each token with its log p, and what else might have stood there."""
+    best = scores.topk(min(ALTERNATIVES, scores.shape[-1]), dim=-1)
+    rows = zip(tokens.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(
+        Token(
+            _name(token, place, encoding),
+            float(scores[place, token]),
+            tuple((_name(other, place, encoding), value) for other, value in zip(others, values, strict=True)),
+        )
+        for place, (token, others, values) in enumerate(rows)
+    )
+
+
+def piano_roll(encoding: Encoding, tokens: Tokens) -> dict[str, Any]:
+    """Tokens -> the notes they make: start, end, pitch, voice, velocity; and what the voices are called."""
+    notes = encoding.notes(encoding.decode(tokens))
+    return {
+        "notes": [[round(n.start, 4), round(n.end, 4), n.pitch, n.voice, n.velocity] for n in notes],
+        "voices": list(encoding.voices),
+    }

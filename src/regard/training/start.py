@@ -1,0 +1,155 @@
+"""Starting from another run: its weights by name, its vocabulary, and which weights stay as they are.
+
+What is taken is written into the new run's own folder before training begins (the weights into state/, their names into
+start.json), so that resuming needs no other run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from regard.core.errors import CheckpointError, ConfigError, RegardError
+from regard.core.files import digest
+from regard.core.task import Task
+from regard.training import checkpoint, sealed
+from regard.training.checkpoint import Tensors
+from regard.training.config import Start
+from regard.training.folder import Folder, check_files, read_config, read_recipe
+from regard.training.recipe import Recipe
+
+FILE = "start.json"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a run began with: the content of start.json."""
+
+    run: str
+    taken: list[str]  # names of weights
+    misfits: dict[str, list[list[int]]]  # name -> its shape in that run, its shape here
+    missing: list[str]  # asked for, but not in that run
+    frozen: list[str]
+    changed: list[str]  # files of the task that are others here than in that run
+
+    def lines(self, shown: int = 5) -> list[str]:
+        """What was taken and what was not, in words, with so many names of each kind."""
+        count = len(self.taken) + len(self.misfits) + len(self.missing)
+        shapes = [f"{name} {tuple(there)} there and {tuple(here)} here" for name, (there, here) in self.misfits.items()]
+        kinds = {
+            f"{len(self.taken)} of {count} weights from {self.run}": self.taken,
+            "did not fit": shapes,
+            "not in that run": self.missing,
+            f"frozen, {len(self.frozen)} weights": self.frozen,
+            "files other than that run's, so that a weight may belong to another token (start.vocabulary=true takes "
+            "that run's)": self.changed,
+        }
+        return [f"start: {kind}: {_listed(names, shown)}" for kind, names in kinds.items() if names]
+
+
+def _listed(names: Sequence[str], shown: int) -> str:
+    more = f", and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def read(folder: Path) -> Taken | None:
+    """What a run began with; None if it started from nothing."""
+    path = folder / FILE
+    return Taken(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def check(start: Start) -> Folder:
+    """The folder of the other run, whole and with weights, or an error that says what is wrong with it."""
+    other = Folder(Path(start.run))
+    try:
+        check_files(other)
+    except CheckpointError as wrong:
+        raise ConfigError(f"start.run={start.run}: {wrong}") from None
+    if not other.model.exists():
+        raise ConfigError(f"start.run={start.run}: it has no weights yet; train it first")
+    return other
+
+
+def build_task(recipe: Recipe) -> Task:
+    """The task of a new run, with the vocabulary of the run it starts from if the recipe says so."""
+    build, config = recipe.task.module("tasks").build, recipe.task.config
+    if recipe.start is None or not recipe.start.vocabulary:
+        task: Task = build(config)
+        return task
+    other = check(recipe.start)
+    theirs = read_recipe(other).task.name
+    try:
+        task = build(config, folder=other.path)
+    except (RegardError, OSError, LookupError, ValueError) as wrong:
+        if theirs == recipe.task.name:
+            raise
+        raise ConfigError(
+            f"start.vocabulary=true: the task {recipe.task.name} cannot be built with the files of {other.path}, "
+            f"a run of the task {theirs} ({wrong}); set start.vocabulary=false"
+        ) from None
+    return task
+
+
+def take(start: Start, model: nn.Module) -> tuple[Taken, Tensors]:
+    """The weights of the other run that the patterns name and that fit the model."""
+    other = check(start)
+    own, theirs = checkpoint.named_weights(model), sealed.read_tensors(other.model)[0]
+    wanted = _matching(start.patterns, own, "start.only")
+    shared = [name for name in wanted if name in theirs]
+    tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
+    if not tensors:
+        raise ConfigError(f"start.only={start.only!r}: no such weight of {start.run} fits; it has {_groups(theirs)}")
+    parameters = dict(model.named_parameters())
+    frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
+    frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
+    if len(frozen) == len(parameters):
+        raise ConfigError("start.freeze: all weights of the model are frozen, and none is left to train")
+    return Taken(
+        run=start.run,
+        taken=list(tensors),
+        misfits={name: [list(theirs[name].shape), list(own[name].shape)] for name in shared if name not in tensors},
+        missing=[name for name in wanted if name not in theirs],
+        frozen=frozen,
+        changed=[],
+    ), tensors
+
+
+def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:
+    own = list(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in own):
+            groups = {name.rsplit(".", depth)[0] + ".*" for name in own for depth in range(1, name.count(".") + 1)}
+            close = difflib.get_close_matches(pattern, sorted({*own, *groups}), n=3, cutoff=0.5)
+            nearest = ", ".join(close) or _groups(own)
+            raise ConfigError(f"{setting}={pattern!r} matches no weight of the model; nearest: {nearest}")
+    return [name for name in own if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _groups(names: Iterable[str]) -> str:
+    return ", ".join(sorted({f"{name.partition('.')[0]}.*" if "." in name else name for name in names}))
+
+
+def save(start: Start, taken: Taken, *, draft: Path) -> None:
+    """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
+    files = {} if start.vocabulary else read_config(Folder(Path(start.run))).get("files", {})
+    changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
+    table = asdict(taken) | {"changed": changed}
+    (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def apply(taken: Taken, model: nn.Module, *, weights: Path | None) -> None:
+    """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
+    own = checkpoint.named_weights(model)
+    if weights is not None:
+        with torch.no_grad():
+            for name, tensor in sealed.read_tensors(weights)[0].items():
+                own[name].copy_(tensor)
+    for name in taken.frozen:
+        own[name].requires_grad_(False)

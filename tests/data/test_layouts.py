@@ -1,0 +1,74 @@
+import pytest
+
+from regard.core.errors import ConfigError, DataError
+from regard.data import layouts
+
+FILES = {
+    "pairs": {
+        "train.en": "a\n",
+        "train.tsv": "a dog runs here\tein Hund\nmore text here\tmehr\n",
+        "a.jsonl": '{"en": "a", "de": "b"}\n',
+        "broken.jsonl": "{\n",
+    },
+    "documents": {
+        "train.tsv": "id\tdocument\tlabel\n1\ta\t0\n",
+        "bare.tsv": "".join(f"{i % 2}\ttext number {i}\n" for i in range(40)),
+        "a.csv": "x,y\n1,2\n",
+        "b.jsonl": '{"text": "a", "label": "b"}\n',
+    },
+    "tagged": {
+        "a.conll": "x",
+        "train.tsv": "A\tB-p\n\nB\tO\n",
+        "klue.tsv": "## x\n가\tO\n",
+        "ner.txt": "; 가\n$가\n",
+        "spaces.txt": "A NN B-p\n\nB NN O\n",
+    },
+}
+
+
+@pytest.mark.parametrize(("layout", "name"), [(layout, name) for layout, names in FILES.items() for name in names])
+def test_the_layout_of_a_file_is_found_out(tmp_path, layout, name):
+    (tmp_path / name).write_text(FILES[layout][name])
+    assert layouts.detect(tmp_path / name) == layout
+
+
+def test_the_layout_of_a_folder_is_found_out(tmp_path):
+    for layout in ("documents", "tagged"):
+        folder = tmp_path / layout
+        folder.mkdir()
+        (folder / "train.tsv").write_text(FILES[layout]["train.tsv"])
+        assert layouts.detect(folder) == layout
+    (tmp_path / "classes" / "pos").mkdir(parents=True)
+    (tmp_path / "classes" / "pos" / "1.txt").write_text("good")
+    assert layouts.detect(tmp_path / "classes") == "documents"
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "train.en").write_text("a")
+    assert layouts.detect(tmp_path / "pairs") == "pairs"
+
+
+def test_the_check_that_fits_is_called(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("A\n")
+    assert [str(finding) for finding in layouts.check(path)] == [
+        f"{path}:1: error: expected a word and its tag in two columns, got 'A'"
+    ]
+    assert layouts.check(path, "pairs") != layouts.check(path)
+
+
+def test_what_cannot_be_checked(tmp_path):
+    with pytest.raises(ConfigError, match="no layout 'tags'; did you mean 'tagged'"):
+        layouts.check(tmp_path, "tags")
+    with pytest.raises(DataError, match="no such file or folder"):
+        layouts.check(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        *((name, "documents") for name in ("imdb", "nsmc", "movie_reviews", "ko_chatbot")),
+        *((name, "tagged") for name in ("wnut17", "klue_ner", "ko_ner_klp2016")),
+        *((name, "pairs") for name in ("multi30k", "ko_en_pydocs", "ko_en_tatoeba")),
+    ],
+)
+def test_the_shared_data(shared_data, name, layout):
+    assert layouts.detect(shared_data / name) == layout

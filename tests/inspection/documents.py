@@ -1,0 +1,115 @@
+"""A small task with two levels of attention: words of each sentence, then sentences of a document. No decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.errors import DataError
+from regard.core.protocols import Goal
+from regard.core.shown import Axis, Item, Output, Parent, Place, Shown, Token
+from regard.core.task import Answer, Task
+
+LABELS = ("praise", "blame", "neither")
+TEXT = "the film is good. i did not like the long end. go and see it."
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for."""
+
+    top: int = 1  # labels
+
+
+class Pool(nn.Module):
+    """(b n d) -> (b d): a learned question looks at n features."""
+
+    def __init__(self, dim, *, queries, keys):
+        super().__init__()
+        self.question = nn.Parameter(torch.randn(dim))
+        self.attend = Attend(scores.build("dot", dim), queries=queries, keys=keys)
+
+    def forward(self, x, mask):
+        return self.attend(self.question.expand(len(x), 1, 1, -1), x[:, None], x[:, None], mask)[:, 0, 0]
+
+
+class Model(nn.Module):
+    """Sentences (n t) of a document -> logits (1 labels)."""
+
+    def __init__(self, dim=8):
+        super().__init__()
+        self.embedding = nn.Embedding(64, dim, padding_idx=0)
+        self.self_attn = Attend(scores.build("scaled_dot", dim), queries="words", keys="words")
+        self.word_attn = Pool(dim, queries="sentence", keys="words")
+        self.sentence_attn = Pool(dim, queries="document", keys="sentences")
+        self.readout = nn.Linear(dim, len(LABELS))
+
+    def forward(self, tokens):
+        mask = Mask.present(tokens > 0)
+        x = self.embedding(tokens)
+        x = x + self.self_attn(x[:, None], x[:, None], x[:, None], mask)[:, 0]
+        sentences = self.word_attn(x, mask)[None]
+        return self.readout(self.sentence_attn(sentences, Mask()))
+
+
+class Documents(Task):
+    goal = Goal("error", more=False)
+    sizes = None
+    examples = (TEXT, "good. bad end.")
+
+    def read(self, text):
+        sentences = [sentence.split() for sentence in text.split(".") if sentence.strip()]
+        if not sentences:
+            raise DataError("there is no sentence to read; give some text")
+        return sentences
+
+    def tokens(self, sentences):
+        longest = max(map(len, sentences))
+        numbers = [[1 + sum(map(ord, word)) % 63 for word in words] for words in sentences]
+        return torch.tensor([row + [0] * (longest - len(row)) for row in numbers])
+
+    @torch.no_grad()
+    def answer(self, model, inputs, options, decoding):
+        rows = [model(self.tokens(sentences)).log_softmax(-1)[0].topk(options.top) for sentences in inputs]
+        return [
+            [Answer(LABELS[i], score, score, value=i) for score, i in zip(*map(torch.Tensor.tolist, row), strict=True)]
+            for row in rows
+        ]
+
+    def show(self, model, given, options, decoding):
+        tokens, best = self.tokens(given), self.answer(model, [given], Options(top=3), decoding)[0]
+        axes = {
+            "document": Axis((Item("document", special=True),), "document"),
+            "sentences": Axis(tuple(Item(" ".join(words)) for words in given), "sentences"),
+        }
+        for i, words in enumerate(given):
+            parent = Parent("sentences", i)
+            axes[f"words.{i}"] = Axis(tuple(map(Item, words)), f"words of sentence {i + 1}", parent, input="words")
+            axes[f"sentence.{i}"] = Axis((Item(" ".join(words)),), f"sentence {i + 1}", parent)
+        words = tuple(Place(f"words.{i}", i) for i in range(len(given)))
+
+        def without_sentences():
+            others = [[row for j, row in enumerate(tokens) if j != i] for i in range(len(tokens))]
+            return torch.stack([model(torch.stack(rows)) if rows else model(tokens * 0) for rows in others])
+
+        alternatives = tuple((answer.text, answer.score) for answer in best)
+        return Shown(
+            title=" / ".join(" ".join(words) for words in given),
+            axes=axes,
+            rows={
+                "words": words,
+                "sentence": tuple(Place(f"sentence.{i}", i) for i in range(len(given))),
+                "document": (Place("document"),),
+            },
+            columns={"words": words, "sentences": (Place("sentences"),)},
+            outputs=(Output(best[0].text, best[0].score, None, (Token(best[0].text, best[0].score, alternatives),)),),
+            replay=lambda: model(tokens),
+            chosen=torch.tensor([best[0].value]),
+            without={"sentences": without_sentences},
+            inputs={"words": tokens},
+        )

@@ -1,0 +1,63 @@
+"""A small task on images: patches with boxes look at each other, and a question looks at them. Views of its own."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.core.protocols import Goal
+from regard.core.shown import Axis, Item, Output, Place, Shown
+from regard.core.task import Answer, Task
+
+SIDE = 3  # patches along a side
+
+
+class Model(nn.Module):
+    """Patches (1 n 4) -> logits (1 2)."""
+
+    def __init__(self, dim=8):
+        super().__init__()
+        self.embed = nn.Linear(4, dim)
+        self.self_attn = Attend(scores.build("scaled_dot", dim // 2), queries="patches", keys="patches")
+        self.pool = Attend(scores.build("scaled_dot", dim), queries="question", keys="patches")
+        self.question = nn.Parameter(torch.randn(1, 1, 1, dim))
+        self.readout = nn.Linear(dim, 2)
+
+    def forward(self, patches):
+        x = torch.tanh(self.embed(patches))
+        split = x.unflatten(-1, (2, -1)).transpose(1, 2)
+        x = x + self.self_attn(split, split, split).transpose(1, 2).flatten(2)
+        return self.readout(self.pool(self.question, x[:, None], x[:, None])[:, 0, 0])
+
+
+class Pictures(Task):
+    """A picture is given as nine digits: how bright its patches are."""
+
+    goal = Goal("accuracy", more=True)
+    sizes = None
+    examples = ("123456789", "987654321")
+
+    def read(self, text):
+        return torch.tensor([int(digit) / 9 for digit in text])[None, :, None].expand(1, SIDE**2, 4)
+
+    def answer(self, model, inputs, options, decoding):
+        return [[Answer("dark" if model(patches).argmax() else "bright")] for patches in inputs]
+
+    def show(self, model, given, options, decoding):
+        step = 1 / SIDE
+        boxes = [(j * step, i * step, (j + 1) * step, (i + 1) * step) for i in range(SIDE) for j in range(SIDE)]
+        patches = tuple(Item(f"patch {n + 1}", box=box) for n, box in enumerate(boxes))
+        best = self.answer(model, [given], options, decoding)[0][0]
+        return Shown(
+            title="a picture",
+            axes={"patches": Axis(patches, "patches", input="patches")},
+            rows={"patches": (Place("patches"),)},  # the question is not named: it gets a number
+            columns={"patches": (Place("patches"),)},
+            outputs=(Output(best.text),),
+            replay=lambda: model(given),
+            chosen=model(given).argmax(-1),
+            inputs={"patches": given},
+            extra={"pixels": given[0, :, 0].tolist()},
+        )

@@ -1,0 +1,116 @@
+"""Recorded weights become maps: the right rows of the batch, the right axes, padding cut off, groups and layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from regard.attention.record import AttentionMap, record
+from regard.core.errors import ShapeError
+from regard.core.shown import Axis, Item, Parent, Place, Shown
+from regard.inspection.calls import calls
+from regard.inspection.collect import collect
+from regard.inspection.maps import arrange, title_of
+
+
+def axis(size, title="axis", parent=None):
+    return Axis(tuple(Item(f"{title} {i}") for i in range(size)), title, parent)
+
+
+def shown(axes, rows, columns):
+    logits = torch.zeros(1, 2)
+    return Shown("a", axes, rows, columns, (), lambda: logits, torch.tensor([0]))
+
+
+def weights(*shape, keys=None):
+    """Random weights (b h t s) of which the last columns are padding."""
+    raw = torch.rand(shape).softmax(-1)
+    if keys is not None:
+        raw[..., keys:] = 0
+    return raw
+
+
+def test_every_batch_row_that_is_named_is_a_map_of_its_own():
+    recorded = {"words": AttentionMap(weights(3, 2, 1, 5, keys=4), "question", "words")}
+    axes = {f"words.{i}": axis(4, f"words {i}", Parent("sentences", i)) for i in (0, 2)}
+    axes |= {"question": axis(1, "question"), "sentences": axis(3)}
+    columns = {"words": (Place("words.0", 0), Place("words.2", 2))}
+    _, maps = arrange(recorded, shown(axes, {"question": (Place("question", None),)}, columns))
+    assert [(one.name, one.module, one.batch, one.keys) for one in maps] == [
+        ("words #1", "words", 0, "words.0"),
+        ("words #3", "words", 2, "words.2"),
+    ]
+    for one in maps:
+        assert (one.weights == recorded["words"].weights[one.batch, :, :, :4].numpy()).all()
+        assert one.parent == Parent("sentences", one.batch)
+    assert [one.title for one in maps] == ["Question → words 0", "Question → words 2"]
+
+
+def test_padding_of_queries_is_cut_off_where_there_is_a_batch():
+    recorded = {"attn": AttentionMap(weights(2, 1, 6, 6, keys=4), "words", "words")}
+    places = (Place("words", 1),)
+    _, (found,) = arrange(recorded, shown({"words": axis(4, "words")}, {"words": places}, {"words": places}))
+    assert found.weights.shape == (1, 4, 4) and found.batch == 1
+    assert found.title == "Words self-attention" and found.inward
+
+
+@pytest.mark.parametrize(("shape", "keys"), [((2, 1, 4, 6), None), ((1, 1, 6, 4), None)])
+def test_what_is_cut_off_and_is_no_padding_is_an_error_that_names_the_map(shape, keys):
+    recorded = {"attn": AttentionMap(weights(*shape, keys=keys), "target", "source")}
+    wrong = shown({"x": axis(4), "y": axis(4)}, {"target": (Place("x"),)}, {"source": (Place("y"),)})
+    with pytest.raises(ShapeError, match=r"map attn: . × . weights, but axis 'x' has 4 items and 'y' 4, and what lies"):
+        arrange(recorded, wrong)
+
+
+def test_rows_that_are_not_named_on_both_sides_are_an_error():
+    recorded = {"attn": AttentionMap(weights(2, 1, 4, 4), "target", "source")}
+    axes = {"x": axis(4)}
+    for rows, columns in (((Place("x", 0),), (Place("x", 1),)), ((Place("x", 5),), (Place("x", None),))):
+        with pytest.raises(ShapeError, match=r"map attn: of the 2 rows of its batch, rows \[.*\] are named; name the"):
+            arrange(recorded, shown(axes, {"target": rows}, {"source": columns}))
+
+
+def test_what_the_task_does_not_know_is_numbered():
+    recorded = {"attn": AttentionMap(weights(1, 1, 2, 3), "latent", "source")}
+    axes, (found,) = arrange(recorded, shown({"x": axis(3, "source")}, {}, {"source": (Place("x"),)}))
+    assert axes[found.queries].labels == ("1", "2") and found.title == "Latent → source"
+
+
+def test_groups_stay_together_and_layers_are_numbered_within_them():
+    places = {"a": (Place("a"),), "b": (Place("b"),)}
+    order = [("0.self", "a", "a"), ("0.cross", "a", "b"), ("1.self", "a", "a"), ("1.cross", "a", "b")]
+    recorded = {name: AttentionMap(weights(1, 2, 3, 3), queries, keys) for name, queries, keys in order}
+    _, maps = arrange(recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), off={("1.self", 1)})
+    assert [(one.name, one.layer) for one in maps] == [("0.self", 0), ("1.self", 1), ("0.cross", 0), ("1.cross", 1)]
+    assert not maps[1].weights[1].any() and maps[1].weights[0].any()
+
+
+def test_titles():
+    assert title_of("output", "read", inward=True) == "Output self-attention"
+    assert title_of("output", "image", inward=False) == "Output → image"
+
+
+@torch.no_grad()
+def test_short_maps_know_who_may_look_at_whom(subject, sentence):
+    one = subject()
+    shown = one.show(sentence)
+    with calls(one.model) as seen, record(one.model) as recorded:
+        shown.replay()
+    _, maps = arrange(recorded, shown, seen=seen)
+    for found in maps:
+        if (found.queries, found.keys) == ("output", "read"):
+            assert (found.allowed[0] == np.tril(np.ones(found.weights.shape[1:], bool))).all()
+        else:
+            assert found.allowed is None
+
+
+def test_maps_of_both_levels(documents):
+    inspection = collect(documents, documents.task.examples[0])
+    upper = [one.name for one in inspection.maps if one.parent is None]
+    assert upper == ["sentence_attn"] and inspection.first.name == "sentence_attn"
+    for sentence, words in enumerate((4, 7, 4)):
+        inside = [one for one in inspection.maps if one.parent == Parent("sentences", sentence)]
+        assert [one.weights.shape for one in inside] == [(1, words, words), (1, 1, words)]
+        for one in inside:
+            assert one.weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)

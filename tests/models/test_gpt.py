@@ -1,0 +1,98 @@
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
+from regard.core.registry import names
+from regard.core.sizes import Tokens
+from regard.core.tree import join, select
+from regard.inspection import laws
+from regard.models import gpt
+
+SIZES = Tokens(size=23, longest=12)
+
+
+def source(rows):
+    return Padded(torch.zeros(rows, 0, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
+
+
+def parameters(preset, sizes):
+    return sum(weight.numel() for weight in gpt.build(gpt.PRESETS[preset], sizes).parameters())
+
+
+def test_it_has_the_parameters_of_gpt2():
+    assert parameters("gpt2", Tokens(50257, longest=1024)) == 124_439_808
+
+
+def test_the_baby_is_nano_gpts():
+    # 10.65 M there: it has no biases and does not count the table of places, of which we have as many as the context
+    assert parameters("baby", Tokens(65, longest=256)) == 10_770_816
+
+
+@pytest.mark.parametrize("position", names("regard.layers.positions"))
+def test_the_laws_of_decoders_are_kept(position):
+    model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
+    target = torch.randint(SIZES.marks.first, SIZES.size, (3, 8))
+    given = laws.Trial(source(3), target, SIZES.marks)
+    assert [verdict for verdict in laws.check_decoder(model, given) if not verdict.kept] == []
+
+
+def test_the_fast_twin_gives_the_same_logits():
+    model = gpt.build(gpt.TINY, SIZES).eval()
+    twin, tokens = model.for_decoding(), torch.randint(4, 23, (2, 9))
+    with torch.no_grad():
+        logits, state = model(tokens, model.start(source(2)))
+        pieces, fast = [], twin.start(source(2))
+        for chunk in tokens.split([4, 1, 1, 3], dim=1):
+            part, fast = twin(chunk, fast)
+            pieces.append(part)
+    assert twin is not model
+    torch.testing.assert_close(torch.cat(pieces, dim=1), logits)
+    assert state.past[0].length == fast.past[0].length == 9
+
+
+def test_texts_of_unequal_length_go_on_together():
+    model = gpt.build(gpt.TINY, SIZES).eval().for_decoding()
+    first, second, following = torch.randint(4, 23, (1, 6)), torch.randint(4, 23, (1, 3)), torch.tensor([[5], [7]])
+    with torch.no_grad():
+        states = [model(tokens, model.start(source(1)))[1] for tokens in (first, second)]
+        together, _ = model(following, join(*states))
+        alone = [model(following[i : i + 1], state)[0] for i, state in enumerate(states)]
+    torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_the_state_is_reordered_by_rows():
+    model = gpt.build(gpt.TINY, SIZES).eval()
+    tokens = torch.randint(4, 23, (2, 4))
+    with torch.no_grad():
+        _, state = model(tokens, model.start(source(2)))
+        swapped, _ = model(tokens[:, :1].flip(0), select(state, torch.tensor([1, 0])))
+        straight, _ = model(tokens[:, :1], state)
+    torch.testing.assert_close(swapped.flip(0), straight)
+
+
+def test_the_encoder_reads_padded_texts_as_if_alone():
+    encoder = gpt.build(gpt.TINY, SIZES).eval().encoder
+    tokens = torch.randint(4, 23, (2, 7))
+    padded = Padded(torch.cat([tokens[:1], torch.nn.functional.pad(tokens[1:, :4], (0, 3))]), torch.tensor([7, 4]))
+    alone = encoder(Padded(tokens[1:, :4], torch.tensor([4])))
+    torch.testing.assert_close(encoder(padded)[1:, :4], alone)
+
+
+def test_embedding_and_readout_are_one_table():
+    model = gpt.build(gpt.TINY, SIZES)
+    assert model.readout.weight is model.encoder.embedding.table.weight
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"layers": 0}, "layers, dim and heads must be at least 1, hidden at least 0"),
+        ({"dim": 10, "heads": 4}, "dim=10 cannot be divided among heads=4; choose a multiple of 4"),
+        ({"dropout": 1.0}, "dropout=1.0 is not a probability below 1"),
+        ({"attention_dropout": -0.1}, "attention_dropout=-0.1 is not a probability below 1"),
+    ],
+)
+def test_impossible_choices_are_refused(change, words):
+    with pytest.raises(ConfigError, match=words):
+        gpt.Config(**change)

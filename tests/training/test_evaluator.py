@@ -1,0 +1,114 @@
+"""Evaluation: free-running, the best weights kept, early stopping, the mean tried."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.protocols import Goal
+from regard.training import log, sealed
+from regard.training import recipe as recipes
+from regard.training.folder import Folder
+from regard.training.run import load_parts, train
+
+ACCURACY = Goal("accuracy", more=True)
+
+
+def script(monkeypatch, scores, goal=ACCURACY):
+    """Evaluations that give these scores one after the other, whatever the model."""
+    from toys import summing
+
+    left = iter(scores)
+    monkeypatch.setattr(summing.Summing, "goal", goal)
+    monkeypatch.setattr(summing.Summing, "evaluate", lambda *_: dict(next(left, {})))
+
+
+def rows(path):
+    return [row for row in log.read(path / "log.jsonl") if "valid" in row]
+
+
+def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypatch):
+    script(monkeypatch, [{"accuracy": value} for value in (0.1, 0.7, 0.7, 0.3)])
+    train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
+    assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, False]
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors") == {"step": 6, "metrics": {"accuracy": 0.7}}
+
+
+@pytest.mark.parametrize("name", ["loss", "distance", "nothing_the_trainer_has_heard_of"])
+def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tmp_path, silent, monkeypatch, name):
+    scores = [{name: value} for value in (3.0, 2.0, 2.5, float("nan"))]
+    for more, best in ((False, [True, True, False, False]), (True, [True, False, False, False])):
+        script(monkeypatch, scores, Goal(name, more=more))
+        train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
+        assert [row["best"] for row in rows(tmp_path / str(more))] == best
+        step = 6 if not more else 3
+        assert sealed.read_facts(tmp_path / str(more) / "model.safetensors")["step"] == step
+
+
+def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
+    settings = ["training.steps=40", "training.evaluation.every=4", "training.optimizer.lr=0.1"]
+    run = train(recipes.read("toys.falling", settings=settings), tmp_path / "run", console=silent)
+    scores = {row["step"]: row["valid"]["score"] for row in rows(run)}
+    lowest = min(scores, key=scores.get)
+    assert sealed.read_facts(run / "model.safetensors") == {"step": lowest, "metrics": {"score": scores[lowest]}}
+    assert lowest > 4 and load_parts(run).recipe.decoding is None
+
+
+def test_patience_counts_evaluations_without_a_new_best(toy, tmp_path, silent, monkeypatch):
+    script(monkeypatch, [{"accuracy": value} for value in (0.5, 0.4, 0.6, 0.6, 0.5, 0.9)])
+    train(toy("training.evaluation.every=1", "training.evaluation.patience=2"), tmp_path / "run", console=silent)
+    assert log.read(tmp_path / "run" / "log.jsonl")[-1] == {"step": 5, "end": "patience"}
+
+
+def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, silent, monkeypatch):
+    """Early stopping and the choice of weights go by the task's goal, however the teacher-forced loss moves."""
+    script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
+    settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
+    train(toy(*settings), tmp_path / "run", console=silent)
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
+    assert log.read(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
+
+
+def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, monkeypatch):
+    from toys import summing
+
+    seen = []
+
+    def evaluate(self, model, split, decoding):
+        seen.append((model.training, torch.is_grad_enabled(), split, decoding))
+        return {"accuracy": 0.0}
+
+    monkeypatch.setattr(summing.Summing, "evaluate", evaluate)
+    recipe = toy("decoding=greedy")
+    train(recipe, tmp_path / "run", console=silent)
+    assert set(seen) == {(False, False, "valid", recipe.decoding)}
+
+
+def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
+    script(monkeypatch, [])
+    train(toy("training.evaluation.every=5"), tmp_path / "run", console=silent)
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert load_parts(tmp_path / "run")
+
+
+def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, monkeypatch):
+    script(monkeypatch, [{"loss": 1.0}])
+    with pytest.raises(ConfigError, match="no 'accuracy' to choose by; it has loss"):
+        train(toy(), tmp_path / "run", console=silent)
+
+
+@pytest.mark.parametrize("score", [0.9, 0.1])
+def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, silent, monkeypatch, score):
+    script(monkeypatch, [{"accuracy": value} for value in (0.2, 0.3, 0.4, 0.5, score)])
+    recipe = toy("training.evaluation.every=3", "training.evaluation.average=2")
+    train(recipe, tmp_path / "run", console=silent)
+    last = rows(tmp_path / "run")[-1]
+    assert last["average"] == 2 and last["best"] == (score > 0.5)
+    folder = Folder(tmp_path / "run")
+    kept = sealed.read_tensors(folder.model)[0]["embedding.weight"]
+    snapshots = [sealed.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
+    wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
+    torch.testing.assert_close(kept, wanted.float())
+    state = sealed.read_tensors(folder.checkpoints()[-1])[0]
+    assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights

@@ -1,0 +1,27 @@
+"""A toy task like `summing` whose metric is better when it is smaller, under a name that says nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toys import summing
+from toys.summing import DEFAULTS, SIZES, VERB, Config, Options
+
+from regard.core.protocols import Goal
+
+__all__ = ["DEFAULTS", "SIZES", "VERB", "Config", "Options", "build", "load"]
+
+
+class Falling(summing.Summing):
+    goal = Goal("score", more=False)
+
+    def evaluate(self, model, split, decoding):
+        return {"score": super().evaluate(model, split, decoding)["loss"]}
+
+
+def build(config: Config, folder: Path | None = None) -> Falling:
+    return Falling(config, config.words)
+
+
+def load(config: Config, folder: Path) -> Falling:
+    return Falling(config, config.words)
