@@ -1,8 +1,24 @@
-"""Tests of the command line share one way to call it."""
+"""Tests of the command line share one way to call it, and one small run that they only read."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+from calling import call  # after the path is set
+
+SMALL = ["model.layers=1", "model.dim=16", "model.hidden=16", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
+SHORT = ["training.steps=3", "training.evaluation.every=3", "data.longest=40", "decoding=greedy"]
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """A run of translation, trained by the command line."""
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    probe = ["--training.probe", "The cook reads a book."]
+    call("train", "translation", "model=transformer", *SMALL, *SHORT, *probe, "--out", folder)
+    return folder

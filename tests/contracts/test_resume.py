@@ -16,7 +16,7 @@ import pytest
 
 from regard.core import config as configs
 from regard.core.registry import find, names
-from regard.core.sizes import fitting
+from regard.tasks import fitting
 from regard.training import recipe as recipes
 from regard.training import sealed
 from regard.training.console import Silent

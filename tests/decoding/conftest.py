@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from regard.core.protocols import Hypothesis
 from regard.core.sizes import Marks
 from regard.core.tree import Shared
+from regard.decoding import build
 
 MARKS = Marks()
 
@@ -24,12 +26,18 @@ class Past(NamedTuple):
     keys: Tensor  # (r t d)
     values: Tensor  # (r t d)
 
+    def _join(self, other: Past, *, shared: bool) -> Past:
+        """Rows below each other, the shorter ones with zeros on the left, which add nothing to what is looked up."""
+        length = max(self.keys.shape[1], other.keys.shape[1])
+        longer = [[pad(x, (0, 0, length - x.shape[1], 0)) for x in past] for past in (self, other)]
+        return Past(*(torch.cat(parts) for parts in zip(*longer, strict=True)))
+
 
 class RecurrentState(NamedTuple):
     hidden: Tensor  # (r d)
     past: tuple[Past, ...]
     source: Shared[tuple[Tensor, None]]  # (b d), once per source
-    length: int
+    kind: str
 
 
 class Recurrent(nn.Module):
@@ -47,7 +55,7 @@ class Recurrent(nn.Module):
     def start(self, source: Tensor) -> RecurrentState:
         """Source (b d) -> state."""
         empty = source.new_zeros(len(source), 0, source.shape[1])
-        return RecurrentState(torch.zeros_like(source), (Past(empty, empty),), Shared((source, None)), 0)
+        return RecurrentState(torch.zeros_like(source), (Past(empty, empty),), Shared((source, None)), "toy")
 
     def features(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         outputs = []
@@ -59,7 +67,7 @@ class Recurrent(nn.Module):
             source = state.source.value[0]
             folded = source.repeat_interleave(len(tokens) // len(source), dim=0)
             outputs.append(hidden + torch.einsum("rt,rtd->rd", weights, past.values) + folded)
-            state = RecurrentState(hidden, (past,), state.source, state.length + 1)
+            state = RecurrentState(hidden, (past,), state.source, state.kind)
         return torch.stack(outputs, 1), state
 
     def forward(self, tokens: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
@@ -106,8 +114,8 @@ def run(decoder: Any, model: Any, source: Any, *, limits: list[int], **settings:
     """Decode from the start."""
     with torch.no_grad():
         state = model.start(source)
-    config = decoder.Config(**settings)
-    return decoder.decode(model, state, marks=MARKS, limits=torch.tensor(limits), config=config)
+    decoding = build(decoder.__name__.rpartition(".")[2], **settings)
+    return decoding(model, state, marks=MARKS, limits=torch.tensor(limits))
 
 
 @pytest.fixture

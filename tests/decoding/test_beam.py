@@ -109,6 +109,28 @@ def test_a_width_beyond_the_vocabulary(toys):
         assert len(hypotheses) == 4  # nothing, and each of three tokens
 
 
+@pytest.mark.parametrize("size", [6, 9, 40])
+@pytest.mark.parametrize("width", [17, 40])
+def test_wide_beams_where_all_tie(toys, size, width):
+    """So many equal entries that they are sorted, in a vocabulary that may be smaller than the beam."""
+    found = toys.run(beam, toys.Bigram(torch.zeros(size, size)), 3, limits=[3, 2, 3], width=width, nbest=width)
+    letters = size - 3
+    for hypotheses, limit in zip(found, [3, 2, 3], strict=True):
+        assert len({h.tokens for h in hypotheses}) == len(hypotheses)
+        assert len(hypotheses) == min(width, sum(letters**n for n in range(limit + 1)))
+        ranks = [h.rank_score for h in hypotheses]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+@pytest.mark.parametrize("penalty", [30.0, 50.0])
+def test_the_strongest_penalty_ranks_by_length(toys, penalty):
+    model, source = toys.Recurrent(9), torch.randn(3, 8)
+    for hypotheses in toys.run(beam, model, source, limits=[40] * 3, width=4, nbest=4, length_penalty=penalty):
+        lengths = [len(h.tokens) for h in hypotheses]
+        assert lengths == sorted(lengths, reverse=True) and len(lengths) == 4
+        assert all(h.rank_score < 0 for h in hypotheses)
+
+
 def test_rows_follow_the_hypotheses_that_are_left(toys):
     model, seen = toys.Recurrent(30, seed=2), []
     model.register_forward_hook(lambda module, inputs, outputs: seen.append(len(inputs[0])))
@@ -122,7 +144,9 @@ def test_rows_follow_the_hypotheses_that_are_left(toys):
         ({"width": 0}, "width is 0; a beam is at least 1 wide"),
         ({"nbest": 0}, "nbest is 0; it must lie between 1 and width, which is 5"),
         ({"width": 3, "nbest": 4}, "nbest is 4; it must lie between 1 and width, which is 3"),
-        ({"length_penalty": -0.5}, r"length_penalty is -0.5; it must be 0 \(none\) or more"),
+        ({"length_penalty": -0.5}, r"length_penalty is -0.5; it must lie between 0 \(none\) and 50"),
+        ({"length_penalty": 1000}, r"length_penalty is 1000; it must lie between 0 \(none\) and 50"),
+        ({"length_penalty": float("nan")}, r"length_penalty is nan; it must lie between 0 \(none\) and 50"),
     ],
 )
 def test_wrong_settings(settings, message):

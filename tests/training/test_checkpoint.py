@@ -157,9 +157,9 @@ def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for number, path in enumerate(paths):
         sealed.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
-    found = mean(paths)
-    assert found["w"].tolist() == [1.0, 1.0] and found["w"].dtype == torch.float32
-    assert found["n"] == 2
+    average = mean(paths)
+    assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
+    assert average["n"] == 2
     assert mean(paths[:1])["w"].tolist() == [0.0, 0.0]
 
 

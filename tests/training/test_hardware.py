@@ -13,6 +13,7 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
 from regard.core.sizes import Text
+from regard.tasks import fitting
 from regard.training import hardware
 from regard.training.hardware import Compiled, autocast, has_bfloat16, number_format, pick, recompute_blocks
 
@@ -91,17 +92,17 @@ def test_nothing_changes_but_the_work():
     assert plain.state_dict().keys() == other.state_dict().keys()
     calls = []
     other.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
-    expected, found = gradients(plain, tokens), gradients(other, tokens)  # with dropout: the same masks are drawn again
-    assert torch.equal(expected[0], found[0])
-    assert all(torch.equal(a, b) for a, b in zip(expected[1], found[1], strict=True))
+    expected, recomputed = gradients(plain, tokens), gradients(other, tokens)  # with the same dropout
+    assert torch.equal(expected[0], recomputed[0])
+    assert all(torch.equal(a, b) for a, b in zip(expected[1], recomputed[1], strict=True))
     assert len(calls) == 2
     with torch.no_grad():
         other(tokens)
     assert len(calls) == 3
 
 
-@pytest.mark.parametrize("name", ["transformer", "bahdanau", "luong", "seq2seq"])
-def test_the_translation_models_allow_it(name):
+@pytest.mark.parametrize("name", fitting(Text))
+def test_models_of_text_allow_it(name):
     module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     tokens = torch.randint(4, 9, (2, 6))
@@ -116,8 +117,8 @@ def test_the_translation_models_allow_it(name):
     torch.manual_seed(1)
     other = module.build(module.TINY, sizes)
     recompute_blocks(other)
-    for expected, found in zip(loss(plain), loss(other), strict=True):
-        torch.testing.assert_close(expected, found)
+    for expected, recomputed in zip(loss(plain), loss(other), strict=True):
+        torch.testing.assert_close(expected, recomputed)
 
 
 def work(model, batch):
@@ -130,9 +131,9 @@ def test_it_computes_the_same(monkeypatch):
     monkeypatch.setattr(hardware.torch, "compile", lambda work, dynamic: plain(work, dynamic=dynamic, backend="eager"))
     fast = Compiled(work, said.append)
     for length in (3, 5):
-        found = fast(torch.nn.ReLU(), torch.linspace(-1, 1, length))
-        assert found.count == length
-        torch.testing.assert_close(found.total, work(torch.nn.ReLU(), torch.linspace(-1, 1, length)).total)
+        loss = fast(torch.nn.ReLU(), torch.linspace(-1, 1, length))
+        assert loss.count == length
+        torch.testing.assert_close(loss.total, work(torch.nn.ReLU(), torch.linspace(-1, 1, length)).total)
     assert said == []
 
 

@@ -18,6 +18,7 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find
 from regard.core.sizes import Text
+from regard.tasks import fitting
 from regard.training import log, processes, sealed
 from regard.training import processes as sharding
 from regard.training.folder import Folder
@@ -69,10 +70,10 @@ def assert_same_run(first, second):
     assert [row.keys() for row in rows] == [row.keys() for row in others]
     for row, other in zip(rows, others, strict=True):
         assert all(row[key] == pytest.approx(other[key], rel=1e-4, abs=1e-6) for key in row if key != "end")
-    (tensors, _), (found, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
-    assert tensors.keys() == found.keys()
+    (tensors, _), (others, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    assert tensors.keys() == others.keys()
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 @pytest.mark.parametrize("kind", ["plain", "parts", "sharded"])
@@ -107,9 +108,9 @@ def test_saved_by_one_resumed_by_two(alone, two):
 
 
 def compare_end(first, second):
-    (tensors, _), (found, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
+    (tensors, _), (others, _) = (sealed.read_tensors(Folder(path).checkpoints()[-1]) for path in (first, second))
     for name, tensor in tensors.items():
-        torch.testing.assert_close(tensor, found[name], rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(tensor, others[name], rtol=1e-3, atol=1e-5, msg=name)
 
 
 def test_a_dying_process_ends_the_job_with_its_reason(tmp_path):
@@ -191,14 +192,14 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     assert units(model, lambda: model(torch.ones(1, 20))) == []
 
 
-@pytest.mark.parametrize("name", ["transformer", "bahdanau", "luong", "seq2seq"])
-def test_the_units_of_the_translation_models_do_not_overlap(name):
+@pytest.mark.parametrize("name", fitting(Text))
+def test_the_units_of_models_of_text_do_not_overlap(name):
     module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
     model = module.build(module.TINY, sizes)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
-    found = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))
-    weights = [id(weight) for unit in found for weight in unit.parameters()]
+    parts = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))
+    weights = [id(weight) for unit in parts for weight in unit.parameters()]
     assert len(weights) == len(set(weights))
     if name == "transformer":
-        assert set(model.encoder.layers) <= set(found)
-        assert not set(model.decoder.layers) & set(found)  # their keys are made before the decoder starts
+        assert set(model.encoder.layers) <= set(parts)
+        assert not set(model.decoder.layers) & set(parts)  # their keys are made before the decoder starts

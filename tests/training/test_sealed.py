@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
             with pytest.raises(FileError, match=r"could not be written \(.*No space left.*what was there before"):
                 sealed.write_tensors(path, {"a": torch.zeros(9)}, {})
         assert path.read_bytes() == before
-        assert [found.name for found in tmp_path.iterdir()] == ["x.safetensors"]
+        assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
 
 
 def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
@@ -148,7 +148,7 @@ def test_a_write_cut_off_by_the_system_leaves_the_old_file(tmp_path):
     )
     assert "could not be written" in ran.stdout
     assert path.read_bytes() == before
-    assert [found.name for found in tmp_path.iterdir()] == ["x.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
     assert signal.SIGXFSZ and resource.RLIMIT_FSIZE  # the limits the program sets exist here
 
 

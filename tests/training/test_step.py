@@ -122,10 +122,10 @@ def test_a_batch_is_moved_as_it_is():
 def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
     with pytest.raises(Diverged) as stopped:
         train(toy("data.poison=3", "training.files.save_every=1"), tmp_path / "run", console=silent)
-    found = json.loads((tmp_path / "run" / "nonfinite.json").read_text())
-    assert 3 in found["examples"] and len(found["examples"]) == 8
-    assert found["batch"]["numbers"] == found["examples"] and found["loss"] == "nan"
-    step = found["step"]
+    table = json.loads((tmp_path / "run" / "nonfinite.json").read_text())
+    assert 3 in table["examples"] and len(table["examples"]) == 8
+    assert table["batch"]["numbers"] == table["examples"] and table["loss"] == "nan"
+    step = table["step"]
     before = f"the last checkpoint is step-{step - 1:09d}.safetensors" if step > 1 else "there is no checkpoint yet"
     said = str(stopped.value)
     assert f"loss nan is not finite at step {step} (epoch 0, batch {step})" in said

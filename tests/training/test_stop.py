@@ -28,13 +28,13 @@ def test_the_handlers_are_put_back():
 
 
 def test_elsewhere_than_in_the_main_thread_nothing_asks():
-    found = []
+    stopped = []
 
     def work():
         with listening() as stop:
-            found.append(bool(stop))
+            stopped.append(bool(stop))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [False]
+    assert stopped == [False]

@@ -120,6 +120,7 @@ class Search(Decoding):
         marks: Marks,
         limits: Tensor,
         first: Tensor | None = None,
+        numbers: Tensor | None = None,
         grammar: Grammar | None = None,
     ) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first, cut at its limit."""

@@ -42,7 +42,7 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
     run.answer([], **options)  # what can be wrong with run, engine and options is, before anything is read
     given = inputs or ([""] if "" in run.task.examples else _lines(sys.stdin))
     if how.out:
-        _write(run.answer(list(given), **options), how.out)
+        write(run.answer(list(given), **options), how.out)
         return
     processes = 1 if how.engine == "ctranslate2" else min(how.workers or available(), available())  # it has its own
 
@@ -101,7 +101,7 @@ def text_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dic
     return [answer.text if answer.score is None else f"{answer.score:.4f}\t{answer.text}" for answer in answers]
 
 
-def _write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
+def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
     """Every answer as every kind of file that is asked for; where there are several, their files are numbered."""
     flat = [answer for each in answers for answer in each]
     contents: dict[Path, bytes] = {}

@@ -75,7 +75,7 @@ def of_run(words: Sequence[str]) -> list[Section]:
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
         return [of_options(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
-    except (StopIteration, OSError, ValueError, KeyError, TypeError, RegardError):
+    except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
         return []
 
 

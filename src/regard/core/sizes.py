@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 from regard.core.errors import ConfigError
-from regard.core.registry import find, names
 
 
 @dataclass(frozen=True)
@@ -67,19 +66,6 @@ def accepts(model: ModuleType, family: type) -> bool:
     hint: Any = typing.get_type_hints(model.build).get("sizes", object)
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
     return any(kind is Any or (isinstance(kind, type) and issubclass(family, kind)) for kind in kinds)
-
-
-def fitting(family: type) -> list[str]:
-    """The listed models that can be built from sizes of a family."""
-    return [name for name in names("regard.models") if accepts(find("regard.models", name), family)]
-
-
-def check_fit(task: str, model: str) -> None:
-    """An error that lists the models which fit, unless this one does."""
-    family = family_of(find("regard.tasks", task))
-    if not accepts(find("regard.models", model), family):
-        known = ", ".join(fitting(family)) or "none is listed; give your own by a dotted name"
-        raise ConfigError(f"model={model} cannot be trained on the task {task}; models that fit: {known}")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Search: greedy, beam, sampling, one file each. Each has a `Config` and `plan(config, limits) -> Plan`, from which
-`_search.Search` makes steps. Decoders know `start`, `features`, `readout` of a model and never which model it is."""
+"""Search: greedy, beam, sampling, one file each. Each has a `Config` and `plan(config) -> Plan`, from which `Search`
+makes steps. Decoders know `start`, `features`, `readout` of a model and never which model it is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from torch import Tensor
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
 from regard.core.sizes import Marks
+from regard.decoding._search import Candidates, Plan, Running, Search
+
+__all__ = ["Candidates", "Decoding", "Plan", "Running", "Search", "build", "optimised"]
 
 
 def build(name: str, **settings: Any) -> Decoding:
@@ -55,6 +58,11 @@ class Decoding:
         kept = {field.name: getattr(self.config, field.name) for field in fields(beam) if self.has(field.name)}
         return replace(self, name="beam", config=beam(**kept, width=max(5, count), nbest=count))
 
+    def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
+        """The decoder at work on a model, step by step; what a grammar does not allow never comes."""
+        plan: Plan = find("regard.decoding", self.name).plan(self.config)
+        return Search(model, plan, marks=marks, constraints=self.config, grammar=grammar)
+
     def __call__(
         self,
         model: Decoder,
@@ -63,12 +71,10 @@ class Decoding:
         marks: Marks,
         limits: Tensor,
         first: Tensor | None = None,
+        numbers: Tensor | None = None,
         grammar: Grammar | None = None,
     ) -> list[list[Hypothesis]]:
-        """The state before the first token, one row a source -> hypotheses of each source, best first."""
-        decode = find("regard.decoding", self.name).decode
-        more: dict[str, Any] = {} if grammar is None else {"grammar": grammar}
-        found: list[list[Hypothesis]] = decode(
-            model, state, marks=marks, limits=limits, config=self.config, first=first, **more
-        )
-        return found
+        """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
+        says what the arguments are)."""
+        search = self.search(model, marks=marks, grammar=grammar)
+        return search.run(state, limits=limits, first=first, numbers=numbers)

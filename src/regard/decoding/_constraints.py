@@ -32,13 +32,6 @@ class Constraints(Protocol):
         """Tokens that never come. With the end mark among them every output is as long as its limit."""
 
 
-class Grammar(Protocol):
-    """What may come next where not every sequence is valid: music, code, a fixed part of the output."""
-
-    def allowed(self, history: Tensor) -> Tensor:
-        """The tokens decoded so far (r t) -> (r v) bool, True = may come; it knows itself what came before them."""
-
-
 def check(constraints: Constraints) -> None:
     """Nothing, or the error that says which setting is wrong."""
     if constraints.min_length < 0:
@@ -53,26 +46,28 @@ def constrain(
     scores: Tensor,
     history: Tensor,
     *,
+    lengths: Tensor,
     full: Tensor | None,
     marks: Marks,
     constraints: Constraints,
-    grammar: Grammar | None = None,
+    allowed: Tensor | None = None,
 ) -> Tensor:
     """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
 
-    A row that is `full` (r; None: none is) may only end, whatever else is asked; so may a row in which all tokens are
-    forbidden.
+    The last `lengths` (r) of the tokens are a row's own, those before them padding. A row that is `full` (r; None: none
+    is) may only end, whatever else is asked; so may a row in which all tokens are forbidden. `allowed` (r v) is what a
+    grammar leaves.
     """
     end = scores[:, marks.end].clone()
     _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
     if constraints.no_repeat:
         _forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
-    if history.shape[1] < constraints.min_length:
-        scores[:, marks.end] = NEVER
-    if grammar is not None:
-        scores.masked_fill_(~grammar.allowed(history), NEVER)
+    if constraints.min_length:
+        scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
+    if allowed is not None:
+        scores.masked_fill_(~allowed, NEVER)
     few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
-    if constraints.no_repeat or grammar is not None or few:
+    if constraints.no_repeat or allowed is not None or few:
         stuck = scores.amax(dim=1) == NEVER
         full = stuck if full is None else full | stuck
     if full is not None and bool(full.any()):
@@ -92,8 +87,8 @@ def _forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -
     length = history.shape[1]
     if length < size:
         return
-    grams = history.unfold(1, size, 1)  # (r, t - size + 1, size)
+    grams = history.unfold(1, size, 1)  # (r, t - size + 1, size); padding among them is met by no recent token
     recent = history[:, None, length - size + 1 :]  # what the next token would complete
-    met = (grams[..., :-1] == recent).all(dim=2)
+    repeated = (grams[..., :-1] == recent).all(dim=2)
     # Grams that do not match write to a column that is forbidden in any case.
-    scores.scatter_(1, torch.where(met, grams[..., -1], spare), NEVER)
+    scores.scatter_(1, torch.where(repeated, grams[..., -1], spare), NEVER)

@@ -1,7 +1,9 @@
-"""The loop that all decoders share: feed the last tokens, let the decoder choose, set aside what has ended.
+"""Search in steps, the same for all decoders: feed the last tokens, let the decoder choose, set aside what has ended.
 
-Everything is kept in tensors of `s` sources × `w` rows and turned into hypotheses at the end. Rows and sources that
-have ended leave the batch, so that they cost nothing; the state is reordered by `core.tree` alone.
+`begin` makes a value of sources that are to be decoded, `step` adds a token to each, `join` sets sources that begin
+later beside those that run. A corpus is a loop over `step`; a server joins a request whenever one comes. Everything is
+kept in tensors of `s` sources × `w` rows, a row for each hypothesis that still grows. Rows and sources that have ended
+leave the batch, so that they cost nothing; the state is reordered by `core.tree` alone.
 """
 
 from __future__ import annotations
@@ -12,28 +14,37 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
+from regard.core import tree
 from regard.core.errors import CheckpointError, ShapeError
-from regard.core.protocols import Decoder, Hypothesis, State
+from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.sizes import Marks
-from regard.core.tree import rows, select, select_sources, spread
-from regard.decoding._constraints import Constraints, Grammar, constrain
+from regard.core.tree import select, select_sources, spread
+from regard.decoding._constraints import Constraints, constrain
 
 NONE = -torch.inf  # the sum of a row without a hypothesis
 WORTHWHILE = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
+Ended = dict[int, list[Hypothesis]]  # by source
 
 
 class Running(NamedTuple):
-    """The hypotheses that still grow."""
+    """Sources that are being decoded, and their hypotheses that still grow."""
 
     state: State
-    tokens: Tensor  # (s w t)
+    fed: Tensor  # (s w) the tokens that the model reads next
+    tokens: Tensor  # (s w t) decoded so far, padded on the left where a source began later than others
+    lengths: Tensor  # (s) how many of these tokens are the source's own
     sums: Tensor  # (s w) of log probabilities
     lanes: Tensor  # (s w) which of its source's first rows a hypothesis comes from
-    room: Tensor  # (s) how many more hypotheses the source may have
+    draws: Tensor  # (s l n) a random number for each lane and step; none for a decoder that does not draw
+    capacity: Tensor  # (s) how many more hypotheses the source may have
     kept: Tensor  # (s n) rank scores of the best that have ended, best first
-    limits: Tensor  # (s)
-    sources: Tensor  # (s)
+    limits: Tensor  # (s) the greatest length
+    sources: Tensor  # (s) their numbers, counted in the order in which they were begun
+    ended: Ended  # what has ended of the sources that are not finished
+    begun: int  # how many sources there were, finished ones included
+    spare: int  # no source reaches its limit in fewer steps than this
 
 
 class Candidates(NamedTuple):
@@ -44,104 +55,162 @@ class Candidates(NamedTuple):
     sums: Tensor  # (s k) with the token
 
 
-class Ended(NamedTuple):
-    """Hypotheses that ended at one step."""
-
-    sources: Tensor  # (n)
-    tokens: Tensor  # (n t) without the end mark
-    sums: Tensor  # (n)
-    ranks: Tensor  # (n)
+def _no_draws(limits: Tensor, numbers: Tensor) -> Tensor:
+    return limits.new_empty(limits.numel(), 0, 0)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many hypotheses a source has, and how they are ranked."""
+    """What a decoder is: how it chooses, how many hypotheses a source has, and how they are ranked."""
 
+    choose: Callable[[Tensor, Running], Candidates]  # given log probabilities (s w v), -inf for what is forbidden
     lanes: int = 1  # rows at the start
-    room: int = 1  # hypotheses searched for
+    capacity: int = 1  # hypotheses searched for
     nbest: int = 1  # hypotheses wanted
     length_penalty: float = 0.0
-
-
-Choose = Callable[[Tensor, Running], Candidates]  # log probabilities (s w v), -inf for what is forbidden
+    draws: Callable[[Tensor, Tensor], Tensor] = _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
 
 
 class Search:
-    """One search: what stays the same from step to step."""
+    """A decoder at work on a model: what stays the same from step to step."""
 
     def __init__(
-        self,
-        model: Decoder,
-        *,
-        choose: Choose,
-        plan: Plan,
-        marks: Marks,
-        constraints: Constraints,
-        grammar: Grammar | None = None,
+        self, model: Decoder, plan: Plan, *, marks: Marks, constraints: Constraints, grammar: Grammar | None = None
     ) -> None:
-        self.model, self.choose, self.plan = model, choose, plan
+        self.model, self.plan = model, plan
         self.marks, self.constraints, self.grammar = marks, constraints, grammar
-        self._shortest = 0  # no source is full before this length
 
-    def run(self, state: State, *, limits: Tensor, first: Tensor | None) -> list[list[Hypothesis]]:
-        """The state before the first token -> hypotheses of each source, best first."""
+    def run(
+        self, state: State, *, limits: Tensor, first: Tensor | None = None, numbers: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
+        """The arguments of `begin` -> the hypotheses of each source, best first."""
         if limits.numel() == 0:
             return []
-        if rows(state) != limits.numel():
-            raise ShapeError(f"limits has {limits.numel()} entries, the state {rows(state)} rows; give one per source")
-        running = self._begin(state, limits)
-        self._shortest = int(limits.min())
-        fed = torch.full_like(limits, self.marks.start) if first is None else first
-        fed = fed.repeat_interleave(self.plan.lanes)[:, None]
-        ended: list[Ended] = []
+        running = self.begin(state, limits, first=first, numbers=numbers)
+        hypotheses: Ended = {}
         while running.sources.numel():
-            scores, state = self._score(fed, running)
-            candidates = self.choose(scores, running)
-            running, candidates = self._set_aside(running._replace(state=state), candidates, ended=ended)
-            running = _grow(*_shrink(running, candidates))
-            fed = running.tokens[:, :, -1:].flatten(0, 1)
-        return _collect(ended, sources=limits.numel(), nbest=self.plan.nbest)
+            running, finished = self.step(running)
+            hypotheses |= finished
+        return [hypotheses[source] for source in range(limits.numel())]
 
-    def _begin(self, state: State, limits: Tensor) -> Running:
+    @torch.inference_mode()
+    def begin(
+        self, state: State, limits: Tensor, *, first: Tensor | None = None, numbers: Tensor | None = None
+    ) -> Running:
+        """The state before the first token, one row a source, and the greatest length of each (s) -> nothing decoded.
+
+        At its limit a hypothesis is ended, and the end mark counted, as if the decoder had chosen it. So a score is
+        always the teacher-forced score of the tokens and the end mark. `first` (s) is the token to feed first, in
+        place of the start mark: the last of a prompt whose other tokens the state has seen. What a source draws
+        depends on its entry in `numbers` (s) alone, which counts from 0 unless given.
+        """
+        if tree.rows(state) != limits.numel():
+            raise ShapeError(
+                f"limits has {limits.numel()} entries, the state {tree.rows(state)} rows; give one per source"
+            )
         sources, lanes = limits.numel(), self.plan.lanes
+        limits = limits.clamp(min=0)
+        order = torch.arange(sources, device=limits.device)
+        fed = torch.full_like(limits, self.marks.start) if first is None else first
         return Running(
             state=spread(state, lanes) if lanes > 1 else state,
+            fed=fed[:, None].expand(sources, lanes),
             tokens=limits.new_empty(sources, lanes, 0),
+            lengths=torch.zeros_like(limits),
             sums=torch.zeros(sources, lanes, dtype=torch.float64, device=limits.device),
             lanes=torch.arange(lanes, device=limits.device).expand(sources, lanes),
-            room=torch.full_like(limits, self.plan.room),
+            draws=self.plan.draws(limits, order if numbers is None else numbers),
+            capacity=torch.full_like(limits, self.plan.capacity),
             kept=torch.full((sources, self.plan.nbest), NONE, dtype=torch.float64, device=limits.device),
-            limits=limits.clamp(min=0),
-            sources=torch.arange(sources, device=limits.device),
+            limits=limits,
+            sources=order,
+            ended={},
+            begun=sources,
+            spare=int(limits.min()) if sources else 0,
         )
 
-    def _score(self, fed: Tensor, running: Running) -> tuple[Tensor, State]:
-        logits, state = self.model(fed, running.state)
+    @torch.inference_mode()
+    def step(self, running: Running) -> tuple[Running, Ended]:
+        """One token more for every hypothesis -> what runs on, and the hypotheses of the sources that are finished."""
+        scores, state = self._score(running)
+        candidates = self.plan.choose(scores, running)
+        running, candidates = self._set_aside(running._replace(state=state), candidates)
+        alive = candidates.sums > NONE
+        if bool(alive.all()):
+            return _grow(running, candidates), {}
+        going = alive.any(dim=1)
+        running, finished = self._finish(running, going)
+        return _grow(*_shrink(running, candidates, alive=alive, going=going)), finished
+
+    @torch.inference_mode()
+    def join(self, running: Running, more: Running) -> Running:
+        """Sources beside others that may have begun earlier; each is decoded as if it were alone. Those of `more` are
+        numbered after those of `running`."""
+        more = more._replace(
+            sources=more.sources + running.begun,
+            ended={source + running.begun: hypotheses for source, hypotheses in more.ended.items()},
+            begun=more.begun + running.begun,
+        )
+        if not running.sources.numel() or not more.sources.numel():
+            return (running if running.sources.numel() else more)._replace(begun=more.begun)
+        width = max(running.sums.shape[1], more.sums.shape[1])
+        length = max(int(part.lengths.max()) for part in (running, more))
+        steps = max(part.draws.shape[2] for part in (running, more))
+        parts = [_widened(part, width, length=length, steps=steps, mark=self.marks.pad) for part in (running, more)]
+        joined = tree.join(*(part._replace(ended=None, begun=0, spare=0) for part in parts))  # type: ignore[arg-type]  # plain values are joined below
+        ended = running.ended | more.ended
+        return joined._replace(ended=ended, begun=more.begun, spare=min(running.spare, more.spare))
+
+    def _score(self, running: Running) -> tuple[Tensor, State]:
+        logits, state = self.model(running.fed.reshape(-1, 1), running.state)
         scores = _log_softmax(logits[:, -1].float())
-        sources, width, length = running.tokens.shape
-        full = (running.limits <= length).repeat_interleave(width) if length >= self._shortest else None
+        sources, width, _ = running.tokens.shape
+        lengths = running.lengths.repeat_interleave(width) if width > 1 else running.lengths
         history = running.tokens.flatten(0, 1)
-        constrain(scores, history, full=full, marks=self.marks, constraints=self.constraints, grammar=self.grammar)
+        constrain(
+            scores,
+            history,
+            lengths=lengths,
+            full=(running.limits <= running.lengths).repeat_interleave(width) if running.spare <= 0 else None,
+            allowed=None if self.grammar is None else _allowed(self.grammar, history, lengths),
+            marks=self.marks,
+            constraints=self.constraints,
+        )
         return scores.view(sources, width, -1), state
 
-    def _set_aside(self, running: Running, candidates: Candidates, *, ended: list[Ended]) -> tuple[Running, Candidates]:
+    def _set_aside(self, running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
         """Note the candidates that end, and leave those that may still be wanted."""
-        penalty, length = self.plan.length_penalty, running.tokens.shape[2] + 1
         alive = candidates.sums > NONE
         done = alive & (candidates.tokens == self.marks.end)
         some = bool(done.any())
-        if not (some or ended) and bool(alive.all()):  # nothing to be compared with yet
+        if not (some or running.ended) and bool(alive.all()):  # nothing to be compared with yet
             return running, candidates
+        penalty = self.plan.length_penalty
         if some:
-            ended.append(_note(running, candidates, done=done, scale=length**penalty))
-            ranks = candidates.sums.masked_fill(~done, NONE) / length**penalty
+            ranks = candidates.sums.masked_fill(~done, NONE) / (running.lengths[:, None] + 1).double() ** penalty
             kept = torch.cat([running.kept, ranks], dim=1).topk(self.plan.nbest, dim=1).values
-            running = running._replace(kept=kept, room=running.room - done.sum(dim=1))
+            ended = _noted(running, candidates, done=done, ranks=ranks)
+            running = running._replace(kept=kept, ended=ended, capacity=running.capacity - done.sum(dim=1))
         sums = candidates.sums.masked_fill(done | ~alive, NONE)
         # Log probabilities only lower a sum, and the penalty helps most at the greatest length: no continuation can
         # rank above this. A source that cannot better its n-th best is over, and so is one with nothing left to grow.
         best = sums.amax(dim=1) / (running.limits + 1).double() ** penalty
         return running, candidates._replace(sums=sums.masked_fill((best <= running.kept[:, -1])[:, None], NONE))
+
+    def _finish(self, running: Running, going: Tensor) -> tuple[Running, Ended]:
+        """Take out what has ended of the sources that have nothing left to grow."""
+        over = ~going & (running.sums > NONE).any(dim=1)  # those that were over before are in the batch at most
+        ended, finished = dict(running.ended), dict[int, list[Hypothesis]]()
+        for source in running.sources[over].tolist():
+            hypotheses = ended.pop(source, [])
+            if not hypotheses:
+                raise CheckpointError(
+                    f"source {source}: the model's log probabilities are not finite; its weights are damaged or "
+                    "diverged: load an earlier checkpoint or train with a lower learning rate"
+                )
+            ranked = sorted(hypotheses, key=lambda each: -each.rank_score)  # of equals the one that ended first
+            finished[source] = ranked[: self.plan.nbest]
+        return running._replace(ended=ended), finished
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
@@ -150,26 +219,36 @@ def _log_softmax(logits: Tensor) -> Tensor:
     return scores
 
 
-def _note(running: Running, candidates: Candidates, *, done: Tensor, scale: float) -> Ended:
+def _allowed(grammar: Grammar, history: Tensor, lengths: Tensor) -> Tensor:
+    """Tokens (r t), of which the last `lengths` (r) are a row's own -> (r v) bool, by the grammar."""
+    sizes = lengths.unique().tolist()
+    groups = [(lengths == length).nonzero().flatten() for length in sizes]
+    parts = [grammar.allowed(history[rows, history.shape[1] - n :]) for rows, n in zip(groups, sizes, strict=True)]
+    return torch.cat(parts)[torch.cat(groups).argsort()] if len(parts) > 1 else parts[0]
+
+
+def _noted(running: Running, candidates: Candidates, *, done: Tensor, ranks: Tensor) -> Ended:
+    """What has ended so far, with the candidates that are done."""
+    ended = dict(running.ended)
     source, place = done.nonzero(as_tuple=True)
-    sums = candidates.sums[source, place]
-    tokens = running.tokens[source, candidates.parents[source, place]]
-    return Ended(running.sources[source], tokens=tokens, sums=sums, ranks=sums / scale)
+    rows = running.tokens[source, candidates.parents[source, place]]
+    facts = (running.sources[source], running.lengths[source], candidates.sums[source, place], ranks[source, place])
+    for tokens, number, length, total, rank in zip(rows.tolist(), *(fact.tolist() for fact in facts), strict=True):
+        hypothesis = Hypothesis(tuple(tokens[len(tokens) - length :]), score=total, rank_score=rank)
+        ended[number] = [*ended.get(number, []), hypothesis]
+    return ended
 
 
-def _shrink(running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
+def _shrink(running: Running, candidates: Candidates, *, alive: Tensor, going: Tensor) -> tuple[Running, Candidates]:
     """Drop sources that are over and rows that hold nothing, once there are enough of them."""
-    alive = candidates.sums > NONE
-    if bool(alive.all()):
-        return running, candidates
-    going = alive.any(dim=1)
     width = int(alive.sum(dim=1).max())
     if int(going.sum()) * width > WORTHWHILE * alive.numel():
         return running, candidates
     if not bool(going.all()):
         left = going.nonzero().flatten()
         state = select_sources(running.state, left, width=running.sums.shape[1]) if width else None
-        running = select(running._replace(state=None), left)._replace(state=state)
+        kept = select(running._replace(state=None, ended=None), left)  # type: ignore[arg-type]  # both are put back
+        running = kept._replace(state=state, ended=running.ended)
         candidates, alive = select(candidates, left), alive[left]
     order = (~alive).int().argsort(dim=1, stable=True)[:, :width]
     return running, Candidates(*(part.gather(1, order) for part in candidates))
@@ -178,32 +257,30 @@ def _shrink(running: Running, candidates: Candidates) -> tuple[Running, Candidat
 def _grow(running: Running, candidates: Candidates) -> Running:
     """The hypotheses that the candidates make."""
     sources, width, length = running.tokens.shape
-    parents = candidates.parents
+    parents, new = candidates.parents, candidates.tokens
+    running = running._replace(fed=new, sums=candidates.sums, lengths=running.lengths + 1, spare=running.spare - 1)
     if width == parents.shape[1] == 1:  # every row goes on by itself
-        tokens = torch.cat([running.tokens, candidates.tokens[:, :, None]], dim=2)
-        return running._replace(tokens=tokens, sums=candidates.sums)
+        return running._replace(tokens=torch.cat([running.tokens, new[:, :, None]], dim=2))
     tokens = running.tokens.gather(1, parents[:, :, None].expand(-1, -1, length))
     state, order = running.state, (torch.arange(sources, device=parents.device)[:, None] * width + parents).flatten()
     if order.numel() and not torch.equal(order, torch.arange(sources * width, device=order.device)):
         state = select(state, order)
     return running._replace(
-        state=state,
-        tokens=torch.cat([tokens, candidates.tokens[:, :, None]], dim=2),
-        sums=candidates.sums,
-        lanes=running.lanes.gather(1, parents),
+        state=state, tokens=torch.cat([tokens, new[:, :, None]], dim=2), lanes=running.lanes.gather(1, parents)
     )
 
 
-def _collect(ended: list[Ended], *, sources: int, nbest: int) -> list[list[Hypothesis]]:
-    found: list[list[Hypothesis]] = [[] for _ in range(sources)]
-    for step in ended:
-        for source, tokens, total, rank in zip(*(part.tolist() for part in step), strict=True):
-            found[source].append(Hypothesis(tuple(tokens), score=total, rank_score=rank))
-    for source, hypotheses in enumerate(found):
-        if not hypotheses:
-            raise CheckpointError(
-                f"source {source}: the model's log probabilities are not finite; its weights are damaged or diverged: "
-                "load an earlier checkpoint or train with a lower learning rate"
-            )
-        hypotheses.sort(key=lambda hypothesis: -hypothesis.rank_score)  # stable: of equals the one that ended first
-    return [hypotheses[:nbest] for hypotheses in found]
+def _widened(running: Running, width: int, *, length: int, steps: int, mark: int) -> Running:
+    """The same with `width` rows a source (those added hold nothing), `length` tokens and `steps` draws."""
+    sources, rows = running.sums.shape
+    more = width - rows
+    own = torch.arange(rows, device=running.sums.device)
+    places = torch.cat([own, own.new_zeros(more)]) + rows * torch.arange(sources, device=own.device)[:, None]
+    return running._replace(
+        state=select(running.state, places.flatten()) if more else running.state,
+        fed=pad(running.fed, (0, more), value=mark),
+        tokens=pad(running.tokens, (length - running.tokens.shape[2], 0, 0, more), value=mark),
+        sums=pad(running.sums, (0, more), value=NONE),
+        lanes=pad(running.lanes, (0, more)),
+        draws=pad(running.draws, (0, steps - running.draws.shape[2])),
+    )

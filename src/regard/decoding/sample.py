@@ -12,11 +12,9 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Decoder, Hypothesis, State
 from regard.core.seed import mix
-from regard.core.sizes import Marks
-from regard.decoding._constraints import Grammar, check
-from regard.decoding._search import Candidates, Plan, Running, Search
+from regard.decoding._constraints import check
+from regard.decoding._search import Candidates, Plan, Running
 from regard.decoding._top import top_k
 
 COLDEST = 1e-30  # below, float32 knows only zero
@@ -27,14 +25,14 @@ NUCLEUS = 128  # so many tokens mostly hold the mass that top_p asks for, and th
 class Config:
     """How to draw, how often, and what the output may not contain."""
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    samples: int = 1
-    seed: int = 1
-    min_length: int = 0
-    no_repeat: int = 0
-    forbid: tuple[int, ...] = ()
+    temperature: float = 1.0  # divides log probabilities: above 1 flattens, below 1 sharpens
+    top_k: int = 0  # only the so many likeliest tokens are drawn; 0: all
+    top_p: float = 1.0  # only the likeliest tokens that have this share of the probability are drawn
+    samples: int = 1  # hypotheses that are drawn
+    seed: int = 1  # another one gives other draws
+    min_length: int = 0  # tokens before the end mark may come
+    no_repeat: int = 0  # no n-gram of this size comes twice; 0: they may
+    forbid: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
         check(self)
@@ -50,49 +48,38 @@ class Config:
             raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
 
 
-@torch.inference_mode()
-def decode(
-    model: Decoder,
-    state: State,
-    *,
-    marks: Marks,
-    limits: Tensor,
-    config: Config,
-    first: Tensor | None = None,
-    grammar: Grammar | None = None,
-) -> list[list[Hypothesis]]:
-    """The state before the first token, (b) rows -> `samples` hypotheses for each of b sources, likeliest first.
+def plan(config: Config) -> Plan:
+    """`samples` hypotheses for each source, likeliest first.
 
-    The same seed gives the same draws, and what the n-th source gets does not depend on the others. Scores are
-    those of the model's own distribution, whatever the settings. `limits` (b) is the greatest length; at its limit a
-    hypothesis is ended, and the end mark counted, as if it had been drawn. So the score always is the teacher-forced
-    score of the tokens and the end mark. `first` (b) is the token to feed first, in place of the start mark: the last
-    of a prompt whose other tokens the state has seen. What a `grammar` does not allow is never drawn.
+    The same seed gives the same draws, and what a source gets depends on its number and not on the others. Scores are
+    those of the model's own distribution, whatever the settings.
     """
     samples = config.samples
-    draws = _numbers(limits, config=config)
 
     def choose(scores: Tensor, running: Running) -> Candidates:
         flat, shape = scores.flatten(0, 1), running.sums.shape
-        drawn = draws[running.sources[:, None], running.lanes, running.tokens.shape[2]]
-        tokens = _draw(flat, drawn.flatten()[:, None], config=config)
+        sources = torch.arange(shape[0], device=scores.device)[:, None]
+        draws = running.draws[sources, running.lanes, running.lengths[:, None]]  # (s w)
+        tokens = _draw(flat, draws.reshape(-1, 1), config=config)
         parents = torch.arange(shape[1], device=scores.device).expand(shape)
         sums = running.sums + flat.gather(1, tokens).view(shape)
         return Candidates(parents, tokens=tokens.view(shape), sums=sums)
 
-    plan = Plan(lanes=samples, room=samples, nbest=samples)
-    search = Search(model, choose=choose, plan=plan, marks=marks, constraints=config, grammar=grammar)
-    return search.run(state, limits=limits, first=first)
+    def draws(limits: Tensor, numbers: Tensor) -> Tensor:
+        return _numbers(limits, numbers, config=config)
+
+    return Plan(choose, lanes=samples, capacity=samples, nbest=samples, draws=draws)
 
 
-def _numbers(limits: Tensor, *, config: Config) -> Tensor:
-    """Limits (b) -> a number from [0, 1) for every source, sample and step (b n t), each source's from its own seed."""
-    numbers = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
-    for source, limit in enumerate(limits.tolist()):
-        generator = torch.Generator().manual_seed(mix(config.seed, source))
-        steps = max(0, limit) + 1
-        numbers[source, :, :steps] = torch.rand(steps, config.samples, generator=generator, dtype=torch.float64).T
-    return numbers.to(limits.device)
+def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
+    """Limits and numbers of sources (s) -> from [0, 1) one for every sample and step (s l n), each source's by its own
+    seed."""
+    table = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
+    for row, (limit, number) in enumerate(zip(limits.tolist(), numbers.tolist(), strict=True)):
+        generator = torch.Generator().manual_seed(mix(config.seed, number))
+        drawn = torch.rand(limit + 1, config.samples, generator=generator, dtype=torch.float64)
+        table[row, :, : limit + 1] = drawn.T
+    return table.to(limits.device)
 
 
 def _draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:

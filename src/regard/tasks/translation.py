@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
@@ -216,12 +217,16 @@ class Translation(Task):
             for rows in batching.by_length(source.lengths.numpy(), budget=budget, most=most):
                 lengths = source.lengths[rows]
                 part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
-                for row, hypotheses in zip(rows, self._search(model, part, search), strict=True):
+                numbers = torch.tensor([full[row] for row in rows], device=device)
+                for row, hypotheses in zip(rows, self._search(model, part, search, numbers), strict=True):
                     answers[full[row]] = self._answers(hypotheses)
         return answers
 
-    def _search(self, model: Decoder, source: Padded, decoding: Decoding) -> list[list[Hypothesis]]:
-        return decoding(model, model.start(source), marks=self.marks, limits=self.limits(source.lengths))
+    def _search(
+        self, model: Decoder, source: Padded, decoding: Decoding, numbers: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
+        limits = self.limits(source.lengths)
+        return decoding(model, model.start(source), marks=self.marks, limits=limits, numbers=numbers)
 
     def _answers(self, hypotheses: Sequence[Hypothesis]) -> list[Answer]:
         texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])

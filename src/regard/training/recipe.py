@@ -12,8 +12,8 @@ from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError, nearest
 from regard.core.registry import find
-from regard.core.sizes import check_fit
 from regard.decoding import Decoding
+from regard.tasks import check_fit
 from regard.training.config import BUDGET, Config, Start
 
 VERSION = 1

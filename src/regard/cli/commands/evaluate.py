@@ -27,7 +27,7 @@ def run(
 ) -> None:
     """Score a run on held-out data and say how the scores were computed; decoding=beam … changes the search."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from regard.api.run import load
 
@@ -35,7 +35,7 @@ def run(
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
-    table = Table("score", "value", "computed as", title=f"{folder} on {split}")
+    table = Table("score", "value", Column("computed as", overflow="fold"), title=f"{folder} on {split}")
     for name, value in report["scores"].items():
         table.add_row(name, f"{value:.4g}", report["signatures"].get(name, ""))
     Console().print(table)

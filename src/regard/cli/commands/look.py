@@ -40,6 +40,7 @@ def run(
 
     loaded = load(folder)
     options = to_options(settings_of(context), loaded.options)
+    loaded.request(options)  # a mistake in them is said at once
     if html is None and png is None and pdf is None:
         from regard.serve.app import create
 

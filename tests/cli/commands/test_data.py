@@ -1,6 +1,6 @@
 import pytest
 
-from regard.cli import data
+from regard.cli.commands import data
 from regard.core.errors import ConfigError, DataError
 
 

@@ -1,4 +1,4 @@
-"""Music from the command line: train on files, make new ones, measure them; a mistake is one line."""
+"""`regard generate` from a stranger's side: train on files of music, make new ones, measure them."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import regard
 from regard.cli.main import main
 from regard.data.music import midi
 from regard.data.music.notes import Note
@@ -45,7 +46,7 @@ def run(tmp_path_factory, data):
 def test_music_is_written_as_file_sound_and_picture(run, tmp_path, capsys):
     files = [tmp_path / f"x.{kind}" for kind in ("mid", "wav", "png")]
     outs = [word for file in files for word in ("--out", file)]
-    assert call("generate", run, "--seconds", 3, "--set", "samples=2", "--set", "top_k=5", *outs) == 0
+    assert call("generate", run, "--seconds", 3, "samples=2", "--top_k", 5, *outs) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["x-1.mid", "x-1.png", "x-1.wav", "x-2.mid", "x-2.png", "x-2.wav"]
     assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("wrote")]) == 6
@@ -78,11 +79,11 @@ def test_the_laws_are_kept(run, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--out", "x.ogg"], "regard: --out x.ogg: a file of music ends in .mid, .wav, .png"),
+        (["--out", "x.ogg", "--seconds", 1], "regard: this answer cannot be written as .ogg; kinds: .mid, .wav, .png"),
         (["--out", "x.mid", "--prompt", "gone.mid"], "regard: gone.mid: cannot be read: No such file or directory"),
         (["--out", "x.mid", "--like", "Elgar"], "regard: the model does not know the class 'Elgar'; it was trained"),
-        (["--out", "x.mid", "--set", "temprature=2"], "regard: --set: no setting 'temprature'; did you mean"),
-        (["--out", "x.mid", "--set", "top_p=7"], "regard: --set: top_p is 7.0; it must be above 0 and at most 1"),
+        (["--out", "x.mid", "temprature=2"], "regard: generate: no setting 'temprature'; did you mean 'temperature'?"),
+        (["--out", "x.mid", "--top-p", "7"], "regard: top_p is 7.0; it must be above 0 and at most 1"),
         (["--out", "x.mid", "--seconds", "900"], "regard: the primer has 0 tokens and 21600 more are asked for"),
     ],
 )
@@ -101,14 +102,20 @@ def test_a_mistake_is_one_line(run, tmp_path, capsys, words, message):
 def test_a_run_with_another_decoder_is_sampled_from(data, tmp_path):
     settings = [*SMALL, *SHORT, *DATA, f"data.path={data}", "decoding=greedy"]
     assert call("train", "music", *settings, "--out", tmp_path / "run") == 0
-    assert call("generate", tmp_path / "run", "--seconds", 1, "--set", "seed=4", "--out", tmp_path / "x.mid") == 0
+    assert call("generate", tmp_path / "run", "--seconds", 1, "seed=4", "--out", tmp_path / "x.mid") == 0
 
 
-def test_a_run_that_is_not_of_music(tmp_path, capsys):
-    small = ["model=seq2seq", "model.dim=8", "model.embedding=8", "data.pairs=60", "data.vocabulary=200"]
-    assert call("train", "translation", *small, "training.steps=1", "decoding=greedy", "--out", tmp_path / "run") == 0
-    capsys.readouterr()
-    assert call("generate", tmp_path / "run", "--out", tmp_path / "x.mid") == 1
-    assert capsys.readouterr().err.startswith(
-        f"regard: {tmp_path / 'run'} was trained for 'translation'; generate needs a run of music"
-    )
+def test_without_a_file_it_says_what_it_made(run, capsys):
+    assert call("generate", run, "--seconds", 1, "--samples=2") == 0
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2"]
+
+
+def test_a_run_of_another_task_says_its_verb(small, tmp_path, capsys):
+    assert call("generate", small, "--out", tmp_path / "x.mid") == 1
+    said = f"regard: {small} was trained for translation, whose verb is translate; regard translate {small} …\n"
+    assert capsys.readouterr().err == said
+
+
+def test_python_has_the_same(run):
+    pieces = regard.load(run).generate(seconds=1, samples=2)
+    assert len(pieces) == 2 and pieces[0].render(".mid").startswith(b"MThd")

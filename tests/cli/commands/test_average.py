@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from regard.cli import average, train
+from calling import call
 
 SETTINGS = ["training.steps=4", "training.evaluation.every=1", "training.evaluation.average=3"]
 
@@ -12,8 +11,8 @@ SETTINGS = ["training.steps=4", "training.evaluation.every=1", "training.evaluat
 @pytest.mark.parametrize("named", [True, False])
 def test_it_says_where_the_average_is(root, tmp_path, capsys, monkeypatch, named):
     monkeypatch.syspath_prepend(root / "tests" / "training")
-    train.run("toys.summing", None, SETTINGS, out=tmp_path / "run", resume=None)
+    call("train", "toys.summing", *SETTINGS, "--out", tmp_path / "run")
     out = tmp_path / "mean" if named else tmp_path / "run-average"
-    average.run(tmp_path / "run", last=2, out=out if named else None)
+    call("average", tmp_path / "run", "--last", 2, *(["--out", out] if named else []))
     assert f"score it with: regard evaluate {out}" in capsys.readouterr().out
     assert (out / "model.safetensors").exists()

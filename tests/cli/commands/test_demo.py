@@ -1,0 +1,58 @@
+"""The demo: every task has one, and it runs from start to end."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from calling import call
+
+from regard.cli.commands import demo
+from regard.core.registry import find, names
+from regard.training import recipe as recipes
+
+TINY = {
+    "translation": ["data.pairs=300", "model.dim=16", "model.hidden=16"],
+    "music": ["data.limit=3", "model.dim=16", "model.hidden=16", "model.layers=1", "data.crop=64", "data.window=64"],
+}
+SHORT = ["training.steps=2", "training.evaluation.every=2"]
+
+
+@pytest.mark.parametrize("task", names("regard.tasks"))
+def test_every_task_has_a_demo_that_is_a_recipe(task):
+    assert recipes.read(task, settings=find("regard.tasks", task).DEMO).task.name == task
+
+
+def test_what_is_trained_first_is_the_recipe_of_the_repository(root):
+    written = recipes.read(demo.FIRST, root / "recipes" / "demo.toml")
+    assert recipes.read(demo.FIRST, settings=find("regard.tasks", demo.FIRST).DEMO) == written
+
+
+@pytest.mark.parametrize("task", names("regard.tasks"))
+def test_it_scores_answers_draws_and_says_how_to_go_on(task, tmp_path, capsys, monkeypatch):
+    if task == "music":
+        pytest.importorskip("music21", reason="the extra music is not installed")
+    monkeypatch.setenv("COLUMNS", "160")
+    folder = tmp_path / "run"
+    call("demo", task, *SHORT, *TINY.get(task, []), "--out", folder)
+    text = capsys.readouterr().out
+    module = find("regard.tasks", task)
+    assert (folder / "model.safetensors").exists()
+    assert "On data it has never seen: " in text
+    assert f"regard {module.VERB} {folder}" in text and f"regard evaluate {folder}" in text
+    assert f"regard train {task} --help" in text
+    assert len(text.splitlines()) > 15  # something is drawn
+
+
+def test_commands_are_given_as_the_demo_was_called(monkeypatch, tmp_path):
+    program = tmp_path / "bin" / "regard"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert demo.called() == str(program)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert demo.called() == "regard"
+    monkeypatch.setattr(sys, "argv", ["/some/site-packages/regard/__main__.py"])
+    assert demo.called().endswith(" -m regard")

@@ -1,0 +1,19 @@
+"""`regard info`: what a run is."""
+
+from __future__ import annotations
+
+import json
+
+from calling import call
+
+
+def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    call("info", small, "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["task"] == "translation" and facts["verb"] == "translate"
+    assert facts["model"]["name"] == "transformer" and facts["parameters"] > 0
+    assert facts["sizes"]["source"] == 300 and facts["step"] == 3
+    call("info", small)
+    said = capsys.readouterr().out
+    assert "model.dim" in said and "sizes.longest" in said and f"{facts['parameters']:,}" in said

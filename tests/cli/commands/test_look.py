@@ -1,0 +1,44 @@
+"""`regard look`: files that were asked for, and nothing half-written."""
+
+from __future__ import annotations
+
+import pytest
+from calling import call
+
+TEXT = "The cook reads a book."
+
+
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")  # where no font with Hangul is installed
+def test_a_page_and_figures_are_written(small, tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    page, picture = tmp_path / "page.html", tmp_path / "map.png"
+    call("look", small, TEXT, "--nbest", 2, "--html", page, "--png", picture)
+    assert TEXT in page.read_text(encoding="utf-8") and '"step":3' in page.read_text(encoding="utf-8")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"wrote {page}" in capsys.readouterr().out
+
+
+def test_mistakes_are_one_line(small, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    cases = {
+        ("look", tmp_path, TEXT, "--html", tmp_path / "a.html"): "config.json",
+        ("look", small, TEXT, "--png", tmp_path / "a.gif"): "a.gif: --png writes a file that ends in .png",
+        ("look", small, "book " * 60, "--html", tmp_path / "a.html"): "was trained for at most 40",
+        ("look", small, TEXT, "--html", tmp_path / "file" / "a.html"): "a.html: could not be written",
+        ("look", small, TEXT, "nbset=2", "--html", tmp_path / "a.html"): "translate: no setting 'nbset'; did you mean",
+        ("look", small, TEXT, "nbset=2"): "translate: no setting 'nbset'; did you mean",
+    }
+    for words, said in cases.items():
+        with pytest.raises(SystemExit) as stop:
+            call(*words)
+        error = capsys.readouterr().err
+        assert stop.value.code == 1 and said in error and error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_a_file_the_page_is_served_on_this_machine(small, monkeypatch, capsys):
+    served = {}
+    monkeypatch.setattr("regard.serve.app.serve", lambda app, *, port: served.update(app=app, port=port))
+    call("look", small, TEXT, "--quiet", "--port", "9123")
+    assert served["port"] == 9123 and "http://127.0.0.1:9123/" in capsys.readouterr().out
+    assert {route.path for route in served["app"].routes} >= {"/", "/api/look", "/api/tile"}

@@ -1,0 +1,95 @@
+"""`regard train`: by a task, by a recipe, resumed, and the mistakes one can make."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from calling import call
+
+from regard.cli.commands.train import free_folder
+from regard.training import recipe as recipes
+
+QUICK = ["training.steps=4", "training.optimizer.lr=0.01", "training.schedule.warmup=4"]
+
+
+@pytest.fixture(autouse=True)
+def here(root, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(root / "tests" / "training")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_train_then_resume(tmp_path, capsys):
+    call("train", "toys.summing", *QUICK, "--out", tmp_path / "run")
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'run'}: the weights of step 4, validation accuracy ")
+    call("train", "--resume", tmp_path / "run", "--training.steps", 9)
+    assert '"step": 9, "end": "steps"' in (tmp_path / "run" / "log.jsonl").read_text()
+
+
+def test_a_recipe_names_its_task(tmp_path):
+    (tmp_path / "r.toml").write_text('task = "toys.summing"\n[training]\nsteps = 3\n[model]\nname = "toys.gated"\n')
+    for words in (["r.toml"], ["toys.summing", "r.toml"], ["training.steps=2", "r.toml"]):
+        call("train", *words, "training.schedule.warmup=4", "--out", tmp_path / str(len(words[0])))
+    steps = [
+        json.loads((tmp_path / name / "config.json").read_text())["training"]["steps"] for name in ("6", "12", "16")
+    ]
+    assert steps == [3, 3, 2]
+
+
+def test_only_the_first_process_speaks(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    call("train", "toys.summing", *QUICK, "--out", tmp_path / "run")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_free_folder_is_found(tmp_path):
+    recipe = recipes.read("toys.summing")
+    assert str(free_folder(recipe)) == "runs/toys.summing-toys.gated"
+    call("train", "toys.summing", *QUICK)
+    call("train", "toys.summing", *QUICK)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "toys.summing-toys.gated",
+        "toys.summing-toys.gated-2",
+    ]
+    assert free_folder(recipe).name == "toys.summing-toys.gated-3"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "name a task (see: regard list tasks), a recipe, or --resume RUN"),
+        (["--resume", "x", "--out", "y"], "--resume x goes on with its own recipe and folder; leave out"),
+        (["empty.toml"], "empty.toml: it does not name its task; add: task = …"),
+        (["gone.toml"], "gone.toml: no such recipe"),
+        (["poetry"], "unknown task 'poetry'"),
+        (["translation", "model=transformr"], "unknown model 'transformr'; did you mean 'transformer'?"),
+        (["translation", "model=transformer", "model.dims=8"], "model: no setting 'dims'; did you mean 'dim'?"),
+        (["translation", "model=transformer", "data.path=none.here"], "none.here"),
+        (["translation", "training.steps"], "'training.steps' is not of the form key=value"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_exit_code_1(words, said, capsys, tmp_path):
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(SystemExit) as end:
+        call("train", *words)
+    message = capsys.readouterr().err.strip()
+    assert end.value.code == 1
+    assert message.startswith("regard: ") and said in message and "\n" not in message
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in ("lock", "empty.toml")]
+    assert files == []
+
+
+def test_two_recipes_are_a_usage_error(capsys):
+    with pytest.raises(SystemExit) as end:
+        call("train", "a.toml", "b.toml")
+    assert end.value.code == 2 and "two recipes, a.toml and b.toml; give one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["translation"], ["r.toml"], ["--out", "x", "translation"]])
+def test_help_has_the_settings_of_the_task(words, capsys, tmp_path):
+    (tmp_path / "r.toml").write_text('task = "translation"')
+    call("train", *words, "model=luong", "--help")
+    said = capsys.readouterr().out
+    assert all(name in said for name in ("data.vocabulary", "model.feed", "training.optimizer.lr", "decoding.width"))
+    call("train", "--help")
+    assert "regard train TASK --help" in capsys.readouterr().out

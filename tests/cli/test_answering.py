@@ -1,0 +1,100 @@
+"""Inputs in pieces: all in their order, alike for all processes, and read as they are needed; answers in rows."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from regard.cli import answering
+from regard.cli.asking import Verb
+from regard.core.errors import ConfigError
+from regard.core.task import Answer
+
+
+def sizes(count, processes):
+    lines = [str(number) for number in range(count)]
+    pieces = list(answering.pieces(lines, processes))
+    assert [line for piece in pieces for line in piece] == lines
+    return [len(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 511, 513, 1024, 5000, 60_001])
+def test_no_line_is_lost_and_shares_are_alike(count, processes):
+    shares = sizes(count, processes)
+    assert all(0 < size <= answering.MOST for size in shares)
+    last = [size for size in shares if size < answering.LINES] if count > answering.LINES * processes else shares
+    assert not last or max(last) - min(last) < processes
+
+
+def test_pieces_grow():
+    assert sizes(16_384, 1) == [512, 1024, *[2048] * 7, 512]
+    assert sizes(10_000, 2) == [512, 512, 1024, 1024, 2048, 2048, 1416, 1416]
+
+
+def test_few_lines_are_not_shared():
+    assert sizes(255, 8) == [255]
+    assert sizes(256, 8) == [128, 128]
+    assert sizes(1000, 2) == [500, 500]
+
+
+def test_lines_are_read_as_they_are_needed():
+    read = []
+    pieces = answering.pieces((read.append(number) or str(number) for number in range(10**9)), 2)
+    next(pieces), next(pieces)
+    assert len(read) == 2 * answering.LINES
+
+
+@pytest.mark.parametrize(("count", "chosen"), [(1, [1]), (answering.FEW, [1]), (answering.FEW + 1, [])])
+def test_threads_are_chosen_for_a_few_inputs_only(monkeypatch, count, chosen):
+    used = []
+    monkeypatch.setattr(torch, "set_num_threads", used.append)
+    lines = [str(number) for number in range(count)]
+    rows = answering.answered(
+        lambda piece: [2 * line for line in piece], iter([lines]), model=nn.Linear(2, 2), processes=1
+    )
+    assert [row for part in rows for row in part] == [2 * line for line in lines]
+    assert used == chosen
+
+
+BEST = [Answer("a b", score=-1.5, rank=-0.5), Answer("b a", score=-2.0, rank=-1.0)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "verb", "options", "rows"),
+    [
+        (BEST[:1], Verb(), {}, ["a b"]),
+        (BEST, Verb(), {}, ["-1.5000\ta b", "-2.0000\tb a"]),
+        (BEST[:1], Verb(), {"nbest": 2}, ["-1.5000\ta b"]),  # fewer than were asked for
+        ([Answer("x"), Answer("y")], Verb(), {}, ["x", "y"]),
+        (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
+        ([], Verb(), {}, []),
+    ],
+)
+def test_rows_of_text(answers, verb, options, rows):
+    assert answering.text_rows("given", answers, verb=verb, options=options) == rows
+
+
+def test_rows_of_json():
+    (row,) = answering.json_rows("주어", BEST[:1], verb=Verb(), options={})
+    assert json.loads(row) == {"input": "주어", "answers": [{"text": "a b", "score": -1.5, "rank": -0.5}]}
+    assert "주어" in row
+
+
+def picture(text):
+    return Answer(text, files={".txt": text.encode, ".bin": lambda: b"\0"})
+
+
+def test_answers_are_written_as_files_and_numbered_where_there_are_several(tmp_path, capsys):
+    answering.write([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.BIN"])
+    assert (tmp_path / "x.txt").read_text() == "one" and (tmp_path / "x.BIN").read_bytes() == b"\0"
+    answering.write([[picture("a"), picture("b")], [picture("c")]], [tmp_path / "y.txt"])
+    assert [(tmp_path / f"y-{number}.txt").read_text() for number in (1, 2, 3)] == ["a", "b", "c"]
+    assert f"3: c\nwrote {tmp_path / 'y-1.txt'}" in capsys.readouterr().out
+
+
+def test_where_one_kind_cannot_be_made_nothing_is_written(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot be written as \.ogg; kinds: \.txt, \.bin"):
+        answering.write([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.ogg"])
+    assert list(tmp_path.iterdir()) == []
