@@ -17,6 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.attention.regions import Blocks
 from regard.core.errors import ShapeError
 
 
@@ -42,8 +43,7 @@ class Line(NamedTuple):
 
     def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
-        start = queries // self.query * self.query
-        return (keys >= start - self.memory) & (keys < start + self.query)
+        return Blocks(self.query, self.memory).allows(queries, keys)
 
     def order(self) -> Tensor:
         """Where each place is in raster order."""
