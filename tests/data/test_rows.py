@@ -61,3 +61,11 @@ def test_the_key_changes_with_the_file(tmp_path):
     path.write_text("longer")
     after = rows.from_files("a", lambda: iter([]), path)
     assert before.key != after.key and after.bytes == 6
+
+
+@pytest.mark.parametrize(
+    ("stem", "split"),
+    [("news.dev", "valid"), ("jhe-koen-dev", "valid"), ("test2017", "test"), ("contest", None), ("readme", None)],
+)
+def test_a_stem_names_a_split(stem, split):
+    assert rows.split_of(stem) == split

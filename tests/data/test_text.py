@@ -42,14 +42,6 @@ def test_splits_are_known_by_their_usual_names(tmp_path, name):
     assert set(text.read(tmp_path, EN_DE)) == {"train", "valid", "test"}
 
 
-@pytest.mark.parametrize(
-    ("stem", "split"),
-    [("news.dev", "valid"), ("jhe-koen-dev", "valid"), ("test2017", "test"), ("contest", None), ("readme", None)],
-)
-def test_a_stem_names_a_split(stem, split):
-    assert text.split_of(stem) == split
-
-
 def test_either_direction_is_read(tmp_path):
     write_pair(tmp_path)
     assert list(text.read(tmp_path, Languages("de", "en"))["train"]) == [(t, s) for s, t in ROWS]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.sizes import Marks
-from regard.data import tokens
+from regard.data import byte_level, tokens
 from regard.data.unicode import nfc
 
 LEVELS = ["bpe", "unigram", "word", "char"]
@@ -62,9 +62,17 @@ def test_tokens_have_offsets_into_the_text_they_decode_to(tokenizer):
         (decoded,) = tokenizer.decode([row])
         pieces = tokenizer.pieces_of(row)
         assert [piece.token for piece in pieces] == row
-        for piece, given in zip(pieces, tokenizer.pieces(decoded), strict=True):
-            assert (piece.text, piece.start, piece.stop) == (given.text, given.start, given.stop)
+        for piece, other in zip(pieces, tokenizer.pieces(decoded), strict=True):
+            assert (piece.text, piece.start, piece.stop) == (other.text, other.start, other.stop)
     assert tokenizer.pieces_of([]) == []
+
+
+def test_tokens_of_bytes_are_named_by_what_they_spell():
+    tokenizer = byte_level.train(["The dog sleeps, 한국어를 배운다"] * 4, size=400)
+    (row,) = tokenizer.encode(["The dog 한국어를"])
+    assert [tokenizer.name(token) for token in row] == ["The", "dog", "한국어를"]
+    assert [piece[1:] for piece in tokenizer.pieces_of(row)] == [("The", 0, 3), ("dog", 4, 7), ("한국어를", 8, 12)]
+    assert tokenizer.name(3) == "<end>"
 
 
 def test_offsets_cover_all_but_spaces(tokenizer):

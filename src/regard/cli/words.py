@@ -17,7 +17,7 @@ from regard.core import config as configs
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
-_SETTINGS, _WORDS = "regard.settings", "regard.words"  # where they are kept in the context of a call
+_SETTINGS, _WORDS = "regard settings", "regard words"  # where they are kept in the context of a call
 
 
 class Words(TyperCommand):

@@ -75,3 +75,41 @@ class Tokens:
     size: int  # tokens of the vocabulary, marks included
     longest: int  # tokens that are seen at once: the context
     marks: Marks = Marks()
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents of sentences of tokens, each with a label, or with several."""
+
+    size: int  # tokens of the vocabulary, marks included
+    labels: int  # different labels
+    longest: int  # tokens of a document
+    sentence: int  # tokens of a sentence
+    sentences: int  # sentences of a document
+    marks: Marks = Marks()
+    several: bool = False  # a document may have any number of labels
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which tag may stand first, which may follow which, and which may stand last; tags by number."""
+
+    first: tuple[bool, ...]
+    follows: tuple[tuple[bool, ...], ...]  # follows[i][j]: tag j may stand behind tag i
+    last: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Sentences of units (words or characters), each with a tag; a unit is read as one token or several."""
+
+    size: int  # tokens of the vocabulary, marks included
+    characters: int  # letters that units are spelt with, marks included
+    longest: int  # tokens of a sentence
+    rules: Rules  # of the tags
+    marks: Marks = Marks()
+
+    @property
+    def tags(self) -> int:
+        """How many tags there are."""
+        return len(self.rules.first)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.text import PACKED, raw_lines
+from regard.data.rows import PACKED
+from regard.data.text import raw_lines
 
 SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.text import PACKED, raw_lines, split_of
+from regard.data.rows import plain, split_of
+from regard.data.text import raw_lines
 
 DEVIATIONS = 6.0  # how far from the usual ratio of lengths a pair must be to be an outlier
 SHORT = 20  # characters: below, lengths say little
@@ -79,18 +80,14 @@ def _groups(path: Path) -> list[Group]:
         raise DataError(f"{path}: no such file or folder")
     stems: dict[tuple[str, str], list[Path]] = {}
     for file in sorted(path.iterdir()):
-        plain = _plain(file)
-        split = split_of(plain.stem)
-        if file.is_file() and split and plain.suffix:
-            own = plain.name if plain.suffix in TABLES else plain.stem
+        name = plain(file)
+        split = split_of(name.stem)
+        if file.is_file() and split and name.suffix:
+            own = name.name if name.suffix in TABLES else name.stem
             stems.setdefault((own, split), []).append(file)
     if not stems:
         raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
     return [Group(split, tuple(files)) for (_, split), files in stems.items()]
-
-
-def _plain(file: Path) -> Path:
-    return file.with_suffix("") if file.suffix in PACKED else file
 
 
 def _rows(group: Group, found: list[Finding]) -> Iterator[Row]:
@@ -131,7 +128,7 @@ def _decoded(file: Path, found: list[Finding]) -> Iterator[str | None]:
 def _columns(cell: Cell, line: int, found: list[Finding]) -> list[Cell]:
     """The first two columns of a TSV line, or the texts of a JSON record."""
     texts = cell.text.split("\t")[:2]
-    if _plain(cell.file).suffix == ".jsonl":
+    if plain(cell.file).suffix == ".jsonl":
         try:
             record = json.loads(cell.text)
             table = record.get("translation", record)

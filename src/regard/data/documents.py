@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import archives, rows
-from regard.data.rows import Rows
-from regard.data.text import SPLITS, lines
+from regard.data.rows import SPLITS, Rows
+from regard.data.text import lines
 
 TABLES = (".tsv", ".csv", ".jsonl")
 

@@ -11,8 +11,7 @@ from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.data.documents import Document, Layout, from_record
 from regard.data.huggingface import PREFIX
-from regard.data.rows import Rows
-from regard.data.text import SPLITS
+from regard.data.rows import SPLITS, Rows
 
 
 def open_splits(source: Path | str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import download
-from regard.data.text import PACKED, RATIO, lines, raw_lines, split_of
+from regard.data.rows import PACKED, RATIO, split_of
+from regard.data.text import lines, raw_lines
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # known downloads that are plain text

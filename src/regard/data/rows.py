@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -12,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError, nearest
-from regard.data.splits import HELD_OUT, SHARE
-from regard.data.text import PACKED, RATIO, split_of
 
 T = TypeVar("T")
+SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
+PACKED = (".gz", ".xz")
+RATIO = 4  # how much larger text is unpacked, about
+HELD_OUT = 1000  # examples to hold out for a split, if that is at most a twentieth
+SHARE = 20
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,12 @@ def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: s
 def plain(path: Path) -> Path:
     """The path without the suffix of a packed file: train.tsv.gz -> train.tsv."""
     return path.with_suffix("") if path.suffix in PACKED else path
+
+
+def split_of(stem: str) -> str | None:
+    """A file's stem -> the split it holds: `train`, `news.dev`, `test_2016_flickr`; None if it names none."""
+    match = re.search(r"(?:^|[.\-_])(train|validation|valid|val|dev|test)(?:[_\-.\d]\w*)?$", stem)
+    return SPLITS[match[1]] if match else None
 
 
 def files_by_split(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from regard.core.errors import DataError
+from regard.core.sizes import Rules
 
 Scheme = Literal["bio", "iob1", "iobes"]
 NAMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}  # what seqeval calls them
@@ -153,14 +154,6 @@ def _letters(entity: Entity, before: Entity, scheme: Scheme) -> str:
 def convert(tags: Sequence[str], before: Scheme, after: Scheme) -> list[str]:
     """Tags of one scheme -> the tags of another for the same entities."""
     return tags_of(entities(tags, before), len(tags), after)
-
-
-class Rules(NamedTuple):
-    """Which tag may stand first, which may follow which, and which may stand last; tags by number."""
-
-    first: tuple[bool, ...]
-    follows: tuple[tuple[bool, ...], ...]  # follows[i][j]: tag j may stand behind tag i
-    last: tuple[bool, ...]
 
 
 def rules(tags: Sequence[str], scheme: Scheme) -> Rules:

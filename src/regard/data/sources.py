@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import ConfigError, nearest
-from regard.data import download, huggingface, splits, text
+from regard.data import download, huggingface, rows, text
 from regard.data.alignment import Links
 from regard.data.builtin import english_korean
 from regard.data.text import Languages, Pair, Pairs
@@ -37,15 +37,15 @@ def open_pairs(origin: Origin, *, count: int) -> dict[str, Pairs]:
     """The pairs of each split; `count` is how many are made for training where they are built in."""
     path, name, languages, seed = origin
     if path is not None:
-        return splits.complete(_from_path(path, languages), seed)
+        return _complete(_from_path(path, languages), seed)
     if name == BUILT_IN:
         return _built_in(languages, count=count, seed=seed)
     if name.startswith(huggingface.PREFIX):
-        return splits.complete(huggingface.read_named(name, languages), seed)
+        return _complete(huggingface.read_named(name, languages), seed)
     if name not in TRANSLATIONS:
         known = (BUILT_IN, *TRANSLATIONS)
         raise ConfigError(f"no data {name!r}; {nearest(name, known)}; files are given as data.path=…")
-    return splits.complete(text.read(download.get(name), languages), seed)
+    return _complete(text.read(download.get(name), languages), seed)
 
 
 def true_links(origin: Origin, split: str) -> list[Links] | None:
@@ -74,6 +74,10 @@ def _by_text(split: str, size: int, *, seed: int) -> dict[str, english_korean.Ex
 def _links(example: english_korean.Example, origin: Origin) -> Links:
     turned = origin.languages.source == "ko"
     return frozenset((t, s) if turned else (s, t) for s, t in example.alignment)
+
+
+def _complete(splits: dict[str, Pairs], seed: int) -> dict[str, Pairs]:
+    return rows.complete(splits, seed, text_of=lambda pair: pair[0])
 
 
 def _from_path(path: Path, languages: Languages) -> dict[str, Pairs]:

@@ -5,32 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
+from regard.data.rows import PACKED, Rows, from_files, plain, split_of
 
 Pair = tuple[str, str]
-SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
-PACKED = (".gz", ".xz")
-RATIO = 4  # how much larger text is unpacked, about
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Sentence pairs that can be gone through again and again without being held in memory."""
-
-    where: str  # what an error message calls them
-    read: Callable[[], Iterator[Pair]]
-    key: str = ""  # the same for the same content: paths, sizes, times and choices
-    bytes: int = 0  # of text, about; 0 where it is made by code
-
-    def __iter__(self) -> Iterator[Pair]:
-        return self.read()
+Pairs = Rows[Pair]
 
 
 class Languages(NamedTuple):
@@ -89,7 +73,7 @@ def parallel(source: Path, target: Path) -> Pairs:
                 )
             yield s, t
 
-    return _from_files(f"{source} and {target}", read, source, target)
+    return from_files(f"{source} and {target}", read, source, target)
 
 
 def tsv(path: Path, languages: Languages) -> Pairs:
@@ -108,7 +92,7 @@ def tsv(path: Path, languages: Languages) -> Pairs:
                 raise DataError(f"{path}:{number}: {len(cells)} columns, but column {max(s, t) + 1} is asked for")
             yield cells[s], cells[t]
 
-    return _from_files(f"{path}", read, path, key=str(languages))
+    return from_files(f"{path}", read, path, key=str(languages))
 
 
 def _chain(first: tuple[int, str], rest: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -138,14 +122,7 @@ def jsonl(path: Path, languages: Languages) -> Pairs:
                 raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
             yield from_record(found, languages, f"{path}:{number}")
 
-    return _from_files(f"{path}", read, path, key=str(languages))
-
-
-def _from_files(where: str, read: Callable[[], Iterator[Pair]], *paths: Path, key: str = "") -> Pairs:
-    facts = [(str(path.resolve()), path.stat()) for path in paths if path.is_file()]
-    stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
-    size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
-    return Pairs(where, read, key=stamp + key, bytes=size)
+    return from_files(f"{path}", read, path, key=str(languages))
 
 
 def from_record(record: Any, languages: Languages, where: str) -> Pair:
@@ -176,7 +153,7 @@ def read(path: Path, languages: Languages) -> dict[str, Pairs]:
 
 
 def _single(path: Path, languages: Languages) -> Pairs:
-    kind = _plain(path).suffix
+    kind = plain(path).suffix
     if kind == ".jsonl":
         return jsonl(path, languages)
     if kind in (".tsv", ".txt"):
@@ -195,26 +172,22 @@ def _packed(path: Path) -> Path:
     return next((choice for choice in choices if choice.exists()), path)
 
 
-def _plain(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in PACKED else path
-
-
 def _columns_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = sorted(p for p in folder.iterdir() if _plain(p).suffix in (".tsv", ".jsonl"))
+    files = sorted(p for p in folder.iterdir() if plain(p).suffix in (".tsv", ".jsonl"))
     found: dict[str, Pairs] = {}
     for path in files:
-        split = split_of(_plain(path).stem)
+        split = split_of(plain(path).stem)
         if split is not None:
             found.setdefault(split, _single(path, languages))
     return {"train": _single(files[0], languages)} if files and not found else found
 
 
 def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    plain = {_plain(path).name: path for path in sorted(folder.iterdir()) if path.is_file()}
-    sides = [{Path(n).stem: p for n, p in plain.items() if Path(n).suffix == f".{code}"} for code in languages[:2]]
+    files = {plain(path).name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    sides = [{Path(n).stem: p for n, p in files.items() if Path(n).suffix == f".{code}"} for code in languages[:2]]
     for code, side in zip(languages[:2], sides, strict=True):
         if not side:
-            present = {Path(name).suffix.removeprefix(".") for name in plain} - {"", "md", "txt", "json"}
+            present = {Path(name).suffix.removeprefix(".") for name in files} - {"", "md", "txt", "json"}
             raise DataError(f"{folder}: no file for language {code!r}; {nearest(code, present)}")
     found: dict[str, Pairs] = {}
     for stem in sorted({*sides[0], *sides[1]}):
@@ -226,11 +199,5 @@ def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
                 raise DataError(f"{folder}: {stem}.{code} is missing beside the other language")
         found[split] = parallel(sides[0][stem], sides[1][stem])
     if not found:
-        raise DataError(f"{folder}: no file named train, valid or test; found {', '.join(sorted(plain)[:5])}")
+        raise DataError(f"{folder}: no file named train, valid or test; found {', '.join(sorted(files)[:5])}")
     return found
-
-
-def split_of(stem: str) -> str | None:
-    """A file's stem -> the split it holds: `train`, `news.dev`, `test_2016_flickr`; None if it names none."""
-    match = re.search(r"(?:^|[.\-_])(train|validation|valid|val|dev|test)(?:[_\-.\d]\w*)?$", stem)
-    return SPLITS[match[1]] if match else None

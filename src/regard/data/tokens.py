@@ -44,6 +44,7 @@ class Tokenizer:
     def __init__(self, engine: tokenizers.Tokenizer) -> None:
         self.engine = engine
         self._prefixed = str(engine.normalizer.normalize_str("a")).startswith(" ")
+        self._bytes = isinstance(engine.decoder, decoders.ByteLevel)
 
     @property
     def size(self) -> int:
@@ -65,7 +66,11 @@ class Tokenizer:
     def name(self, token: int) -> str:
         """A token number -> how it is shown, its leading space left out."""
         name = str(self.engine.id_to_token(token))
-        return name.strip() if token < len(MARKS) else name.removeprefix(" ") or name
+        if len(name) > 1 and name.endswith(" "):  # a mark
+            return name.strip()
+        if self._bytes:  # whose own names are letters that stand for bytes
+            name = self.decode([[token]])[0]
+        return name.removeprefix(" ") or name
 
     def pieces(self, text: str) -> list[Piece]:
         """A raw text -> its tokens with offsets into that raw text, composed or not."""

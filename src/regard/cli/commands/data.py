@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import START
+from regard.core.describe import constant, source_of
 from regard.core.errors import DataError
 
 PANEL = START
+SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
 SHOWN = 20  # findings of one kind and file that are printed; the rest is counted
 app = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
 
@@ -38,7 +40,7 @@ def check(path: Annotated[Path, typer.Argument(help="A folder or file of paralle
 
 
 @app.command()
-def get(name: Annotated[str, typer.Argument(help="multi30k, tinyshakespeare, jsb_chorales …")]) -> None:
+def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(SETS)}.")]) -> None:
     """Download a data set from its public home, with a checksum; goes on where it stopped."""
     from regard.data import download
 

@@ -68,7 +68,7 @@ def show(trained: Run, console: Console) -> None:
 
 
 def draw_map(trained: Run, given: str, console: Console) -> None:
-    """The map of an input that is worth looking at first, all heads together."""
+    """The kind of map of an input that is worth looking at first."""
     from regard.cli.draw import draw
     from regard.inspection.collect import glance
     from regard.inspection.look import subject
@@ -78,8 +78,11 @@ def draw_map(trained: Run, given: str, console: Console) -> None:
     if first is None:
         return
     rows, columns = seen.axes[first.queries], seen.axes[first.keys]
-    console.print(f"What each item of the {rows.title} (row) looks at in the {columns.title} (column), in percent:\n")
-    console.print(draw(rows.labels, columns.labels, first.weights.mean(axis=0)))
+    alike = [attention for attention in seen.maps if (attention.group, attention.batch) == (first.group, first.batch)]
+    mean = sum(attention.weights.mean(axis=0) for attention in alike) / len(alike)
+    what = "in percent, layers and heads together"
+    console.print(f"What each item of the {rows.title} (row) looks at in the {columns.title} (column), {what}:\n")
+    console.print(draw(rows.labels, columns.labels, mean))
 
 
 def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:

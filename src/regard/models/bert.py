@@ -1,0 +1,197 @@
+"""BERT: Devlin et al. 2019. A stack of blocks that look both ways and foretell the words that were covered.
+
+    x -> embedding, place, segment -> [self-attention, feed-forward] × layers -> head -> logits of the covered words
+
+RoBERTa (Liu et al. 2019) is the same model without segments and pairs, its gaps chosen anew every time. ALBERT (Lan et
+al. 2020) shares the weights of all layers (section 3.1) and factorises the embedding: a narrow table, then a matrix.
+What stands before the head is `encoder`, so that a model with another head can start from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.errors import ConfigError
+from regard.core.gaps import Foretold, Gaps
+from regard.core.protocols import Padded
+from regard.core.sizes import Tokens
+from regard.layers import positions
+from regard.layers.block import Block
+from regard.layers.dropout import Dropout
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.linear import Linear
+from regard.layers.position import PositionScheme
+from regard.layers.readout import Readout
+from regard.layers.residual import NORMS
+
+SPREAD = 0.02  # standard deviation of the first weights of tables
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults are a small BERT; presets: bert, roberta, albert, and the papers' own sizes with _base."""
+
+    layers: int = 4  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 512  # width inside the feed-forward network
+    embedding: int = 0  # width of the table of tokens; 0: dim, less: a matrix widens it
+    share_layers: bool = False  # all layers have the same weights
+    segments: int = 2  # texts that are told apart; with 2, whether the second follows the first can be learned
+    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
+    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
+    norm: Literal["pre", "post"] = "post"  # before each part of a block, or behind it
+    position: str = "learned"  # how places are told: see regard list positions
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.dim, self.heads, self.hidden) < 1 or self.embedding < 0:
+            raise ConfigError("layers, dim, heads and hidden must be at least 1, embedding at least 0")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if self.segments not in (0, 2):
+            raise ConfigError(f"segments={self.segments} must be 2, or 0 for texts without pairs")
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+
+    @property
+    def width(self) -> int:
+        """Of the table of tokens."""
+        return self.embedding or self.dim
+
+
+_BASE = Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1)
+PRESETS = {
+    "bert": Config(),
+    "roberta": Config(segments=0),
+    "albert": Config(share_layers=True, embedding=64),
+    "bert_base": _BASE,
+    "roberta_base": replace(_BASE, segments=0),
+    "albert_base": replace(_BASE, share_layers=True, embedding=128, dropout=0.0, attention_dropout=0.0),
+}
+TINY = Config(layers=2, dim=16, heads=2, hidden=32)  # for tests
+
+
+class BertEmbedding(nn.Module):
+    """Tokens (b t) and segments (b t) -> (b t d): their sum with the place, normalised, widened where narrow."""
+
+    def __init__(
+        self, table: nn.Embedding, position: PositionScheme, *, segments: int, dim: int, dropout: float
+    ) -> None:
+        super().__init__()
+        width = table.embedding_dim
+        self.table, self.position = table, position
+        self.segments = nn.Embedding(segments, width) if segments else None
+        self.norm = nn.LayerNorm(width)
+        self.dropout = Dropout(dropout)
+        self.widen = Linear(width, dim) if width != dim else nn.Identity()
+
+    def forward(self, tokens: Tensor, segments: Tensor | None = None) -> Tensor:
+        x = self.position(self.table(tokens))
+        if self.segments is not None:
+            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+        widened: Tensor = self.widen(self.dropout(self.norm(x)))
+        return widened
+
+
+class Encoder(nn.Module):
+    """Texts (b t) -> features (b t d) of each token, from the whole text."""
+
+    def __init__(self, embedding: BertEmbedding, layers: list[Block], last: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+
+    def forward(self, text: Padded, segments: Tensor | None = None) -> Tensor:
+        mask = Mask.lengths(text.lengths, text.tokens.shape[1])
+        x = self.embedding(text.tokens, segments)
+        for layer in self.layers:
+            x, _ = layer(x, mask)
+        features: Tensor = self.last(x)
+        return features
+
+
+class Head(nn.Module):
+    """Features (n d) of the gaps -> what the table of tokens is compared with (n e)."""
+
+    def __init__(self, dim: int, width: int) -> None:
+        super().__init__()
+        self.dense = Linear(dim, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        normed: Tensor = self.norm(gelu(self.dense(x)))
+        return normed
+
+
+class Bert(nn.Module):
+    """The whole model, a `Filler` in the sense of core.gaps."""
+
+    def __init__(
+        self, encoder: Encoder, head: Head, readout: Readout, *, pooler: nn.Module, pairs: Readout | None
+    ) -> None:
+        super().__init__()
+        self.encoder, self.head, self.readout, self.pooler, self.pairs = encoder, head, readout, pooler, pairs
+
+    def forward(self, given: Gaps) -> Foretold:
+        x = self.encoder(given.text, given.segments)
+        return Foretold(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
+
+
+def build(config: Config, sizes: Tokens) -> Bert:
+    """The only function of this file that sees both the choices and what the data decided."""
+    encoder = build_encoder(config, sizes)
+    table = encoder.embedding.table
+    readout = Readout(config.width, sizes.size)
+    readout.weight = table.weight
+    nn.init.zeros_(readout.bias)
+    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if config.segments else nn.Identity()
+    pairs = Readout(config.dim, 2) if config.segments else None
+    return Bert(encoder, Head(config.dim, config.width), readout, pooler=pooler, pairs=pairs)
+
+
+def build_encoder(config: Config, sizes: Tokens) -> Encoder:
+    """All that stands before the head."""
+    table = nn.Embedding(sizes.size, config.width, padding_idx=sizes.marks.pad)
+    position = positions.build(config.position, config.width, longest=sizes.longest)
+    embedding = BertEmbedding(table, position, segments=config.segments, dim=config.dim, dropout=config.dropout)
+    with torch.no_grad():
+        for part in embedding.modules():
+            if isinstance(part, nn.Embedding):
+                part.weight.normal_(std=SPREAD)
+        table.weight[sizes.marks.pad] = 0
+    layers = [_layer(config, position)]
+    for _ in range(config.layers - 1):
+        layer = _layer(config, position)
+        layers.append(share(layer, layers[0]) if config.share_layers else layer)
+    return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
+
+
+def _layer(config: Config, position: PositionScheme) -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    place = position.place(heads=widths.heads, dim=widths.head)
+    score = scores.build("scaled_dot", widths.head)
+    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
+    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    return Block(Heads(attend, widths), feedforward, around=partial(NORMS[config.norm], config.dim, config.dropout))
+
+
+def share(block: Block, first: Block) -> Block:
+    """The block with the weights of the first. Its attention stays a module of its own, to be looked at by itself."""
+    for name in ("q", "k", "v", "o"):
+        setattr(block.self_attn, name, getattr(first.self_attn, name))
+    block.self_attn.attend.weigh.place = first.self_attn.attend.weigh.place
+    for name in ("feedforward", "around_self", "around_feedforward"):
+        setattr(block, name, getattr(first, name))
+    return block

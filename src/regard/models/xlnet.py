@@ -1,0 +1,179 @@
+"""XLNet: Yang et al. 2019. Words are foretold in a random order, each from those that came before it in that order.
+
+The order is a mask. Two streams run through the same blocks (section 2.3): in the content stream a token sees itself
+and what has an earlier turn; in the query stream, which begins with one learned vector, a gap sees its place and what
+has an earlier turn, but never itself. Words that are no gaps have turn 0: all see them. With every word a gap and the
+turns in reading order, this is a causal language model.
+
+Places are relative, as in section 2.4. What the content stream runs through is `encoder`, so that a model with another
+head can start from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.score import Dot, ScoreFunction
+from regard.core.errors import ConfigError
+from regard.core.gaps import Foretold, Gaps
+from regard.core.protocols import Padded
+from regard.core.sizes import Tokens
+from regard.layers.block import Block
+from regard.layers.embedding import Embedding, table
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.memory import KV
+from regard.layers.positions import build as build_position
+from regard.layers.positions.relative import Relative
+from regard.layers.readout import Readout
+from regard.layers.residual import PreNorm
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults are as large as the small BERT."""
+
+    layers: int = 4  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 512  # width inside the feed-forward network
+    reach: int = 64  # distances that are told apart; those beyond share a vector
+    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.dim, self.heads, self.hidden, self.reach) < 1:
+            raise ConfigError("layers, dim, heads, hidden and reach must be at least 1")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+
+
+TINY = Config(layers=2, dim=16, heads=2, hidden=32, reach=3)  # for tests
+
+
+class Scattered(nn.Module):
+    """Relative places of queries that stand anywhere: the last feature of a query is its place."""
+
+    def __init__(self, relative: Relative) -> None:
+        super().__init__()
+        self.relative = relative
+
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+        q, places = q[..., :-1], q[:, :1, :, -1:]  # (b h t d), (b 1 t 1)
+        reach = self.relative.table.shape[1] // 2
+        met = (q * q.shape[-1] ** -0.5) @ self.relative.table.mT  # (b h t 2r+1): distance reach back … ahead
+        distance = places.long() - torch.arange(k.shape[-2], device=k.device)  # (b 1 t s)
+        rows = (reach - distance).clamp(0, 2 * reach).expand(-1, q.shape[1], -1, -1)
+        scores: Tensor = score(q, k) + met.gather(-1, rows)
+        return scores
+
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+        return None
+
+
+class Encoder(nn.Module):
+    """Texts (b t) -> features (b t d) of each token, from the whole text: the content stream without an order."""
+
+    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
+        super().__init__()
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
+
+    def forward(self, text: Padded) -> Tensor:
+        mask = Mask.lengths(text.lengths, text.tokens.shape[1])
+        x = self.embedding(text.tokens)
+        for layer in self.layers:
+            x, _ = layer(x, mask)
+        features: Tensor = self.last(x)
+        return features
+
+    def memories(self, tokens: Tensor, mask: Mask) -> list[KV]:
+        """Tokens (b t) and who sees whom -> what there is to look at in each block."""
+        x, found = self.embedding(tokens), []
+        *layers, last = cast("list[Block]", list(self.layers))
+        for layer in layers:
+            x, memory = layer(x, mask)
+            found.append(memory)
+        return [*found, last.self_attn.memorize(last.around_self.norm(x))]
+
+
+class XLNet(nn.Module):
+    """The whole model, a `Filler` in the sense of core.gaps. It cannot tell pairs of texts."""
+
+    pairs = None
+
+    def __init__(self, encoder: Encoder, queries: list[Heads], readout: Readout) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.queries = nn.ModuleList(queries)  # the attention of each block for the query stream, with its weights
+        self.unseen = nn.Parameter(torch.randn(readout.in_features) * 0.02)  # what a query is before it has looked
+        self.readout = readout
+
+    def forward(self, given: Gaps) -> Foretold:
+        real = Mask.lengths(given.lengths, given.tokens.shape[1])
+        turns = given.turns
+        memories = self.encoder.memories(given.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
+        places, there = _scattered(given.chosen)  # (b k)
+        seen = real & Mask.explicit(turns[:, None, :] < turns.gather(1, places)[:, :, None])
+        x = self.unseen.expand(*places.shape, -1)
+        for layer, queries, memory in zip(self.encoder.layers, self.queries, memories, strict=True):
+            block = cast("Block", layer)
+            look = partial(queries, memory=memory, mask=seen, beside=places[..., None])
+            x = block.around_self(x, look)
+            x = block.around_feedforward(x, block.feedforward)
+        return Foretold(self.encoder.last(x)[there])
+
+
+def _scattered(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Which tokens are chosen (b t) -> their places in order (b k), and which of these there are (b k)."""
+    most = max(1, int(chosen.sum(dim=1).max()))
+    places = (~chosen).int().argsort(dim=1, stable=True)[:, :most]
+    return places, chosen.gather(1, places)
+
+
+def build(config: Config, sizes: Tokens) -> XLNet:
+    """The only function of this file that sees both the choices and what the data decided."""
+    encoder = build_encoder(config, sizes)
+    queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
+    readout = Readout(config.dim, sizes.size)
+    readout.weight = encoder.embedding.table.weight
+    nn.init.zeros_(readout.bias)
+    return XLNet(encoder, queries, readout)
+
+
+def build_encoder(config: Config, sizes: Tokens) -> Encoder:
+    """All that the content stream runs through."""
+    tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
+    nowhere = build_position("none", config.dim, longest=sizes.longest)
+    layers = [_layer(config) for _ in range(config.layers)]
+    return Encoder(Embedding(tokens, nowhere, dropout=config.dropout), layers, PreNorm.last(config.dim))
+
+
+def _layer(config: Config) -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    relative = Relative(widths.heads, widths.head, reach=config.reach)
+    attend = Attend(scores.build("scaled_dot", widths.head), place=relative, queries="text", keys="text")
+    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+
+
+def _second(block: Block, config: Config) -> Heads:
+    """The attention of a block once more, for the query stream: the same weights, other queries."""
+    widths = Widths.divided(config.dim, config.heads)
+    place = Scattered(cast("Relative", block.self_attn.attend.weigh.place))
+    attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="gaps", keys="text")
+    second = Heads(attend, widths)
+    for name in ("q", "k", "v", "o"):
+        setattr(second, name, getattr(block.self_attn, name))
+    return second

@@ -1,0 +1,129 @@
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.sizes import Rules
+from regard.layers.crf import CHAINS, Independent, LinearChain, TagReadout, viterbi
+
+BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
+IOBES = Rules(  # O B I E S of one type
+    (True, True, False, False, True),
+    tuple(
+        (False, False, True, True, False) if before in (1, 2) else (True, True, False, False, True)
+        for before in range(5)
+    ),
+    (True, False, False, True, True),
+)
+FREE = Rules((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
+RULES = [BIO, IOBES, FREE]
+
+
+def chain(rules):
+    made = LinearChain(rules).double()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight)
+    return made
+
+
+def kept(tags, rules):
+    pairs = pairwise(tags)
+    return rules.first[tags[0]] and rules.last[tags[-1]] and all(rules.follows[a][b] for a, b in pairs)
+
+
+def enumerated(made, logits, rules):
+    """Every sequence that keeps the rules, with its score."""
+    first, follows, last = made.transitions()
+    for tags in product(range(logits.shape[1]), repeat=logits.shape[0]):
+        if kept(tags, rules):
+            score = first[tags[0]] + last[tags[-1]] + sum(logits[i, tag] for i, tag in enumerate(tags))
+            yield tags, score + sum(follows[a, b] for a, b in pairwise(tags))
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_the_partition_function_is_the_sum_over_all_sequences(rules, length):
+    made, logits = chain(rules), torch.randn(1, length, len(rules.first), dtype=torch.double)
+    scores = torch.stack([score for _, score in enumerated(made, logits[0], rules)])
+    torch.testing.assert_close(made.log_partition(logits, torch.tensor([length]))[0], scores.logsumexp(0))
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_the_loss_is_the_log_probability_and_the_best_is_the_likeliest(rules):
+    made, logits = chain(rules), torch.randn(1, 4, len(rules.first), dtype=torch.double)
+    lengths = torch.tensor([4])
+    all_of_them = list(enumerated(made, logits[0], rules))
+    total = torch.stack([score for _, score in all_of_them]).logsumexp(0)
+    for tags, score in all_of_them[:5]:
+        torch.testing.assert_close(made.loss(logits, torch.tensor([tags]), lengths), total - score)
+    best = max(all_of_them, key=lambda pair: pair[1])[0]
+    assert tuple(viterbi(logits, made.transitions(), lengths)[0].tolist()) == best
+
+
+def test_marginals_are_sums_of_probabilities():
+    made, logits = chain(BIO), torch.randn(1, 3, 3, dtype=torch.double)
+    found = list(enumerated(made, logits[0], BIO))
+    odds = torch.stack([score for _, score in found]).softmax(0)
+    wanted = torch.zeros(3, 3, dtype=torch.double)
+    for (tags, _), p in zip(found, odds, strict=True):
+        for place, tag in enumerate(tags):
+            wanted[place, tag] += p
+    torch.testing.assert_close(made.marginals(logits, torch.tensor([3]))[0], wanted.detach())
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_padding_changes_nothing(name):
+    readout = TagReadout(6, 5, CHAINS[name](IOBES)).double()
+    features = torch.randn(3, 5, 6, dtype=torch.double)
+    lengths, tags = torch.tensor([5, 3, 1]), torch.tensor([[0, 1, 2, 3, 4], [4, 1, 3, 9, 9], [0, 9, 9, 9, 9]])
+    wide = torch.cat([features, torch.full((3, 2, 6), 1e3, dtype=torch.double)], dim=1)
+    wider = torch.cat([tags, torch.full((3, 2), 7)], dim=1)
+    torch.testing.assert_close(readout.loss(wide, wider, lengths), readout.loss(features, tags, lengths))
+    assert torch.equal(readout.best(wide, lengths)[:, :5], readout.best(features, lengths))
+    torch.testing.assert_close(readout.marginals(wide, lengths)[:, :5], readout.marginals(features, lengths))
+    alone = [
+        readout.loss(features[i : i + 1, :n], tags[i : i + 1, :n], lengths[i : i + 1]) for i, n in enumerate([5, 3, 1])
+    ]
+    torch.testing.assert_close(sum(alone), readout.loss(features, tags, lengths))
+    assert readout.best(features, lengths)[1, 3:].eq(0).all()
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("rules", [BIO, IOBES])
+def test_an_invalid_sequence_is_never_the_best(name, rules):
+    size = len(rules.first)
+    readout = TagReadout(4, size, CHAINS[name](rules))
+    lengths = torch.randint(1, 9, (50,))
+    found = readout.best(30 * torch.randn(50, 8, 4), lengths)
+    for tags, length in zip(found.tolist(), lengths.tolist(), strict=True):
+        assert kept(tags[:length], rules)
+
+
+def test_an_empty_sequence_costs_nothing():
+    made = chain(BIO)
+    logits = torch.randn(2, 3, 3, dtype=torch.double, requires_grad=True)
+    tags, lengths = torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 2])
+    loss = made.loss(logits, tags, lengths)
+    torch.testing.assert_close(loss, made.loss(logits[1:], tags[1:], lengths[1:]))
+    loss.backward()
+    assert logits.grad[0].eq(0).all() and logits.grad.isfinite().all()
+
+
+def test_gradients_are_right():
+    made = chain(IOBES)
+    logits = torch.randn(2, 3, 5, dtype=torch.double, requires_grad=True)
+    tags, lengths = torch.tensor([[1, 2, 3], [0, 4, 0]]), torch.tensor([3, 2])
+    assert torch.autograd.gradcheck(lambda x: made.loss(x, tags, lengths), logits)
+    made.loss(logits, tags, lengths).backward()
+    assert all(weight.grad.isfinite().all() for weight in made.parameters())
+
+
+def test_the_rules_are_not_saved_with_the_weights():
+    assert set(LinearChain(BIO).state_dict()) == {"first", "follows", "last"}
+    assert set(Independent(BIO).state_dict()) == set()
+
+
+def test_rules_that_allow_nothing_are_an_error():
+    with pytest.raises(ConfigError, match="the rules of the tags allow no sequence: some tag has nothing"):
+        LinearChain(Rules((True, True), ((True, False), (False, False)), (True, True)))

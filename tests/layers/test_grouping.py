@@ -1,0 +1,33 @@
+import torch
+
+from regard.layers.grouping import Grouped, group, joined
+
+
+def test_sentences_are_grouped_by_document():
+    x = torch.arange(1.0, 6.0)[:, None]
+    found = group(x, torch.tensor([2, 0, 3]))
+    assert found[..., 0].tolist() == [[1, 2, 0], [0, 0, 0], [3, 4, 5]]
+
+
+def test_gradients_reach_every_sentence():
+    x = torch.randn(4, 2, requires_grad=True)
+    group(x, torch.tensor([3, 1])).sum().backward()
+    assert x.grad.eq(1).all()
+
+
+def test_documents_are_joined_without_cuts():
+    tokens = torch.tensor([[5, 6, 0], [7, 0, 0], [8, 9, 4], [3, 0, 0]])
+    documents = Grouped(tokens, torch.tensor([2, 1, 3, 1]), torch.tensor([2, 0, 1, 1]))
+    whole = joined(documents)
+    assert whole.lengths.tolist() == [3, 0, 3, 1]
+    assert whole.tokens.tolist() == [[5, 6, 7], [0, 0, 0], [8, 9, 4], [3, 0, 0]]
+
+
+def test_wider_padding_changes_nothing():
+    tokens = torch.tensor([[5, 6, 0, 0, 0], [7, 0, 0, 0, 0]])
+    whole = joined(Grouped(tokens, torch.tensor([2, 1]), torch.tensor([2])))
+    assert whole.tokens.tolist() == [[5, 6, 7]]
+
+
+def test_no_documents():
+    assert group(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)).shape == (0, 0, 3)
