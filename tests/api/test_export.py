@@ -9,7 +9,7 @@ from regard.api.export import export
 from regard.core.errors import ConfigError, MissingExtra
 from regard.core.protocols import Padded
 from regard.core.sizes import Marks, Text
-from regard.decoding import greedy
+from regard.decoding import build as build_decoding
 from regard.models import bahdanau, transformer
 
 SIZES = Text(source=40, target=40, longest=32, joint=True)
@@ -32,15 +32,15 @@ def test_answers_are_the_same(tmp_path, norm):
     engine = ctranslate2.Translator(str(tmp_path / "exported"), compute_type="float32", intra_threads=1)
     source = Padded(torch.randint(4, 40, (6, 7)), torch.full((6,), 7))
     never = [["0"], ["2"]]
-    found = engine.translate_batch(
+    results = engine.translate_batch(
         [[str(token) for token in row] for row in source.tokens.tolist()],
         beam_size=1,
         max_decoding_length=12,
         suppress_sequences=never,
     )
     limits = torch.full((6,), 12)
-    expected = greedy.decode(model, model.start(source), marks=Marks(), limits=limits, config=greedy.Config())
-    assert [tuple(map(int, one.hypotheses[0])) for one in found] == [best.tokens for (best,) in expected]
+    expected = build_decoding("greedy")(model, model.start(source), marks=Marks(), limits=limits)
+    assert [tuple(map(int, result.hypotheses[0])) for result in results] == [best.tokens for (best,) in expected]
 
 
 def test_what_cannot_be_exported_is_named(tmp_path):

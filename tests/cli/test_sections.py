@@ -39,7 +39,14 @@ def test_columns_are_aligned(capsys):
 
 def test_a_training_has_data_model_training_and_decoding():
     names = [row[0] for section in sections.of_task("translation") for row in section.rows]
-    assert {"data.path", "model.dim", "model.preset=tiny", "training.optimizer.lr", "decoding.width"} <= set(names)
+    assert {
+        "data.path",
+        "model.dim",
+        "model.preset=tiny",
+        "training.optimizer.lr",
+        "start.run",
+        "decoding.width",
+    } <= set(names)
     other = [row[0] for section in sections.of_task("translation", "luong") for row in section.rows]
     assert "model.feed" in other and "model.heads" not in other
 
@@ -74,5 +81,5 @@ def test_a_task_without_options_says_so(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     assert source_of("regard.tasks", "lab_of_tests.plain").name == "plain.py"
     assert sections.of_options("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
-    (title, data, training) = sections.of_task("lab_of_tests.plain")
+    (title, data, training, _) = sections.of_task("lab_of_tests.plain")
     assert title.title == "lab_of_tests.plain: A task." and not data.rows and training.rows

@@ -1,30 +1,46 @@
 """Every decoder that is listed keeps its laws on every model that is listed: a new file is tested by being there."""
 
 from dataclasses import fields, replace
-from typing import Any, NamedTuple, get_type_hints
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from regard.core import config as configuration
-from regard.core.errors import CheckpointError, RegardError, ShapeError
+from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.registry import find, names
-from regard.core.sizes import Marks, Text
+from regard.core.sizes import Marks, Notes, Text, Tokens, accepts
 from regard.core.tree import Shared, map_tensors
+from regard.decoding import Decoding, Search, optimised
 
 MARKS = Marks()
-SIZES = Text(source=17, target=13, longest=12, marks=MARKS)
+SIZES = Text(source=17, target=13, longest=12)
 LIMITS = [9, 4, 0, 11, 6]
+LENGTHS = [7, 3, 5, 1, 6]
 WIDER = {"width": 4, "nbest": 3, "samples": 3}  # used where a Config has them
+
+
+class ToyCache(NamedTuple):
+    """Keys and values (b t d), one column more at every step."""
+
+    keys: Tensor
+    values: Tensor
+
+    def _join(self, other: "ToyCache", *, shared: bool) -> "ToyCache":
+        length = max(self.keys.shape[1], other.keys.shape[1])
+        longer = [[pad(x, (0, 0, length - x.shape[1], 0)) for x in cache] for cache in (self, other)]
+        return ToyCache(*(torch.cat(parts) for parts in zip(*longer, strict=True)))
 
 
 class ToyState(NamedTuple):
     """Every kind of part: a tensor, a cache that grows, a shared tree, plain values."""
 
     hidden: Tensor
-    past: tuple[tuple[Tensor, Tensor], ...]
+    past: tuple[ToyCache, ...]
     source: Shared[tuple[Tensor, None]]
     note: str
 
@@ -43,7 +59,7 @@ class Toy(nn.Module):
         kept = torch.arange(source.tokens.shape[1]) < source.lengths[:, None]
         context = torch.einsum("bsd,bs->bd", self.source(source.tokens), kept.float())
         empty = context.new_zeros(len(context), 0, 8)
-        return ToyState(torch.zeros_like(context), ((empty, empty),), Shared((context, None)), "toy")
+        return ToyState(torch.zeros_like(context), (ToyCache(empty, empty),), Shared((context, None)), "toy")
 
     def features(self, tokens: Tensor, state: ToyState) -> tuple[Tensor, ToyState]:
         outputs = []
@@ -54,36 +70,67 @@ class Toy(nn.Module):
             keys, values = torch.cat([keys, x[:, None]], 1), torch.cat([values, hidden[:, None]], 1)
             look = torch.einsum("bd,btd,bte->be", hidden, keys, values)
             outputs.append(hidden + look + context)
-        return torch.stack(outputs, 1), ToyState(hidden, ((keys, values),), state.source, state.note)
+        return torch.stack(outputs, 1), ToyState(hidden, (ToyCache(keys, values),), state.source, state.note)
 
     def forward(self, tokens: Tensor, state: ToyState) -> tuple[Tensor, ToyState]:
         features, state = self.features(tokens, state)
         return self.readout(features), state
 
 
-def listed() -> list[str]:
-    """The models that decode from a padded source."""
-    found = []
-    for name in names("regard.models"):
-        try:
-            start = getattr(build(name), "start", None)
-        except RegardError:  # it asks for sizes that text does not have
-            continue
-        if start is not None and get_type_hints(start).get("source") is Padded:
-            found.append(name)
-    return found
+def texts(sizes: Text) -> Padded:
+    return random_rows(sizes.source)
 
 
-def build(name: str) -> Any:
+def conditions(sizes: Notes) -> Padded:
+    return random_rows(sizes.conditions)
+
+
+def nothing(sizes: Tokens) -> Padded:
+    """A language model has no source, only rows."""
+    return Padded(torch.zeros(len(LENGTHS), 0, dtype=torch.long), torch.zeros(len(LENGTHS), dtype=torch.long))
+
+
+def random_rows(size: int) -> Padded:
+    lengths = torch.tensor(LENGTHS)
+    tokens = torch.randint(4, size, (len(LENGTHS), max(LENGTHS)), generator=torch.Generator().manual_seed(0))
+    return Padded(tokens.masked_fill(torch.arange(max(LENGTHS)) >= lengths[:, None], MARKS.pad), lengths)
+
+
+# A value of each family whose models decode, and what makes five sources of it.
+FAMILIES: list[tuple[Any, Any]] = [
+    (SIZES, texts),
+    (Notes(conditions=9, tokens=13, longest=12), conditions),
+    (Tokens(size=13, longest=12), nothing),
+]
+
+
+def decodes(module: ModuleType) -> bool:
+    """Whether a file has a class that decoders can work with."""
+    classes = [
+        value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    return any(hasattr(each, "start") and hasattr(each, "features") for each in classes)
+
+
+class Case(NamedTuple):
+    """A model and five sources for it."""
+
+    model: Any
+    source: Padded
+
+
+def build(name: str) -> Case:
     """The model so named, its output far from uniform, so that nothing hangs on rounding."""
     torch.manual_seed(3)
     if name == "toy":
-        return Toy().eval()
+        return Case(Toy().eval(), texts(SIZES))
     module = find("regard.models", name)
-    model = module.build(module.TINY, SIZES).eval()
-    if hasattr(model, "readout"):
-        model.readout.weight = nn.Parameter(torch.randn_like(model.readout.weight) * 2)
-    return model
+    fitting = [(sizes, sources) for sizes, sources in FAMILIES if accepts(module, type(sizes))]
+    assert fitting, f"{name} decodes, but FAMILIES of this file makes no sources for its sizes: add them"
+    sizes, sources = fitting[0]
+    model = module.build(module.TINY, sizes).eval()
+    model.readout.weight = nn.Parameter(torch.randn_like(model.readout.weight) * 2)
+    return Case(model, sources(sizes))
 
 
 def settings(decoder: Any) -> Any:
@@ -91,23 +138,20 @@ def settings(decoder: Any) -> Any:
     return replace(decoder.Config(), **{name: value for name, value in WIDER.items() if name in known})
 
 
-def sources() -> Padded:
-    lengths = torch.tensor([7, 3, 5, 1, 6])
-    tokens = torch.randint(4, SIZES.source, (5, 7), generator=torch.Generator().manual_seed(0))
-    return Padded(tokens.masked_fill(torch.arange(7) >= lengths[:, None], MARKS.pad), lengths)
-
-
 def part(source: Padded, rows: list[int]) -> Padded:
     lengths = source.lengths[rows]
     return Padded(source.tokens[rows, : int(lengths.max())], lengths)
+
+
+def decoding_of(decoder: Any, config: Any = None) -> Decoding:
+    return Decoding(decoder.__name__.rpartition(".")[2], settings(decoder) if config is None else config)
 
 
 @torch.no_grad()
 def decode(
     decoder: Any, model: Any, source: Padded, *, limits: list[int], config: Any = None
 ) -> list[list[Hypothesis]]:
-    config = settings(decoder) if config is None else config
-    return decoder.decode(model, model.start(source), marks=MARKS, limits=torch.tensor(limits), config=config)
+    return decoding_of(decoder, config)(model, model.start(source), marks=MARKS, limits=torch.tensor(limits))
 
 
 @pytest.fixture(params=names("regard.decoding"))
@@ -115,14 +159,14 @@ def decoder(request: pytest.FixtureRequest) -> Any:
     return find("regard.decoding", request.param)
 
 
-@pytest.fixture(params=["toy", *listed()])
-def model(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=["toy", *(name for name in names("regard.models") if decodes(find("regard.models", name)))])
+def case(request: pytest.FixtureRequest) -> Case:
     return build(request.param)
 
 
-def test_hypotheses_keep_to_the_rules(decoder, model):
+def test_hypotheses_keep_to_the_rules(decoder, case):
     for config in (decoder.Config(), settings(decoder)):
-        found = decode(decoder, model, sources(), limits=LIMITS, config=config)
+        found = decode(decoder, case.model, case.source, limits=LIMITS, config=config)
         assert len(found) == len(LIMITS)
         for hypotheses, limit in zip(found, LIMITS, strict=True):
             assert hypotheses
@@ -133,8 +177,8 @@ def test_hypotheses_keep_to_the_rules(decoder, model):
 
 
 @torch.no_grad()
-def test_scores_are_teacher_forced_scores(decoder, model):
-    source = sources()
+def test_scores_are_teacher_forced_scores(decoder, case):
+    model, source = case
     for i, hypotheses in enumerate(decode(decoder, model, source, limits=LIMITS)):
         for tokens, score, _ in hypotheses:
             logits, _ = model(torch.tensor([[MARKS.start, *tokens]]), model.start(part(source, [i])))
@@ -142,9 +186,9 @@ def test_scores_are_teacher_forced_scores(decoder, model):
             assert score == pytest.approx(float(logits[0].log_softmax(-1).gather(1, chosen).sum()), abs=1e-3)
 
 
-def test_batched_is_single(decoder, model):
+def test_batched_is_single(decoder, case):
     """Each source in turn comes first, for a decoder that draws gives every place in the batch its own numbers."""
-    source = sources()
+    model, source = case
     for i in range(len(LIMITS)):
         order = [i, *(j for j in range(len(LIMITS)) if j != i)]
         limits = [LIMITS[j] for j in order]
@@ -155,41 +199,69 @@ def test_batched_is_single(decoder, model):
 
 
 @torch.no_grad()
-def test_a_state_can_be_decoded_from_again(decoder, model):
-    state = model.start(sources())
+def test_a_state_can_be_decoded_from_again(decoder, case):
+    state, decoding = case.model.start(case.source), decoding_of(decoder)
     before = map_tensors(state, lambda x: x.clone())
     once, again, fresh = (
-        decoder.decode(model, start, marks=MARKS, limits=torch.tensor(LIMITS), config=settings(decoder))
-        for start in (state, state, before)
+        decoding(case.model, start, marks=MARKS, limits=torch.tensor(LIMITS)) for start in (state, state, before)
     )
     assert once == again == fresh
 
 
-def test_an_empty_limit_gives_the_empty_output(decoder, model):
-    for hypotheses in decode(decoder, model, sources(), limits=[0] * 5):
+def test_an_empty_limit_gives_the_empty_output(decoder, case):
+    for hypotheses in decode(decoder, case.model, case.source, limits=[0] * 5):
         assert {h.tokens for h in hypotheses} == {()}
 
 
-def test_nothing_to_decode(decoder, model):
-    state = model.start(sources())
-    limits = torch.empty(0, dtype=torch.long)
-    assert decoder.decode(model, state, marks=MARKS, limits=limits, config=decoder.Config()) == []
+def test_nothing_to_decode(decoder, case):
+    assert decode(decoder, case.model, case.source, limits=torch.empty(0, dtype=torch.long).tolist()) == []
 
 
 @torch.no_grad()
-def test_a_prompt_is_continued(decoder, model):
-    source = sources()
+def test_a_prompt_is_continued(decoder, case):
+    model, source = case
     prompt = torch.tensor([[MARKS.start, 5, 7, 6]]).expand(5, -1)
     _, state = model(prompt[:, :-1], model.start(source))
-    found = decoder.decode(
-        model, state, marks=MARKS, limits=torch.tensor([7] * 5), config=settings(decoder), first=prompt[:, -1]
-    )
+    limits = torch.tensor([7] * 5)
+    found = decoding_of(decoder)(model, state, marks=MARKS, limits=limits, first=prompt[:, -1])
     for i, hypotheses in enumerate(found):
         for tokens, score, _ in hypotheses:
             logits, _ = model(torch.tensor([[*prompt[i], *tokens]]), model.start(part(source, [i])))
             chosen = torch.tensor([*tokens, MARKS.end])[:, None]
             total = logits[0, prompt.shape[1] - 1 :].log_softmax(-1).gather(1, chosen).sum()
             assert score == pytest.approx(float(total), abs=1e-3)
+
+
+def finish(search: Search, running: Any) -> dict[int, list[Hypothesis]]:
+    found: dict[int, list[Hypothesis]] = {}
+    while running.sources.numel():
+        running, finished = search.step(running)
+        found |= finished
+    return found
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("fast", [False, True], ids=["plain", "fast"])
+@pytest.mark.parametrize("later", [0, 1, 4, 20])
+def test_joined_is_apart(decoder, case, later, fast):
+    """Sources that join after so many steps get what they get alone, and so do those that were there."""
+    model = optimised(case.model) if fast else case.model
+    search = decoding_of(decoder).search(model, marks=MARKS)
+
+    def begin(rows: list[int]) -> Any:
+        return search.begin(model.start(part(case.source, rows)), torch.tensor([LIMITS[row] for row in rows]))
+
+    apart = finish(search, begin([1, 2, 3]))
+    apart |= {3 + source: found for source, found in finish(search, begin([0, 4])).items()}
+    running, joined = begin([1, 2, 3]), {}
+    for _ in range(later):
+        running, finished = search.step(running) if running.sources.numel() else (running, {})
+        joined |= finished
+    joined |= finish(search, search.join(running, begin([0, 4])))
+    assert joined.keys() == apart.keys()
+    for source, hypotheses in apart.items():
+        assert [h.tokens for h in joined[source]] == [h.tokens for h in hypotheses]
+        assert [h.score for h in joined[source]] == pytest.approx([h.score for h in hypotheses], abs=1e-3)
 
 
 def test_settings_are_read_and_written(decoder):
@@ -200,7 +272,7 @@ def test_settings_are_read_and_written(decoder):
 
 def test_limits_and_state_must_agree(decoder):
     with pytest.raises(ShapeError, match=r"^limits has 3 entries, the state 5 rows; give one per source$"):
-        decode(decoder, build("toy"), sources(), limits=[4, 4, 4])
+        decode(decoder, *build("toy"), limits=[4, 4, 4])
 
 
 def test_an_unknown_kind_of_state_is_an_error(decoder):
@@ -210,14 +282,14 @@ def test_an_unknown_kind_of_state_is_an_error(decoder):
             return features, state._replace(note={"coverage": features})
 
     with pytest.raises(TypeError, match="a state holds dict; states are tuples of tensors and plain values"):
-        decode(decoder, Forgetful(), sources(), limits=[0, 3, 0, 5, 9])
+        decode(decoder, Forgetful(), texts(SIZES), limits=[0, 3, 0, 5, 9])
 
 
 def test_a_broken_model_is_named(decoder):
-    model = build("toy")
+    model, source = build("toy")
     with torch.no_grad():
         model.readout.bias.fill_(float("nan"))
     with pytest.raises(
         CheckpointError, match=r"^source 0: the model's log probabilities are not finite; its weights are"
     ):
-        decode(decoder, model, sources(), limits=LIMITS)
+        decode(decoder, model, source, limits=LIMITS)

@@ -33,22 +33,16 @@ def test_a_task_without_decoding_keeps_those_that_apply(documents, pictures):
         assert [verdict.law[0] for verdict in verdicts] == ["2", "3", "4"] and broken(verdicts) == []
 
 
-def test_answers_that_depend_on_the_batch_are_found_out(documents, monkeypatch):
-    answer = documents.task.answer
+def test_answers_that_depend_on_the_batch_are_found_out():
+    def crowded(inputs):
+        return [Answer("a", -1.0 * len(inputs)) for _ in inputs]
 
-    def noticing(model, inputs, options, decoding):
-        shifted = [
-            [a.__class__(a.text, a.score - len(inputs)) for a in row]
-            for row in answer(model, inputs, options, decoding)
-        ]
-        return shifted
-
-    monkeypatch.setattr(documents.task, "answer", noticing)
-    verdicts = laws.check(documents.task, documents.model, None)
-    assert broken(verdicts) == ["2"]
-    said = iter("abcdefgh")
-    monkeypatch.setattr(documents.task, "answer", lambda m, inputs, o, d: [[Answer(next(said))] for _ in inputs])
-    assert laws.check(documents.task, documents.model, None)[0].detail == "'a' and 'c'"
+    assert laws.batches(crowded, [1, 2]) == laws.Verdict(
+        "2 answers in a batch = single answers", False, "largest difference 1.0e+00"
+    )
+    words = iter("abcdefgh")
+    verdict = laws.batches(lambda inputs: [Answer(next(words)) for _ in inputs], [1, 2])
+    assert not verdict.kept and verdict.detail == "'a' and 'c'"
 
 
 def test_a_wrong_kernel_is_found_out(subject, monkeypatch):
@@ -60,7 +54,6 @@ def test_a_wrong_kernel_is_found_out(subject, monkeypatch):
 
 def test_a_look_that_changes_something_is_found_out(documents):
     shown = documents.show(documents.task.examples[0])
-    documents.model.eval()
     count = iter(range(9))
     unsteady = SimpleNamespace(replay=lambda: shown.replay() + next(count))
     verdict = laws.looking(documents.model, unsteady)

@@ -15,7 +15,7 @@ from subjects import MODELS
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import collect, inspect
 from regard.inspection.compare import to_page
-from regard.inspection.format import Axis, Inspection, to_json
+from regard.inspection.format import Inspection, to_json
 
 NASTY = '<script>window.taken = 1</script> <img src=x onerror="window.taken = 1"> & "quotes"'
 FOUND = examples.translation(2, 4)
@@ -28,8 +28,8 @@ def page_file(tmp_path_factory):
     return write(tmp_path_factory.mktemp("page") / "page.html", to_json(FOUND))
 
 
-def write(path: Path, data, **options) -> str:
-    path.write_text(bundle(data, **options), encoding="utf-8")
+def write(path: Path, data) -> str:
+    path.write_text(bundle(data), encoding="utf-8")
     return path.as_uri()
 
 
@@ -45,9 +45,9 @@ def shares(page, selector=".distribution"):
 def test_every_layer_and_head_has_a_thumbnail_and_a_click_shows_it_large(browser, page_file):
     with opened(browser, page_file) as page:
         assert page.locator(".thumb").count() == 2 * 4
-        page.get_by_role("radio", name="Encoder self-attention").click()
-        page.get_by_role("button", name="Encoder self-attention, layer 2, head 3").click()
-        assert page.locator(".large h2").inner_text() == "Encoder self-attention, layer 2 head 3"
+        page.get_by_role("radio", name="Source self-attention").click()
+        page.get_by_role("button", name="Source self-attention, layer 2, head 3").click()
+        assert page.locator(".large h2").inner_text() == "Source self-attention, layer 2 head 3"
         assert "map=encoder.1" in page.url and "head=2" in page.url
         titles = page.locator(".matrix .row-label title").all_text_contents()
         assert titles == list(examples.SOURCE)
@@ -100,16 +100,17 @@ def test_lines_follow_the_chosen_heads_and_a_token_shows_its_distribution(browse
 
 def test_alignment_shows_crossing_lines_the_best_outputs_and_the_error_rate(browser, page_file):
     with opened(browser, page_file, fragment="#view=alignment&map=cross.1") as page:
-        assert page.locator(".alignment .source").all_text_contents() == list(examples.SOURCE)
-        assert page.locator(".alignment .target").all_text_contents() == list(examples.TARGET)
+        assert page.locator(".alignment .key").all_text_contents() == list(examples.SOURCE)
+        assert page.locator(".alignment .query").all_text_contents() == list(examples.TARGET)
         assert page.locator(".error-rate .figure").inner_text() == "0.200"
         assert page.locator(".nbest li").count() == 3
         assert "−1.730" in page.locator(".nbest li >> nth=1").inner_text()
         assert page.locator("path.truth").count() == len(examples.TRUTH)
-        page.locator(".alignment .target >> nth=4").hover()
+        page.locator(".alignment .query >> nth=4").hover()
         mean = MAPS["cross.1"].weights.mean(axis=0)[4]
         told = page.locator(".readout").inner_text()
         assert told.startswith(f"책을 ← book {mean.max():.3f}")
+        assert told.endswith("or else </s> 20.2% · 그 5.0%")
 
 
 def test_every_step_of_one_query_is_shown_with_its_numbers(browser, page_file):
@@ -166,7 +167,9 @@ def test_a_neighbour_can_be_chosen(browser, page_file):
 def test_text_is_data_and_never_html(browser, tmp_path):
     found = examples.translation(1, 1, title=NASTY)
     words = (NASTY, *examples.SOURCE[1:])
-    found = replace(found, axes={**found.axes, "source": Axis(words)}, model=NASTY, facts={"run": NASTY})
+    found = replace(
+        found, axes={**found.axes, "source": examples.axis(words, NASTY)}, model=NASTY, facts={"run": NASTY}
+    )
     address = write(tmp_path / "nasty.html", to_json(found))
     with opened(browser, address, fragment=f"#row=0&map={NASTY}") as page:
         for view in ("grid", "lines", "alignment", "steps", "training", "embeddings"):
@@ -208,7 +211,7 @@ def test_without_maps_the_page_still_stands(browser, tmp_path):
 
 
 def test_runs_side_by_side_and_one_without_a_map_says_so(browser, tmp_path):
-    plain = Inspection(FOUND.title, "seq2seq", "translation", {}, (), outputs=FOUND.outputs[1:], facts={"run": "plain"})
+    plain = Inspection(FOUND.text, "seq2seq", "translation", {}, (), outputs=FOUND.outputs[1:], facts={"run": "plain"})
     address = write(tmp_path / "compare.html", to_page([plain, FOUND]))
     with opened(browser, address) as page:
         assert page.locator(".compare-table tbody tr").count() == 2
@@ -217,22 +220,99 @@ def test_runs_side_by_side_and_one_without_a_map_says_so(browser, tmp_path):
         assert page.get_by_role("tab", selected=True).inner_text() == "All heads"
 
 
-def test_a_view_of_ones_own_is_one_file(browser, tmp_path):
-    own = tmp_path / "regions.js"
-    own.write_text(
+def test_an_output_token_shows_what_else_might_have_stood_there(browser, page_file):
+    with opened(browser, page_file) as page:
+        tokens = page.locator(".answer-token")
+        assert tokens.all_inner_texts() == list(examples.TARGET)
+        assert page.locator(".popover").is_hidden()
+        tokens.nth(2).hover()
+        rows = page.locator(".popover .share").all_inner_texts()
+        assert [row.split() for row in rows] == [["작은", "86%"], ["주셨어요", "20.2%"], ["그", "5.0%"]]
+        assert page.locator(".popover .chosen .share-label").inner_text() == "작은"
+        page.mouse.move(2, 2)
+        assert page.locator(".popover").is_hidden()
+        tokens.nth(0).focus()
+        assert page.locator(".popover").is_visible()
+        assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, or else 아이에게 20.2% · 그 5.0%"
+
+
+def test_who_may_not_be_looked_at_is_hatched(browser, page_file):
+    with opened(browser, page_file, fragment="#view=grid&map=decoder.0") as page:
+        assert page.locator(".legend-masked").inner_text() == "may not look"
+    with opened(browser, page_file, fragment="#view=grid&map=cross.0") as page:
+        assert page.locator(".legend-masked").count() == 0
+        assert page.locator(".row-label.special").all_text_contents()[0].startswith("</s>")
+
+
+def test_a_map_inside_an_item_is_reached_from_that_item(browser, tmp_path):
+    found = examples.levels()
+    with opened(browser, write(tmp_path / "levels.html", to_json(found))) as page:
+        assert page.locator(".large h2").inner_text() == "Document → sentences"
+        assert page.get_by_role("radio").count() == 0  # one kind of map on this level
+        page.locator(".large .share >> nth=1").get_by_role("button").click()
+        assert page.locator(".large h2").inner_text() == "Words of sentence 2 self-attention head 1"
+        assert "map=lower+%232" in page.url or "map=lower%20%232" in page.url
+        inside = page.get_by_label("Look inside")
+        assert inside.input_value() == "sentences:1"
+        inside.select_option("sentences:2")
+        assert page.locator(".matrix .row-label title").all_text_contents() == [f"w2.{j}" for j in range(5)]
+        inside.select_option("")
+        assert page.locator(".large h2").inner_text() == "Document → sentences"
+        page.locator("#tab-lines").click()
+        page.get_by_label("Look inside").select_option("sentences:0")
+        assert page.locator(".line-word.query").all_text_contents() == [f"w0.{j}" for j in range(5)]
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A package with a view of its own: text -> the name of the view."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def put(text):
+        (tmp_path / "elsewhere" / "regions.js").write_text(text)
+        return replace(FOUND, extra={"regions": ["sky", "<sea>"]}, views=("elsewhere.regions",))
+
+    return put
+
+
+def test_a_view_of_another_package_is_one_file(browser, tmp_path, lab):
+    found = lab(
         '// Shows what it was given.\nimport { make } from "../dom.js";\n'
-        'export const view = {\n  name: "regions", title: "Regions", suits: (data) => Boolean(data.shown.regions),\n'
-        '  show(data, element) { element.append(make("p", { class: "own" }, data.shown.regions.join(" "))); },\n};\n'
+        'export const view = {\n  name: "regions", title: "Regions", suits: (data) => Boolean(data.extra.regions),\n'
+        '  show(data, element) { element.append(make("p", { class: "own" }, data.extra.regions.join(" "))); },\n};\n'
     )
-    data = to_json(replace(FOUND, shown={"regions": ["sky", "<sea>"]}))
-    address = write(tmp_path / "own.html", data, views=[own])
-    with opened(browser, address, fragment="#view=regions") as page:
+    with opened(browser, write(tmp_path / "own.html", to_json(found)), fragment="#view=regions") as page:
+        assert page.locator(".own").inner_text() == "sky <sea>"
+    with opened(browser, write(tmp_path / "both.html", to_page([found, FOUND])), fragment="#view=regions") as page:
         assert page.locator(".own").inner_text() == "sky <sea>"
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_page_of_every_model_with_attention_draws_all_its_views(browser, tmp_path, subject, sentence, name):
-    found = collect(subject(name), sentence)
+BROKEN = "export const view = { name: ;\n"
+THROWING = (
+    'export const view = { name: "elsewhere.regions", title: "Regions", suits: () => true,'
+    ' show() { throw new Error("no sky"); } };\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(BROKEN, "The view elsewhere.regions could not be read"), (THROWING, "The view Regions failed: no sky")],
+)
+def test_a_broken_view_is_one_line_and_breaks_nothing_else(browser, tmp_path, lab, text, said):
+    address = write(tmp_path / "own.html", to_json(lab(text)))
+    error = "Unexpected token" if text == BROKEN else "no sky"
+    with opened(browser, address, fragment="#view=elsewhere.regions", expected=error) as page:
+        assert said in page.locator(".wrong").inner_text()
+        page.locator("#tab-grid").click()
+        assert page.locator(".thumb").count() == 2 * 4
+
+
+@pytest.mark.parametrize("name", [*MODELS, "documents", "pictures"])
+def test_the_page_of_every_model_with_attention_draws_all_its_views(browser, tmp_path, request, sentence, name):
+    own = request.getfixturevalue("subject" if name in MODELS else name)
+    found = collect(own(name), sentence) if name in MODELS else collect(own, own.task.examples[0])
     with opened(browser, write(tmp_path / "page.html", to_json(found))) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == found.outputs[0].text
         for tab in page.get_by_role("tab").all():

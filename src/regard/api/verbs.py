@@ -32,9 +32,9 @@ class Verbs:
         """The best translation of each text."""
         return [answers[0].text for answers in self._ask("translate", texts, options)]
 
-    def generate(self, **options: Any) -> list[Answer]:
-        """New works, likeliest first; `answer.files` makes the bytes of a file of each."""
-        return self._ask("generate", [""], options)[0]
+    def generate(self, beginning: Any = "", /, **options: Any) -> list[Answer]:
+        """New works, from nothing or going on from a beginning, likeliest first; `answer.files` makes their files."""
+        return self._ask("generate", [beginning], options)[0]
 
     def classify(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
         """The likeliest class of each input; `answer` gives the others too."""

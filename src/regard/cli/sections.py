@@ -99,6 +99,7 @@ def of_task(task: str, model: str | None = None) -> list[Section]:
     ]
     config = source_of("regard.training", "config")
     sections.append(_section(config, "The training.", prefix="training.", changed=defaults.get("training")))
+    sections.append(Section("The weights it starts from.", tuple(of_class(config, "Start", prefix="start."))))
     decoding = defaults.get("decoding", {}).get("name")
     return [*sections, of_decoding(decoding)] if decoding else sections
 

@@ -1,14 +1,24 @@
-"""Files that are whole or not there: written beside, flushed to disk, moved into place."""
+"""Files that are whole or not there: written beside, flushed to disk, moved into place. Nothing goes through a link."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import secrets
+import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from regard.core.errors import FileError
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that nobody writes to would wait for ever
+_BINARY = getattr(os, "O_BINARY", 0)
+_LONGEST = 50  # characters of a name that are kept in the name of the file beside it: systems allow 255 bytes in all
 
 
 def cache_folder() -> Path:
@@ -18,22 +28,27 @@ def cache_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; afterwards it is flushed and moved there, or removed if anything failed."""
-    part = path.with_name(f".{path.name}.part")
+    """A new, empty file beside `path` to write to; afterwards it is flushed and moved there, or removed if anything
+    failed. Its name is its own, so that two processes never write to the same one."""
+    part = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.part")
     try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666))
         yield part
-        _flush(part)
+        flush(part)
         os.replace(part, path)
-        _flush(path.parent)
+        flush(path.parent)
     except OSError as wrong:
         reason = wrong.strerror or wrong
         raise FileError(f"{path}: could not be written ({reason}); what was there before is untouched") from wrong
     finally:
-        with suppress(OSError):  # in a folder that became read-only it stays; it is never read, and replaced next time
+        with suppress(OSError):  # in a folder that became read-only it stays; it is never read, and removed on resuming
             part.unlink(missing_ok=True)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Make sure that a file's content, or a folder's list of names, is on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -59,7 +74,8 @@ def write_text(path: Path, text: str) -> None:
 def append(path: Path, data: bytes) -> None:
     """More bytes at the end of a log; the file is made if it is not there."""
     try:
-        with path.open("ab") as file:
+        with open_log(path) as file:
+            file.seek(0, os.SEEK_END)
             file.write(data)
     except OSError as wrong:
         raise FileError(
@@ -67,7 +83,33 @@ def append(path: Path, data: bytes) -> None:
         ) from wrong
 
 
+def open_log(path: Path) -> BinaryIO:
+    """A file to read and to write to in place, made if it is not there. A link is refused; of a file that has several
+    names (a hard link) a copy takes the place of this one, so that the others keep their content."""
+    if path.is_symlink():
+        raise FileError(f"{path}: a link; nothing in a run is written through a link: put a plain file in its place")
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT | _BINARY, 0o666)
+    facts = os.fstat(handle)
+    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+        return os.fdopen(handle, "r+b")
+    os.close(handle)
+    if not stat.S_ISREG(facts.st_mode):
+        raise FileError(f"{path}: not a plain file; put one in its place")
+    with replacing(path) as part:
+        shutil.copyfile(path, part)
+    return open_log(path)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """An existing file to read from; what is no plain file (a pipe, a device, a folder) is an OSError."""
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file")
+    return os.fdopen(handle, "rb")
+
+
 def digest(path: Path) -> str:
     """SHA-256 of a file as it stands."""
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -135,6 +135,7 @@ def definition(ask: Ask, inputs: Sequence[Any], model: nn.Module) -> Verdict:
         return _agree("3 answers by fast kernels = by the definition", list(zip(fast, ask(inputs), strict=True)))
 
 
+@torch.no_grad()
 def looking(model: nn.Module, shown: Shown) -> Verdict:
     """Law 4."""
     law = "4 looking changes nothing, rows sum to one or are empty"

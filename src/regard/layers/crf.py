@@ -165,4 +165,4 @@ def _there(logits: Tensor, lengths: Tensor) -> Tensor:
     return torch.arange(logits.shape[1], device=logits.device) < lengths[:, None]
 
 
-CHAINS = {"crf": LinearChain, "softmax": Independent}
+CHAINS: dict[str, type[Independent] | type[LinearChain]] = {"crf": LinearChain, "softmax": Independent}

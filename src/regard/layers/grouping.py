@@ -1,4 +1,7 @@
-"""Documents as the sentences of a batch, all one below the other: no sentence is computed for a shorter document."""
+"""What models of documents and of tags are given: sentences grouped by document, tokens grouped by unit.
+
+The sentences of a batch stand one below the other, so that none is computed for a document that has fewer.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,16 @@ class Grouped(NamedTuple):
     tokens: Tensor  # (n s) padded on the right
     lengths: Tensor  # (n) tokens of each sentence
     counts: Tensor  # (b) sentences of each document
+
+
+class Units(NamedTuple):
+    """Sentences of units (words or characters) that are tagged; each unit is one token or several."""
+
+    tokens: Tensor  # (b t) padded on the right
+    lengths: Tensor  # (b) tokens of each sentence
+    firsts: Tensor  # (b u) the first token of each unit; 0 at padding
+    counts: Tensor  # (b) units of each sentence
+    letters: Tensor  # (b u c) how each unit is spelt, padded on the right; c is 0 where units are characters
 
 
 def group(x: Tensor, counts: Tensor) -> Tensor:

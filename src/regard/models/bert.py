@@ -50,7 +50,9 @@ class Config:
     segments: int = 2  # texts that are told apart; with 2, whether the second follows the first can be learned
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
-    norm: Literal["pre", "post"] = "post"  # before each part of a block, or behind it
+    norm: Literal["pre", "post"] = (
+        "pre"  # before each part of a block, which learns faster, or behind it as in the paper
+    )
     position: str = "learned"  # how places are told: see regard list positions
 
     def __post_init__(self) -> None:
@@ -72,7 +74,7 @@ class Config:
         return self.embedding or self.dim
 
 
-_BASE = Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1)
+_BASE = Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post")
 PRESETS = {
     "bert": Config(),
     "roberta": Config(segments=0),

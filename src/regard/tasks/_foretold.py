@@ -54,7 +54,7 @@ def show(
         answered="output",
         without={"read": lambda: without_read(model, whole, source, marks.unknown)},
         inputs={"read": whole[:, :-1]},
-        vocabularies=(_vocabulary(tokenizer, (*prompt, *new)),),
+        vocabularies=(vocabulary_of(tokenizer, (*prompt, *new)),),
         views=("next_token",),
         extra={"next_token": _raw(whole[0, 1:].tolist(), best.indices.tolist(), len(prompt), tokenizer)},
     )
@@ -101,7 +101,7 @@ def raw_text(token: int, tokenizer: Tokenizer) -> str:
     return pair[1:]
 
 
-def _vocabulary(tokenizer: Tokenizer, first: Row) -> Vocabulary:
+def vocabulary_of(tokenizer: Tokenizer, first: Row) -> Vocabulary:
     """The tokens of the text, then others, taken evenly from the frequent and the rare."""
     others = range(len(MARKS), tokenizer.size, max(1, tokenizer.size // WORDS))
     listed = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *others]))[:WORDS]

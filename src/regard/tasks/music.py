@@ -77,6 +77,9 @@ class Config:
             raise ConfigError(f"crop={self.crop}, window={self.window}: the grid needs multiples of {bar}, a bar")
 
 
+TINY = Config(limit=12, crop=64, window=64, longest=1024)  # for tests
+
+
 @dataclass(frozen=True)
 class Options:
     """What one can ask for. A file that is given is gone on from; without one, a piece is made from nothing."""
@@ -254,10 +257,8 @@ class Music(Task):
     def _compose(
         self, model: Decoder, beginning: Beginning, like: Sequence[str], decoding: Decoding
     ) -> list[Composition]:
-        conditions = self.classes.ask(like)
-        return _compose.compose(
-            model, beginning, conditions, encoding=self.encoding, sizes=self.sizes, decoding=decoding
-        )
+        settings: dict[str, Any] = {"encoding": self.encoding, "sizes": self.sizes, "decoding": decoding}
+        return _compose.compose(model, beginning, self.classes.ask(like), **settings)
 
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
         """A file -> what the model looked at when it foretold each of its tokens."""

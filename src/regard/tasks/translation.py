@@ -80,6 +80,9 @@ class Config:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
 
+TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
+
+
 @dataclass(frozen=True)
 class Options:
     """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""

@@ -19,11 +19,14 @@ app = typer.Typer(help="Check data before training, and get public data sets.", 
 
 
 @app.command()
-def check(path: Annotated[Path, typer.Argument(help="A folder or file of parallel text.")]) -> None:
+def check(
+    path: Annotated[Path, typer.Argument(help="A folder or file: sentence pairs, labelled documents, tagged words.")],
+    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
+) -> None:
     """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul."""
-    from regard.data import check as doctor
+    from regard.data import layouts
 
-    findings = doctor.check(path)
+    findings = layouts.check(path, layout)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
         kind = (str(finding.file), finding.kind)

@@ -1,7 +1,7 @@
 // Beside the view: the two honesty figures of the chosen map, and (where a server stands behind the page) what-if.
 
-import { make, number, visible } from "./dom.js";
-import { GROUPS } from "./data.js";
+import { make, number, select, visible } from "./dom.js";
+import { groups } from "./data.js";
 
 function meter(share, text) {
   return make("div", { class: "meter" }, make("span", { class: "figure big" }, text),
@@ -25,14 +25,14 @@ function honesty(page) {
     Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2)),
       make("p", {}, "rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated)")] : null,
     Number.isFinite(removed) ? [meter(removed, `${Math.round(100 * removed)}%`),
-      make("p", {}, map.group === "encoder"
-        ? "of the most attended tokens change the output when they are removed"
-        : "of output tokens change when the token they attend to most is removed")] : null,
+      make("p", {}, map.honesty.by_row
+        ? "of the answers change when the item they attend to most is taken away"
+        : "of the most attended items change the answer when they are taken away")] : null,
     make("p", { class: "quiet" }, "A weight says where the model looked, not why it answered so."));
 }
 
 function ask(page) {
-  const box = make("input", { type: "text", class: "ask", name: "text", value: page.raw.title, "aria-label": "Sentence", "data-key": "ask", autocomplete: "off" });
+  const box = make("input", { type: "text", class: "ask", name: "text", value: page.raw.text, "aria-label": "Input", "data-key": "ask", autocomplete: "off" });
   const submit = (event) => {
     event.preventDefault();
     if (box.value.trim()) page.server.run(box.value);
@@ -40,27 +40,32 @@ function ask(page) {
   return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Look"));
 }
 
+// A module is switched once, however many maps of a batch it has.
 function headSwitches(page) {
   const { server, data } = page;
-  return data.groups().map((group) => make("div", { class: "switches" },
-    make("p", { class: "quiet" }, GROUPS[group] || group),
-    data.maps.filter((map) => map.group === group).map((map) => make("div", { class: "switch-row" },
+  const modules = data.maps.filter((map, i) => data.maps.findIndex((other) => other.module === map.module) === i);
+  return groups(modules).map(({ key, label }) => make("div", { class: "switches" },
+    make("p", { class: "quiet" }, label),
+    modules.filter((map) => map.group === key).map((map) => make("div", { class: "switch-row" },
       make("span", { class: "figure quiet" }, `L${map.layer + 1}`),
       Array.from({ length: map.heads }, (_, head) => {
-        const off = server.has("off", [map.name, head]);
-        return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.name}:${head}`,
+        const off = server.has("off", [map.module, head]);
+        return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.module}:${head}`,
           title: `${map.title}, head ${head + 1}: ${off ? "off" : "on"}`, "aria-label": `Switch off ${map.title}, head ${head + 1}`,
-          onclick: () => { server.toggle("off", [map.name, head]); server.run(); } }, String(head + 1));
+          onclick: () => { server.toggle("off", [map.module, head]); server.run(); } }, String(head + 1));
       })))));
 }
 
-function tokenSwitches(page) {
+// Every axis that some map looks at; the one that is looked at now comes first.
+function itemSwitches(page) {
   const { server, data } = page;
-  const axis = data.forbid_axis;
-  if (!axis) return null;
-  return [make("h3", {}, "Forbid a token"), make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
-    make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", i)), "data-key": `forbid:${i}`,
-      onclick: () => { server.toggle("forbid", i); server.run(); } }, visible(label))))];
+  const axes = data.looked();
+  const axis = [page.state.forbid, page.looked?.map.keys].find((name) => axes.includes(name)) || axes[0];
+  return [make("h3", {}, "Forbid to look at"),
+    axes.length > 1 ? select("Axis", axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
+    make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
+      make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", [axis, i])), "data-key": `forbid:${axis}:${i}`,
+        onclick: () => { server.toggle("forbid", [axis, i]); server.run(); } }, visible(label))))];
 }
 
 function temperature(page) {
@@ -90,7 +95,7 @@ function whatIf(page) {
     make("h2", {}, "What if …"), ask(page),
     page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null,
     outcome(page),
-    page.data.maps.length ? [make("h3", {}, "Switch off a head"), headSwitches(page), tokenSwitches(page), temperature(page)] : null);
+    page.data.maps.length ? [make("h3", {}, "Switch off a head"), headSwitches(page), itemSwitches(page), temperature(page)] : null);
 }
 
 export function aside(page) {

@@ -4,13 +4,6 @@
 
 const FULL = 65535;
 
-export const GROUPS = {
-  encoder: "Encoder self-attention",
-  decoder: "Decoder self-attention",
-  cross: "Cross-attention",
-  other: "Attention",
-};
-
 function bytesOf(text) {
   const raw = atob(text);
   const bytes = new Uint8Array(raw.length);
@@ -37,18 +30,28 @@ export function floats(packed) {
   return { shape: packed.shape, values: new Float32Array(bytes.buffer, 0, bytes.length / 4) };
 }
 
+// {shape, data}: base64 of deflated bits, eight a byte, highest first -> one byte each, 1 = yes
+async function bits(packed) {
+  const bytes = await inflate(bytesOf(packed.data));
+  const values = new Uint8Array(packed.shape.reduce((product, size) => product * size, 1));
+  for (let i = 0; i < values.length; i++) values[i] = (bytes[i >> 3] >> (7 - (i & 7))) & 1;
+  return values;
+}
+
 class AttentionMap {
   constructor(raw, index, fetchTile) {
-    Object.assign(this, { name: raw.name, group: raw.group, layer: raw.layer, queries: raw.queries, keys: raw.keys });
-    Object.assign(this, { honesty: raw.honesty, index, side: raw.tile, packed: raw.heads, fetchTile });
-    [this.heads, this.rows, this.columns] = raw.shape;
+    const { title, tile, heads, shape, ...facts } = raw;
+    Object.assign(this, facts, { kind: title, index, side: tile, packed: heads, fetchTile });
+    [this.heads, this.rows, this.columns] = shape;
     this.long = Math.max(this.rows, this.columns) > this.side;
     this.tiles = new Map();
     this.whole = [];
   }
 
-  get title() {
-    return `${GROUPS[this.group] || this.group}, layer ${this.layer + 1}`;
+  // Named for its group, and its layer where the group has several.
+  named(layers) {
+    this.title = layers > 1 ? `${this.kind}, layer ${this.layer + 1}` : this.kind;
+    return this;
   }
 
   levels(head) {
@@ -78,6 +81,15 @@ class AttentionMap {
   async load() {
     if (this.long) return;
     for (let head = 0; head < this.heads; head++) this.whole.push((await this.tile(head, 0, 0, 0)).values);
+    if (this.allowed) this.mask = await bits(this.allowed);
+  }
+
+  // Whether a query may look at a key; of all heads (-1), whether any may.
+  allows(head, row, column) {
+    if (!this.mask) return true;
+    const size = this.rows * this.columns;
+    const at = (i) => this.mask[(i % (this.mask.length / size)) * size + row * this.columns + column] === 1;
+    return head >= 0 ? at(head) : Array.from({ length: this.heads }, (_, i) => at(i)).some(Boolean);
   }
 
   // Short maps: rows x columns numbers of a head; head -1 is the mean of all.
@@ -117,11 +129,19 @@ class AttentionMap {
   }
 }
 
+function unpack(maps, fetchTile) {
+  const layers = (group) => maps.filter((map) => map.group === group).length;
+  return maps.map((map, index) => new AttentionMap(map, index, fetchTile).named(layers(map.group)));
+}
+
+const labelsOf = (axis) => axis.items.map((item) => item.text);
+const same = (one, other) => one?.axis === other?.axis && one?.item === other?.item;
+
 export class Inspection {
   constructor(raw, fetchTile = null) {
     Object.assign(this, raw);
-    this.maps = raw.maps.map((map, index) => new AttentionMap(map, index, fetchTile));
-    this.probes = (raw.probes || []).map((probe) => ({ ...probe, maps: probe.maps.map((map, i) => new AttentionMap(map, i, null)) }));
+    this.maps = unpack(raw.maps, fetchTile);
+    this.probes = (raw.probes || []).map((probe) => ({ ...probe, maps: unpack(probe.maps, null), labels: (axis) => labelsOf(probe.axes[axis]) }));
   }
 
   async load() {
@@ -131,19 +151,37 @@ export class Inspection {
   }
 
   labels(axis) {
-    return this.axes[axis].labels;
+    return labelsOf(this.axes[axis]);
   }
 
-  groups() {
-    return [...new Set(this.maps.map((map) => map.group))];
+  items(axis) {
+    return this.axes[axis].items;
   }
 
-  // The map so named; else the one that aligns best, the last look at the source, or the first there is.
+  // The map so named, or else the one worth looking at first.
   map(name) {
     const called = (wanted) => this.maps.find((map) => map.name === wanted);
-    return called(name) || called(this.alignment?.best) || this.maps.filter((map) => map.group === "cross").at(-1) || this.maps[0];
+    return called(name) || called(this.first) || this.maps[0];
+  }
+
+  // The maps that belong to an item of another axis; null: those of the uppermost level.
+  inside(parent) {
+    return this.maps.filter((map) => same(map.parent, parent));
+  }
+
+  // The items inside which there are maps, of the axes that belong to `parent` (null: to nothing).
+  openable(parent) {
+    const all = this.maps.map((map) => map.parent).filter((one) => one && same(this.axes[one.axis].parent, parent));
+    return all.filter((one, i) => all.findIndex((other) => same(one, other)) === i);
+  }
+
+  // The axes that some map looks at, in the order of the maps.
+  looked() {
+    return [...new Set(this.maps.map((map) => map.keys))];
   }
 }
+
+export const groups = (maps) => [...new Map(maps.map((map) => [map.group, map.kind]))].map(([key, label]) => ({ key, label }));
 
 export function maximum(values) {
   let top = 0;

@@ -5,22 +5,24 @@ import { headColour } from "./colour.js";
 
 const MOST = 40;
 
-function entry(label, weight, { top, head, key }) {
+function entry(label, weight, { top, head, key, open }) {
   return make("li", { class: "share", "data-index": key },
-    make("span", { class: "share-label" }, visible(label)),
+    open ? make("button", { type: "button", class: "link share-label", title: `look inside ${label}`, onclick: open }, visible(label), " ›")
+      : make("span", { class: "share-label", title: label }, visible(label)),
     make("span", { class: "share-track" },
       make("span", { class: "share-bar", style: { width: `${(100 * weight) / (top || 1)}%`, ...(head >= 0 ? { background: headColour(head) } : {}) } })),
     make("span", { class: "figure share-value" }, number(weight)));
 }
 
-// labels, weights (same length) -> a list. Long rows show their largest weights and what is left over.
-export function distribution({ labels, weights, title, subtitle, head = -1 }) {
+// labels, weights (same length) -> a list. Long rows show their largest weights and what is left over. `opens` gives for
+// a key what is done to look inside it, or null.
+export function distribution({ labels, weights, title, subtitle, head = -1, opens = () => null }) {
   let shown = Array.from(weights, (_, i) => i);
   if (shown.length > MOST) shown = shown.filter((i) => weights[i] > 0).sort((a, b) => weights[b] - weights[a]).slice(0, MOST);
   const top = Math.max(0, ...shown.map((i) => weights[i]));
   const sum = weights.reduce((total, weight) => total + weight, 0);
   const rest = sum - shown.reduce((total, i) => total + weights[i], 0);
-  const items = shown.map((i) => entry(labels[i], weights[i], { top, head, key: i }));
+  const items = shown.map((i) => entry(labels[i], weights[i], { top, head, key: i, open: opens(i) }));
   return make("section", { class: "distribution", "aria-label": `Distribution of ${title}` },
     make("h3", {}, make("span", { class: "word" }, visible(title)), subtitle ? make("span", { class: "quiet" }, ` ${subtitle}`) : null),
     make("ol", { class: "shares" }, items),

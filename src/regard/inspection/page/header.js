@@ -2,6 +2,7 @@
 
 import { make, number } from "./dom.js";
 import { themeNow } from "./colour.js";
+import { tokenLine } from "./tokens.js";
 
 function switchTheme(page) {
   const next = themeNow() === "dark" ? "light" : "dark";
@@ -33,7 +34,8 @@ function spoken(data, compared) {
   const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
     text("input", data.title),
-    text("output", best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: "sum of log probabilities" }, ` log p ${number(best.score, 2)}`) : null));
+    text("output", best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: "sum of log probabilities" }, ` log p ${number(best.score, 2)}`) : null),
+    tokenLine(best));
 }
 
 export function header(page) {

@@ -35,7 +35,13 @@ class Page {
   }
 
   get suited() {
-    return this.views.filter((view) => view.suits(this.data, this));
+    return this.views.filter((view) => {
+      try {
+        return view.suits(this.data, this);
+      } catch {
+        return true; // a view that cannot even tell is drawn, and says what is wrong
+      }
+    });
   }
 
   get view() {
@@ -79,10 +85,21 @@ class Page {
     const beside = Boolean(this.server) || (view?.beside && this.data.maps.some((map) => map.honesty));
     document.body.classList.toggle("with-aside", Boolean(beside));
     this.looked = null; // a view says which map it shows, so that the figures beside it are that map's
-    this.stop = view ? view.show(this.data, element, this) : element.append(make("p", {}, this.data.note || "There is nothing here to show."));
+    this.stop = this.show(view, element);
     document.getElementById("aside").replaceChildren(...aside(this));
     if (focus) document.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
     window.scrollTo(window.scrollX, scroll);
+  }
+
+  // What a view draws, or one line if it cannot.
+  show(view, element) {
+    if (!view) return element.append(make("p", {}, "There is nothing here to show."));
+    try {
+      return view.show(this.data, element, this);
+    } catch (wrong) {
+      console.error(wrong);
+      return element.replaceChildren(make("p", { class: "wrong", role: "alert" }, `The view ${view.title} failed: ${wrong.message}`));
+    }
   }
 
   drawTabs() {
@@ -120,10 +137,17 @@ function theme() {
   return { system, apply, chosen: () => Boolean(kept) };
 }
 
+// A view whose file has a mistake says so in its place.
+function broken(name) {
+  const said = `The view ${name} could not be read: there is a mistake in its file, which the browser's console names.`;
+  return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, said)) };
+}
+
+// views: [name, view] in the order of their tabs
 export async function start(views) {
   const kept = theme();
   const raw = JSON.parse(document.getElementById("data").textContent);
-  const page = new Page(raw, views);
+  const page = new Page(raw, views.map(([name, view]) => view || broken(name)));
   kept.system.addEventListener("change", () => {
     kept.apply();
     page.draw();

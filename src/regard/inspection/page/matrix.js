@@ -32,15 +32,31 @@ function layout(options, room) {
 
 function labelsOf(options, place) {
   const rows = options.rowLabels.map((label, i) =>
-    draw("text", { class: "row-label", x: place.left - 8, y: place.top + (i + 0.5) * place.cell, "text-anchor": "end",
+    draw("text", { class: `row-label ${options.rowItems?.[i].special ? "special" : ""}`, x: place.left - 8, y: place.top + (i + 0.5) * place.cell, "text-anchor": "end",
       "dominant-baseline": "central" }, short(label), draw("title", {}, label)));
   const columns = options.columnLabels.map((label, j) => {
     const x = place.left + (j + 0.5) * place.cell;
     const y = place.top - 8;
-    return draw("text", { class: "column-label", x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
+    return draw("text", { class: `column-label ${options.columnItems?.[j].special ? "special" : ""}`, x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
       short(label), draw("title", {}, label));
   });
   return { rows, columns };
+}
+
+// Cells that may not be looked at are hatched, so that "may not" and "does not" are told apart.
+function hatch(context, options, { cell }) {
+  if (!options.allows) return;
+  context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--hatch");
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let i = 0; i < options.rows; i++) {
+    for (let j = 0; j < options.columns; j++) {
+      if (options.allows(i, j)) continue;
+      context.moveTo(j * cell + cell * 0.3, i * cell + cell * 0.7);
+      context.lineTo(j * cell + cell * 0.7, i * cell + cell * 0.3);
+    }
+  }
+  context.stroke();
 }
 
 function paintCells(options, place) {
@@ -49,6 +65,7 @@ function paintCells(options, place) {
   canvas.style.top = `${place.top}px`;
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels(options.values, options.rows, options.columns, options.top, options.scale), 0, 0, place.width, place.height);
+  hatch(context, options, place);
   if (place.cell >= 16) {
     context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--cell-gap");
     context.lineWidth = 1;
@@ -60,8 +77,8 @@ function paintCells(options, place) {
   return canvas;
 }
 
-// options: rows, columns, values, rowLabels, columnLabels, title, cursor [row, column], marks [[row, column]],
-// scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
+// options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], marks [[row, column]],
+// allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const place = layout(options, room);
@@ -137,11 +154,12 @@ function describe(options) {
 }
 
 // The colour bar with its two ends.
-export function legend(top, { scale = "sequential", label = "weight" } = {}) {
+export function legend(top, { scale = "sequential", label = "weight", masked = false } = {}) {
   const colour = scale === "signed" ? (share) => signed(share * 2 - 1) : shade;
   const stops = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(",");
   return make("div", { class: "legend" },
     make("span", { class: "figure" }, scale === "signed" ? number(-top, 2) : "0"),
     make("span", { class: "legend-bar", style: { background: `linear-gradient(to right, ${stops})` } }),
-    make("span", { class: "figure" }, number(top, 2)), make("span", { class: "quiet" }, label));
+    make("span", { class: "figure" }, number(top, 2)), make("span", { class: "quiet" }, label),
+    masked ? make("span", { class: "quiet legend-masked" }, make("span", { class: "hatched", "aria-hidden": "true" }), "may not look") : null);
 }

@@ -30,8 +30,8 @@ export class Server {
 
   // Run the sentence again with what is switched off, forbidden or cooled; the page then shows the answer.
   // What is changed while an answer is awaited is asked for after it, so the last wish is the one that is shown.
-  async run(text = this.page.raw.title) {
-    if (text !== this.page.raw.title) this.changes = { off: [], forbid: [], temperature: 1 };
+  async run(text = this.page.raw.text) {
+    if (text !== this.page.raw.text) this.changes = { off: [], forbid: [], temperature: 1 };
     this.wanted = text;
     if (this.busy) return;
     this.busy = true;
@@ -54,7 +54,7 @@ export class Server {
     const answer = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
-    if (!this.changed || text !== before.title) this.before = null;
+    if (!this.changed || text !== before.text) this.before = null;
     else this.before ||= before;
     await this.page.replace(found);
   }

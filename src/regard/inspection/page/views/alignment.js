@@ -1,6 +1,7 @@
-// Translation: source and output side by side with crossing lines, the n-best list, and the error rate where the truth is known.
+// What was answered beside what it was made from, with crossing lines; the n-best list; the error rate where the truth is known.
 
 import { draw, make, number, select, visible } from "../dom.js";
+import { otherwise } from "../tokens.js";
 import { clamp } from "../state.js";
 
 const FAINT = 0.06;
@@ -24,25 +25,24 @@ function lay(labels) {
   return { centres, length: at - GAP };
 }
 
-// Word positions: two rows where they fit, two columns on a narrow screen.
-function places(source, target, room) {
-  const [above, below] = [lay(source), lay(target)];
+// Where keys and queries stand: in two rows where they fit, in two columns on a narrow screen.
+function places(keys, queries, room) {
+  const [above, below] = [lay(keys), lay(queries)];
   const wide = Math.max(above.length, below.length);
   if (wide + 24 <= room) {
-    const shift = (line) => line.centres.map((x) => x + (wide - line.length) / 2 + 12);
-    const [xs, ys] = [shift(above), shift(below)];
-    return { upright: false, width: wide + 24, height: RISE + 72, source: xs.map((x) => [x, 24]), target: ys.map((x) => [x, RISE + 48]) };
+    const shift = (line, y) => line.centres.map((x) => [x + (wide - line.length) / 2 + 12, y]);
+    return { upright: false, width: wide + 24, height: RISE + 72, key: shift(above, 24), query: shift(below, RISE + 48) };
   }
   const step = 34;
   const width = Math.min(room, 460);
   const column = (count, x) => Array.from({ length: count }, (_, i) => [x, 20 + i * step]);
-  return { upright: true, width, height: step * Math.max(source.length, target.length) + 8,
-    source: column(source.length, width * 0.34), target: column(target.length, width * 0.66) };
+  return { upright: true, width, height: step * Math.max(keys.length, queries.length) + 8,
+    key: column(keys.length, width * 0.34), query: column(queries.length, width * 0.66) };
 }
 
 function curve(place, row, column) {
-  const [x1, y1] = place.source[column];
-  const [x2, y2] = place.target[row];
+  const [x1, y1] = place.key[column];
+  const [x2, y2] = place.query[row];
   if (place.upright) {
     const middle = (x1 + x2) / 2;
     return `M${x1 + 8} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 8} ${y2}`;
@@ -52,10 +52,10 @@ function curve(place, row, column) {
 }
 
 function picture(data, map, head, { room, truth, chosen }) {
-  const [source, target] = [data.labels(map.keys), data.labels(map.queries)];
-  const place = places(source, target, room);
+  const [keys, queries] = [data.labels(map.keys), data.labels(map.queries)];
+  const place = places(keys, queries, room);
   const svg = draw("svg", { width: place.width, height: place.height, class: "alignment", role: "group",
-    "aria-label": `Alignment of ${target.length} output tokens with ${source.length} source tokens` });
+    "aria-label": `Alignment of ${queries.length} items of ${data.axes[map.queries].title} with ${keys.length} of ${data.axes[map.keys].title}` });
   const lines = draw("g", { fill: "none", class: "crossing" });
   for (let row = 0; row < map.rows; row++) {
     for (let column = 0; column < map.columns; column++) {
@@ -65,20 +65,20 @@ function picture(data, map, head, { room, truth, chosen }) {
         "stroke-opacity": (0.1 + 0.6 * weight).toFixed(2), "stroke-linecap": "round" }));
     }
   }
-  for (const [row, column] of truth) if (place.target[row] && place.source[column]) lines.append(draw("path", { d: curve(place, row, column), class: "truth", "data-row": row, "data-column": column }));
+  for (const [row, column] of truth) lines.append(draw("path", { d: curve(place, row, column), class: "truth", "data-row": row, "data-column": column }));
   svg.append(lines);
-  const word = (labels, points, kind) => labels.map((label, i) => {
-    const anchor = !place.upright ? "middle" : kind === "source" ? "end" : "start";
+  const word = (labels, kind) => labels.map((label, i) => {
+    const anchor = !place.upright ? "middle" : kind === "key" ? "end" : "start";
     const choose = () => {
       svg.classList.add("choosing");
-      lines.querySelectorAll("path").forEach((path) => path.classList.toggle("on", path.dataset[kind === "source" ? "column" : "row"] === String(i)));
+      lines.querySelectorAll("path").forEach((path) => path.classList.toggle("on", path.dataset[kind === "key" ? "column" : "row"] === String(i)));
       chosen(kind, i);
     };
     const leave = () => svg.classList.remove("choosing");
-    return draw("text", { x: points[i][0], y: points[i][1], "text-anchor": anchor, "dominant-baseline": "central", class: `aligned ${kind}`, tabindex: 0,
+    return draw("text", { x: place[kind][i][0], y: place[kind][i][1], "text-anchor": anchor, "dominant-baseline": "central", class: `aligned ${kind}`, tabindex: 0,
       role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, visible(label));
   });
-  svg.append(...word(source, place.source, "source"), ...word(target, place.target, "target"));
+  svg.append(...word(keys, "key"), ...word(queries, "query"));
   return svg;
 }
 
@@ -90,38 +90,46 @@ function nbest(data) {
     make("ol", {}, outputs.map((one) => make("li", {}, make("span", { class: "nbest-text" }, one.text),
       make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(one.score - top)}%` } })),
       make("span", { class: "figure", title: "log probability" }, number(one.score, 3)),
-      make("span", { class: "figure quiet", title: "what hypotheses were ranked by" }, number(one.rank_score, 3))))),
-    make("p", { class: "quiet" }, "log probability, then the score with length penalty; bars compare probabilities with the best"));
+      make("span", { class: "figure quiet", title: "what hypotheses were ranked by" }, number(one.rank, 3))))),
+    make("p", { class: "quiet" }, "log probability, then what they were ranked by; bars compare probabilities with the best"));
 }
 
 function errorRate(data, map, head) {
-  const rates = data.alignment?.rates?.[map.name];
+  const rates = data.truth?.rates[map.name];
   if (!rates) return null;
   const rate = head < 0 ? rates.mean : rates.heads[head];
   return make("p", { class: "error-rate" }, make("span", { class: "figure big" }, number(rate, 3)),
     make("span", {}, " alignment error rate against the true alignment "), make("span", { class: "truth-key" }, "dotted"));
 }
 
+// The strongest links of a word, and for a token of the answer what else might have stood there.
+function links(data, map, head, { kind, i }) {
+  const asked = kind === "query";
+  const weights = asked ? map.row(head, i) : Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, i));
+  const others = data.labels(asked ? map.keys : map.queries);
+  const best = Array.from(weights, (weight, k) => [weight, k]).sort((a, b) => b[0] - a[0]).slice(0, 4).filter(([weight]) => weight >= 0.005);
+  const said = (asked ? map.queries : map.keys) === data.answered ? otherwise(data.outputs[0]?.tokens[i]) : "";
+  return [make("span", { class: "word" }, visible(data.labels(asked ? map.queries : map.keys)[i])), asked ? " ← " : " → ",
+    ...best.map(([weight, k], n) => make("span", {}, n ? " · " : "", visible(others[k]), " ", make("span", { class: "figure" }, number(weight, 3)))),
+    said ? make("span", { class: "quiet" }, `   or else ${said}`) : ""];
+}
+
+const suited = (data) => data.maps.filter((map) => !map.long && !map.inward && [map.queries, map.keys].includes(data.answered));
+
 export const view = {
   name: "alignment",
   title: "Alignment",
-  suits: (data) => data.maps.some((map) => map.group === "cross" && !map.long),
+  suits: (data) => suited(data).length > 0,
   beside: true,
   show(data, element, page) {
-    const maps = data.maps.filter((map) => map.group === "cross" && !map.long);
-    const map = maps.find((one) => one.name === page.state.map) || data.map();
+    const maps = suited(data);
+    const map = maps.find((one) => one.name === page.state.map) || maps.find((one) => one === data.map()) || maps.at(-1);
     const head = page.state.mix === "head" ? clamp(page.state.head, map.heads) : -1;
     page.looked = { map, head };
     const heads = [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))];
     const says = make("p", { class: "readout" }, make("span", { class: "quiet" }, "Point at a word to see its links alone."));
-    const chosen = (kind, i) => {
-      const sums = kind === "target" ? map.row(head, i) : Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, i));
-      const others = data.labels(kind === "target" ? map.keys : map.queries);
-      const best = Array.from(sums, (weight, k) => [weight, k]).sort((a, b) => b[0] - a[0]).slice(0, 4).filter(([weight]) => weight >= 0.005);
-      says.replaceChildren(make("span", { class: "word" }, visible(data.labels(kind === "target" ? map.queries : map.keys)[i])), kind === "target" ? " ← " : " → ",
-        ...best.map(([weight, k], n) => make("span", {}, n ? " · " : "", visible(others[k]), " ", make("span", { class: "figure" }, number(weight, 3)))));
-    };
-    const truth = data.alignment?.truth || [];
+    const chosen = (kind, i) => says.replaceChildren(...links(data, map, head, { kind, i }));
+    const truth = data.truth && data.truth.queries === map.queries && data.truth.keys === map.keys ? data.truth.links : [];
     element.append(make("div", { class: "controls" },
       maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
       map.heads > 1 ? select("Heads", heads, String(head), (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null));

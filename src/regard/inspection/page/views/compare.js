@@ -17,11 +17,11 @@ function card(run, i, page) {
   const whole = document.getElementById("view").clientWidth;
   const across = Math.max(1, Math.min(page.runs.length, Math.floor((whole + 20) / 400))); // as the style lays them out
   const room = Math.max(240, (whole - 20 * (across - 1)) / across - 48);
-  let body = make("p", { class: "no-map" }, "No attention map: this model hands the decoder one vector, so there is nothing to look at.");
+  let body = make("p", { class: "no-map" }, "No attention map: this model has no attention to look at.");
   if (map && !map.long) {
     const values = map.numbers(-1);
     body = matrix({ title: `${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
-      rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), largest: 34 }, room);
+      rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), rowItems: run.items(map.queries), columnItems: run.items(map.keys), largest: 34 }, room);
   }
   return make("section", { class: "card compared", "data-run": i }, make("h2", {}, run.facts?.run || run.model),
     make("p", { class: "spoken-text" }, run.outputs?.[0]?.text || ""), map ? make("p", { class: "quiet" }, `${map.title}, mean of ${map.heads} head${map.heads > 1 ? "s" : ""}`) : null, body,

@@ -1,18 +1,19 @@
 // All layers x heads as thumbnails, and the chosen map large with its tokens and the distribution of one row.
 
 import { make, choice, number, sharpCanvas, visible } from "../dom.js";
-import { GROUPS, maximum, strongest } from "../data.js";
+import { groups, maximum, strongest } from "../data.js";
 import { pixels } from "../colour.js";
 import { matrix, legend } from "../matrix.js";
 import { tileMap } from "../tiles.js";
 import { distribution } from "../distribution.js";
+import { levels, opener } from "../levels.js";
 import { clamp } from "../state.js";
 
 function thumbnail(data, map, head, page) {
   const chosen = map === data.map(page.state.map) && head === clamp(page.state.head, map.heads);
   const holder = make("button", {
     type: "button", class: "thumb", "data-key": `thumb:${map.name}:${head}`, "aria-pressed": String(chosen),
-    "aria-label": `${map.title}, head ${head + 1}`, title: `layer ${map.layer + 1}, head ${head + 1}`,
+    "aria-label": `${map.title}, head ${head + 1}`, title: `${map.title}, head ${head + 1}`,
     onclick: () => page.change({ map: map.name, head, row: undefined }),
   });
   map.thumbnail(head).then(({ rows, columns, values }) => {
@@ -27,7 +28,7 @@ function thumbnail(data, map, head, page) {
   return holder;
 }
 
-function table(data, group, page) {
+function table(data, { group, kind }, page) {
   const maps = data.maps.filter((map) => map.group === group);
   const heads = Math.max(...maps.map((map) => map.heads));
   const top = Array.from({ length: heads }, (_, head) => make("span", { class: "thumb-head figure" }, heads > 1 ? `head ${head + 1}` : "one head"));
@@ -41,7 +42,7 @@ function table(data, group, page) {
     event.preventDefault();
     next.focus();
   };
-  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": `${GROUPS[group] || group}: layers by heads` },
+  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": `${kind}: layers by heads` },
     make("span"), top, rows);
 }
 
@@ -66,7 +67,9 @@ function large(data, map, head, { page, element }) {
     if (finest > 0) return rows.replaceChildren(make("p", { class: "quiet" }, "Rows of this map are kept pooled in this file; the served page has every cell."));
     const weights = await map.rowLater(head, row);
     if (row !== shown) return;
-    rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: "looks at" }));
+    const open = opener(data, map.queries, page)(row);
+    rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: "looks at", opens: opener(data, map.keys, page) }),
+      open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, `Look inside ${data.labels(map.queries)[row]}`) : "");
   };
   const common = { title: `${map.title}, head ${head + 1}`, rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
   const point = (row, column, value, level) => {
@@ -88,8 +91,8 @@ function large(data, map, head, { page, element }) {
     const values = map.numbers(head);
     const top = maximum(values);
     const cursor = [start, page.state.column >= 0 ? clamp(page.state.column, map.columns) : strongest(map.row(head, start))];
-    body = make("div", {}, matrix({ ...common, rows: map.rows, columns: map.columns, values, top, cursor, point,
-      pick: (row, column) => page.change({ row, column }) }, room), legend(top));
+    body = make("div", {}, matrix({ ...common, rows: map.rows, columns: map.columns, values, top, cursor, point, rowItems: data.items(map.queries), columnItems: data.items(map.keys),
+      allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), legend(top, { masked: Boolean(map.mask) }));
     if (page.state.row >= 0) say(cursor[0], cursor[1], map.value(head, ...cursor));
   }
   showRow(start);
@@ -106,10 +109,12 @@ export const view = {
   show(data, element, page) {
     const map = data.map(page.state.map);
     page.looked = { map, head: clamp(page.state.head, map.heads) };
-    const groups = data.groups().map((key) => ({ key, label: GROUPS[key] || key }));
+    const kinds = groups(data.inside(map.parent));
     const first = (group) => data.maps.find((one) => one.group === group).name;
-    if (groups.length > 1) element.append(choice("Kind", groups, map.group, (group) => page.change({ map: first(group), row: undefined })));
-    element.append(make("div", { class: "scroll" }, table(data, map.group, page)));
+    const above = levels(data, map, page);
+    if (above.length) element.append(make("div", { class: "controls" }, above));
+    if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined })));
+    element.append(make("div", { class: "scroll" }, table(data, map, page)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },
 };

@@ -1,8 +1,9 @@
 // Lines between tokens for the chosen heads: thickness is weight. A hovered or focused token shows its distribution as numbers.
 
-import { draw, make, select, visible } from "../dom.js";
+import { draw, make, visible } from "../dom.js";
 import { headColour } from "../colour.js";
 import { distribution } from "../distribution.js";
+import { mapChoice } from "../levels.js";
 import { clamp } from "../state.js";
 
 const STEP = 30;
@@ -68,14 +69,13 @@ export const view = {
   suits: (data) => data.maps.some((map) => !map.long),
   beside: true,
   show(data, element, page) {
-    const maps = data.maps.filter((one) => !one.long);
-    const map = maps.find((one) => one === data.map(page.state.map)) || maps[0];
+    const wanted = data.map(page.state.map);
+    const map = wanted.long ? data.maps.find((one) => !one.long) : wanted;
     const heads = (page.state.heads || [clamp(page.state.head, map.heads)]).filter((head) => head < map.heads);
     const chosen = heads.length ? heads : [0];
     page.looked = { map, head: chosen[0] };
     element.append(make("div", { class: "controls" },
-      select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
-      headChips(map, chosen, page)));
+      mapChoice(data, map, page, (one) => !one.long), headChips(map, chosen, page)));
 
     const width = Math.max(240, Math.min(760, element.clientWidth - 48 - (element.clientWidth > 860 ? 328 : 0)));
     const [left, right] = [width * 0.3, width * 0.7];

@@ -37,19 +37,18 @@ function board(roll, place) {
   return [...lines, ...notes];
 }
 
-// Where a key of the map is drawn: key 0 is the start mark, key j holds token j - 1.
-function keySpot(roll, place, key) {
-  if (key === 0) return [EDGE / 2, place.height / 2];
-  const spot = roll.spots[key - 1];
-  return spot && [place.x(spot[0]), place.y(spot[1])];
+// Where an item is drawn: a note at its place, a mark at the left edge; what has no place (a rest) nowhere.
+function spotOf(item, place) {
+  if (item.time !== undefined && item.pitch !== undefined) return [place.x(item.time), place.y(item.pitch)];
+  return item.special ? [EDGE / 2, place.height / 2] : null;
 }
 
-function arcs(roll, place, weights, { from, head }) {
+function arcs(items, place, weights, { from, head }) {
   const top = maximum(weights) || 1;
   const strongest = Array.from(weights, (weight, key) => [weight / top, key]).filter(([share]) => share >= FAINT)
     .sort((a, b) => b[0] - a[0]).slice(0, MOST);
   return strongest.flatMap(([share, key]) => {
-    const to = keySpot(roll, place, key);
+    const to = spotOf(items[key], place);
     if (!to) return [];
     const lift = Math.min(place.height * 0.45, 12 + Math.abs(from[0] - to[0]) * 0.25);
     const aside = Math.abs(from[0] - to[0]) < 20 ? 14 : 0; // notes of one moment: the arc bends to the left
@@ -106,12 +105,12 @@ class Player {
   }
 }
 
-// The token whose place on the roll is nearest to a point.
-function nearest(roll, place, [x, y]) {
+// The item whose place on the roll is nearest to a point.
+function nearest(items, place, [x, y]) {
   let [best, least] = [0, Infinity];
-  roll.spots.forEach((spot, i) => {
-    if (!spot) return;
-    const away = Math.hypot(place.x(spot[0]) - x, 2 * (place.y(spot[1]) - y));
+  items.forEach((item, i) => {
+    const spot = spotOf(item, place);
+    const away = spot ? Math.hypot(spot[0] - x, 2 * (spot[1] - y)) : Infinity;
     if (away < least) [best, least] = [i, away];
   });
   return best;
@@ -129,10 +128,11 @@ function playButton(player) {
 export const view = {
   name: "pianoroll",
   title: "Piano roll",
-  suits: (data) => Boolean(data.shown?.roll?.notes.length),
+  suits: (data) => Boolean(data.extra.roll?.notes.length) && data.maps.length > 0,
   show(data, element, page) {
-    const { roll } = data.shown;
-    const map = data.maps.find((one) => one.name === page.state.map) || data.maps[0];
+    const { roll } = data.extra;
+    const map = data.map(page.state.map);
+    const [queries, keys] = [data.items(map.queries), data.items(map.keys)];
     const head = clamp(page.state.head, map.heads);
     page.looked = { map, head };
     const place = scale(roll, element.clientWidth - 48);
@@ -144,26 +144,26 @@ export const view = {
       chosen = token;
       page.note({ row: token });
       const weights = await map.rowLater(head, token);
-      const spot = roll.spots[token];
-      const from = spot ? [place.x(spot[0]), place.y(spot[1])] : keySpot(roll, place, token) || [EDGE, place.height / 2];
-      layer.replaceChildren(...arcs(roll, place, weights, { from, head }),
+      // What sounds nowhere is drawn where the token before it is.
+      const from = spotOf(queries[token], place) || spotOf(queries[token - 1] || {}, place) || [EDGE, place.height / 2];
+      layer.replaceChildren(...arcs(keys, place, weights, { from, head }),
         draw("circle", { class: "roll-chosen", cx: from[0], cy: from[1], r: 5, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
-      const label = data.labels(map.queries)[token];
-      panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: label,
-        subtitle: `was foretold with ${number(roll.nats[token], 2)} nats by looking at · head ${head + 1}`, head }));
+      const score = map.queries === data.answered ? data.outputs[0]?.tokens[token]?.score : undefined;
+      panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head,
+        subtitle: `${score === undefined ? "looks" : `was foretold with ${number(-score, 2)} nats by looking`} at · head ${head + 1}` }));
     };
 
     const picture = draw("svg", { width: place.width, height: place.height, class: "roll", role: "application", tabindex: 0, "data-key": "roll",
       "aria-label": `Piano roll of ${roll.notes.length} notes. Arrow keys move from token to token.`,
       onclick: (event) => {
         const box = picture.getBoundingClientRect();
-        choose(nearest(roll, place, [event.clientX - box.left, event.clientY - box.top]));
+        choose(nearest(queries, place, [event.clientX - box.left, event.clientY - box.top]));
       },
       onkeydown: (event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!by) return;
         event.preventDefault();
-        choose(Math.min(map.rows - 1, Math.max(0, (chosen ?? -1) + by))).then(() => announce(data.labels(map.queries)[chosen]));
+        choose(Math.min(map.rows - 1, Math.max(0, (chosen ?? -1) + by))).then(() => announce(queries[chosen].text));
       },
     }, board(roll, place), layer, cursor);
 

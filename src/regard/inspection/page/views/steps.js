@@ -1,6 +1,7 @@
 // One query, step by step, with the actual numbers: scores, mask, softmax, weighted sum of the values.
 
 import { make, number, select, sharpCanvas, visible } from "../dom.js";
+import { mapChoice } from "../levels.js";
 import { floats } from "../data.js";
 import { inkOn, pixels, shade } from "../colour.js";
 import { clamp } from "../state.js";
@@ -57,17 +58,17 @@ export const view = {
   suits: (data) => (data.steps || []).length > 0,
   beside: true,
   show(data, element, page) {
-    const step = data.steps.find((one) => one.map === page.state.map && one.head === page.state.head)
-      || data.steps.find((one) => one.map === page.state.map) || data.steps[0];
+    const wanted = data.map(page.state.map).name;
+    const step = data.steps.find((one) => one.map === wanted && one.head === page.state.head)
+      || data.steps.find((one) => one.map === wanted) || data.steps[0];
     const map = data.map(step.map);
     const row = clamp(page.state.row, map.rows);
     page.looked = { map, head: step.head };
     const queries = floats(step.queries);
     const query = part(queries, row);
-    const maps = [...new Set(data.steps.map((one) => one.map))];
     const heads = data.steps.filter((one) => one.map === step.map);
     element.append(make("div", { class: "controls" },
-      select("Map", maps.map((name) => ({ key: name, label: data.map(name).title })), step.map, (name) => page.change({ map: name, head: 0, row: 0 })),
+      mapChoice(data, map, page, (one) => data.steps.some((other) => other.map === one.name)),
       heads.length > 1 ? select("Head", heads.map((one) => ({ key: String(one.head), label: `head ${one.head + 1}` })), String(step.head), (key) => page.change({ map: step.map, head: Number(key) })) : null,
       select("Query", data.labels(map.queries).map((label, i) => ({ key: String(i), label: `${i + 1}  ${visible(label)}` })), String(row), (key) => page.change({ map: step.map, row: Number(key) }))));
     const order = ["The query asks", "each key answers with a score", "what may not be seen is set to −∞", `${step.normalizer} makes the scores a distribution`, "the values are mixed by it"];

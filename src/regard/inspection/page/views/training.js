@@ -26,7 +26,7 @@ export const view = {
       line.replaceChildren("step ", make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || ""}`),
         Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${number(probe.score, 2)}`) : "");
       holder.replaceChildren(matrix({ title: `${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
-        rowLabels: probe.axes[map.queries].labels, columnLabels: probe.axes[map.keys].labels }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
+        rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
       slider.value = at;
       slider.setAttribute("aria-valuetext", `step ${probe.step}`);
       page.note({ probe: at });

@@ -1,0 +1,43 @@
+// The tokens of an answer, each with its probability and what else might have stood in its place.
+
+import { make, number, visible } from "./dom.js";
+
+const MOST = 80; // tokens beyond which the line would be a page
+const percent = (score) => `${number(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
+
+// The likeliest tokens of one place as bars; the one that was chosen is marked, and added where it is not among them.
+export function alternatives(token) {
+  const all = token.alternatives.some(([text]) => text === token.text) ? token.alternatives : [...token.alternatives, [token.text, token.score]];
+  return make("ol", { class: "shares alternatives" }, all.map(([text, score]) => make("li", { class: `share ${text === token.text ? "chosen" : ""}` },
+    make("span", { class: "share-label" }, visible(text)),
+    make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(score)}%` } })),
+    make("span", { class: "figure share-value", title: `log p ${number(score, 3)}` }, percent(score)))));
+}
+
+// Others than the chosen one, in words.
+export function otherwise(token) {
+  const others = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 3);
+  return others.map(([text, score]) => `${visible(text)} ${percent(score)}`).join(" · ");
+}
+
+// A line of tokens; the one that is pointed at, focused or touched shows its alternatives.
+export function tokenLine(output) {
+  const tokens = output?.tokens || [];
+  if (!tokens.length || tokens.length > MOST || !tokens.some((token) => token.alternatives.length)) return null;
+  const panel = make("div", { class: "card popover", hidden: true });
+  const hide = () => { panel.hidden = true; };
+  const line = make("div", { class: "answer-tokens", role: "group", "aria-label": "Tokens of the output", onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });
+  const show = (button, token) => {
+    panel.replaceChildren(alternatives(token));
+    panel.hidden = false;
+    panel.style.left = `${Math.max(0, Math.min(button.offsetLeft, line.clientWidth - panel.offsetWidth))}px`;
+    panel.style.top = `${button.offsetTop + button.offsetHeight + 4}px`;
+  };
+  line.append(...tokens.map((token) => {
+    const said = otherwise(token);
+    const button = make("button", { type: "button", class: "answer-token", "aria-label": `${token.text} ${percent(token.score)}${said ? `, or else ${said}` : ""}`,
+      style: { "--sure": Math.exp(token.score).toFixed(3) }, onpointerenter: () => show(button, token), onfocus: () => show(button, token), onclick: () => show(button, token), onblur: hide }, visible(token.text));
+    return button;
+  }), panel);
+  return line;
+}

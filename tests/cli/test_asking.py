@@ -1,0 +1,29 @@
+"""Every task's verb is a command and a method of a run; every such command has the same arguments."""
+
+from __future__ import annotations
+
+import pytest
+from calling import call
+
+from regard.api.verbs import Verbs
+from regard.core.describe import constant, source_of
+from regard.core.registry import find, names
+
+
+@pytest.mark.parametrize("task", names("regard.tasks"))
+def test_the_verb_of_a_task_is_a_command_and_a_method(task, capsys):
+    verb = constant(source_of("regard.tasks", task), "VERB")
+    assert verb in names("regard.cli.verbs") and hasattr(Verbs, verb)
+    call(verb, "--help")
+    said = capsys.readouterr().out
+    assert f"Asked of {task}, as key=value or --key value:" in said or f"{task} has no options of its own." in said
+
+
+@pytest.mark.parametrize("verb", [*names("regard.cli.verbs"), "answer"])
+def test_a_verb_is_a_few_lines(verb, capsys):
+    package = "regard.cli.commands" if verb == "answer" else "regard.cli.verbs"
+    assert find(package, verb).run.__doc__
+    assert len(source_of(package, verb).read_text(encoding="utf-8").splitlines()) <= 12
+    call(verb, "--help")
+    said = capsys.readouterr().out
+    assert all(option in said for option in ("--json", "--out", "--engine", "--workers"))

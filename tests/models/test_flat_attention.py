@@ -1,0 +1,21 @@
+import torch
+from samples import DOCUMENTS, documents
+
+from regard.attention.record import record
+from regard.layers.grouping import Grouped, joined
+from regard.models import flat_attention
+
+
+def test_cuts_between_sentences_make_no_difference():
+    model, given = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
+    whole = joined(given)
+    uncut = Grouped(whole.tokens, whole.lengths, torch.ones(2, dtype=torch.long))
+    torch.testing.assert_close(model(uncut), model(given))
+
+
+def test_one_map_over_all_words():
+    model, given = flat_attention.build(flat_attention.TINY, DOCUMENTS).eval(), documents((3, 2))
+    with record(model) as maps:
+        model(given)
+    (found,) = maps.values()
+    assert found.keys == "words" and found.weights.shape[-1] == int(joined(given).lengths.max())

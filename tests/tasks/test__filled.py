@@ -1,0 +1,77 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.core.sizes import Tokens
+from regard.data import masking, tokens
+from regard.models import bert, xlnet
+from regard.tasks import _filled
+from regard.tasks._filled import Candidate, ways
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return masking.with_mask(tokens.train(["the cat sat on the mat and a dog barked"], level="word", size=30))
+
+
+@pytest.fixture(params=[bert, xlnet], ids=["bert", "xlnet"])
+def model(request, tokenizer):
+    torch.manual_seed(0)
+    change = {"segments": 0} if request.param is bert else {}
+    config = type(request.param.TINY)(**{**vars(request.param.TINY), **change})
+    return request.param.build(config, Tokens(tokenizer.size, 16, masking.marks_of(tokenizer))).eval()
+
+
+@given(st.lists(st.lists(st.floats(-9, 0), min_size=1, max_size=4), min_size=1, max_size=3), st.integers(1, 9))
+def test_the_best_ways_are_those_of_trying_all(scores, count):
+    candidates = [[Candidate(i, score) for i, score in enumerate(sorted(some, reverse=True))] for some in scores]
+    sums = sorted((sum(each.score for each in way) for way in itertools.product(*candidates)), reverse=True)
+    found = ways(candidates, count)
+    assert [score for score, _ in found] == pytest.approx(sums[:count])
+    assert len({tokens for _, tokens in found}) == len(found)
+
+
+@torch.no_grad()
+def test_marks_never_fill_a_gap_and_batches_are_as_single_texts(model, tokenizer):
+    texts = [masking.read(text, tokenizer) for text in ("the [MASK] sat on the [MASK]", "a [MASK]")]
+    together = _filled.guess(model, texts, masking.marks_of(tokenizer), CPU)
+    assert [len(scores) for scores in together] == [2, 1]
+    for text, scores in zip(texts, together, strict=True):
+        (alone,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+        torch.testing.assert_close(alone, scores)
+        assert (scores[:, [0, 1, 2, 3, tokenizer.size - 1]] == -torch.inf).all()
+        torch.testing.assert_close(scores.exp().sum(dim=1), torch.ones(len(scores)))
+
+
+@torch.no_grad()
+def test_answers_are_texts_without_gaps_best_first(model, tokenizer):
+    text = masking.read("the [MASK] sat on the [MASK]", tokenizer)
+    (scores,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+    answers = _filled.answers(text, scores, 4, tokenizer)
+    assert len({answer.text for answer in answers}) == 4
+    assert all("mask" not in answer.text and answer.text.startswith("the ") for answer in answers)
+    assert [answer.score for answer in answers] == sorted((answer.score for answer in answers), reverse=True)
+    assert answers[0].score == pytest.approx(float(scores.amax(dim=1).sum()), abs=1e-5)
+    assert [len(words) for words in answers[0].value] == [4, 4]
+
+
+@torch.no_grad()
+def test_what_is_shown_agrees_with_the_answers(model, tokenizer):
+    text = masking.read("the [MASK] sat on the [MASK]", tokenizer)
+    shown = _filled.show(model, text, 3, tokenizer=tokenizer, device=CPU)
+    (scores,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+    assert [output.text for output in shown.outputs] == [a.text for a in _filled.answers(text, scores, 3, tokenizer)]
+    torch.testing.assert_close(shown.replay(), scores)
+    assert shown.chosen.tolist() == scores.argmax(dim=1).tolist()
+    assert [item.text for item in shown.axes["text"].items] == "<start> the [MASK] sat on the [MASK] <end>".split()
+    assert shown.extra["masked"]["gaps"] == [2, 6] and shown.title == "the ___ sat on the ___"
+    assert len(shown.outputs[0].tokens) == len(shown.axes["gaps"].items) == 2
+    without = shown.without["text"]()
+    assert without.shape == (8, *scores.shape)
+    torch.testing.assert_close(without[2], scores)  # a gap has nothing to be taken away
+    assert not torch.allclose(without[1].exp(), scores.exp())
