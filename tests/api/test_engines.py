@@ -54,6 +54,12 @@ def test_ctranslate2_does_not_sample(folder):
         regard.load(folder, ["decoding=sample"], engine="ctranslate2").translate(TEXTS)
 
 
+def test_ctranslate2_needs_a_search(folder):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    with pytest.raises(ConfigError, match="engine ctranslate2 searches by greedy or beam, not by nothing"):
+        regard.load(folder, engine="ctranslate2")._engine(None)
+
+
 def test_ctranslate2_gives_whole_outputs_only(folder):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     run = regard.load(folder, engine="ctranslate2")

@@ -13,24 +13,24 @@ def test_room_is_made_of_whole_vectors(length, room):
     assert short.whole(length) == room
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_mixing_is_the_formula_and_padding_is_not_seen(width):
-    torch.manual_seed(0)
-    b, heads, s, d = 2, 3, 5, 4
-    x, keys, values = (torch.randn(*shape) for shape in ((b * width, 12), (b, s, 12), (b, s, 12)))
-    lengths = torch.tensor([5, 2])
-    room = short.whole(s)
-    mask = short.absent(lengths, room).repeat_interleave(heads, dim=0)
-    k, v = (short.split(side, heads, room) for side in (keys, values))
-    fold = short.Fold(heads, d)
-    found = fold.out_of(short.mix(fold.into(x, b), k, v, mask, 0.5))
-    for row in range(b * width):
-        source = row // width
-        length = int(lengths[source])
-        for head in range(heads):
-            part = slice(head * d, head * d + d)
-            weights = (0.5 * keys[source, :length, part] @ x[row, part]).softmax(0)
-            torch.testing.assert_close(found[row, part], weights @ values[source, :length, part])
+def test_the_bias_of_a_mask_of_keys():
+    hidden = -torch.inf
+    plain = short.bias_of_keys(Mask.causal(), 1, 3, 5, 2)  # one query may look at all that was before it
+    assert plain.tolist() == [[[0, 0, 0, hidden, hidden]]]
+    padded = short.bias_of_keys(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
+    assert padded.tolist() == 2 * [[[0, hidden, hidden]]] + 2 * [[[0, 0, hidden]]]
+    late = short.bias_of_keys(Mask.starting(torch.tensor([0, 1])), 1, 2, 3, 1)
+    assert late.tolist() == [[[0, 0, hidden]], [[hidden, 0, hidden]]]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [Mask.local(back=3), Mask.block(2, 1), Mask.explicit(torch.ones(1, 3) > 0), Mask.lengths(torch.tensor([0, 3]))],
+)
+def test_masks_that_have_no_such_bias(mask):
+    assert short.bias_of_keys(mask, 1, 3, 16, 2) is None
+    assert short.bias_of_keys(Mask.causal(), 2, 3, 16, 2) is None
+    assert short.bias_of_keys(Mask(), 1, 0, 16, 2) is None
 
 
 @pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 15), (5, 5), (7, 16), (16, 16), (3, 33)])

@@ -20,6 +20,7 @@ MASKS = {
     "causal": Mask.causal(),
     "lengths": Mask.lengths(torch.tensor([S, 0])),
     "left": Mask.present(torch.arange(S) >= torch.tensor([[0], [4]])),
+    "start": Mask.starting(torch.tensor([0, 4])) & Mask.causal(),
     "explicit": Mask.explicit(torch.tensor([[i != 1 and (i * j) % 3 != 1 for j in range(S)] for i in range(S)])),
     "window": Mask.local(2, 1),
     "causal window": Mask.causal() & Mask.local(2) & Mask.lengths(torch.tensor([S, 3]), S),
@@ -120,9 +121,28 @@ def test_padding_changes_nothing_on_either_side(name, place):
     mask = Mask.lengths(torch.tensor([S, S]), S + 3)
     torch.testing.assert_close(call(attend, *right, mask & Mask.causal())[:, :, :S], alone)
     left = [torch.cat([y, x], dim=2) for x, y in zip((q, k, v), junk, strict=True)]
-    mask = Mask.present(torch.arange(S + 3).expand(B, -1) >= 3)
-    if place != "rotary" or attend.weigh.score.as_dot(q, k) is not None:  # turned sums know where they stand
-        torch.testing.assert_close(call(attend, *left, mask & Mask.causal())[:, :, 3:], alone)
+    mask = Mask.starting(torch.tensor([3, 3]))
+    torch.testing.assert_close(call(attend, *left, mask & Mask.causal())[:, :, 3:], alone)
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("spare", [0, 3])
+def test_over_a_cache_it_is_the_definition(name, place, mask, spare):
+    """Whatever is in the spare columns, for one query and for many, for hypotheses that share a source."""
+    attend = make(name, place).float().eval()
+    q, k, v = (x.detach().float() for x in tensors())
+    k = attend.weigh.score.project_keys(k)
+    keys, values = (torch.nn.functional.pad(x, (0, 0, 0, spare), value=9.0) for x in (k, v))
+    for queries, part in ((q, mask), (q[:, :, -1:], mask.part(S - 1, S, keys=S))):
+        expected = (attend.weigh(queries, k, part) @ v).transpose(1, 2).flatten(2).flatten(0, 1)
+        cached = attend.over_cache(queries.transpose(1, 2), keys, values, part, length=S)
+        torch.testing.assert_close(cached, expected)
+    if place == "none" and not mask.placed and mask.pairs is None:
+        twice = q.repeat_interleave(2, dim=0)
+        expected = (attend.weigh(q, k, mask) @ v).transpose(1, 2).flatten(2).repeat_interleave(2, dim=0).flatten(0, 1)
+        torch.testing.assert_close(attend.over_cache(twice.transpose(1, 2), keys, values, mask, length=S), expected)
 
 
 @pytest.mark.parametrize("place", PLACES)

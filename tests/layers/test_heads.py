@@ -9,6 +9,8 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
+from regard.attention.record import record
+from regard.attention.score import ScoreFunction
 from regard.core.errors import ConfigError, ShapeError
 from regard.core.registry import names
 from regard.layers.heads import Heads, Widths
@@ -64,8 +66,32 @@ def test_a_memory_grows():
     heads = make(Widths.divided(8, 2))
     x = torch.randn(1, 5, 8)
     grown = heads.memorize(x[:, :2]).append(heads.memorize(x[:, 2:]))
+    whole = heads.memorize(x)
     assert grown.length == 5
-    torch.testing.assert_close(grown, heads.memorize(x))
+    torch.testing.assert_close((grown.k, grown.v), (whole.k, whole.v))
+
+
+def test_what_stands_beside_reaches_the_score_unprojected():
+    class Beside(ScoreFunction):
+        def forward(self, q, k):
+            return q[..., :-1] @ k[..., :-1].mT + 10 * (q[..., -1:] == k[..., -1:].mT)
+
+    heads = Heads(Attend(Beside()), Widths.divided(8, 2))
+    x, groups = torch.randn(1, 3, 8), torch.tensor([[[1], [2], [1]]])
+    memory = heads.memorize(x, beside=groups)
+    assert memory.k[0, 1, :, -1].tolist() == [1, 2, 1]
+    with record(heads) as maps:
+        assert heads(x, memory, Mask(), groups).shape == x.shape
+    (seen,) = maps.values()
+    assert (seen.weights[0, :, 0, 1] < 0.01).all()  # the second belongs to another group
+
+
+def test_padding_of_the_memory_is_not_seen():
+    heads = make(Widths.divided(8, 2))
+    x = torch.randn(2, 4, 8)
+    memory = heads.memorize(x)
+    expected = heads(x, memory, Mask.lengths(torch.tensor([4, 2])))
+    torch.testing.assert_close(heads(x, memory._replace(mask=Mask.lengths(torch.tensor([4, 2])))), expected)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,14 @@
 import pytest
 import torch
 
-from regard.attention.attend import Attend
-from regard.attention.masks import Mask
 from regard.attention.scores import build
 from regard.attention.weigh import Anywhere
-from regard.layers.heads import Widths
-from regard.layers.intervals import Intervals, NoteHeads
+from regard.layers.intervals import Intervals
 
 PITCHES, HEADS, DIM = 7, 2, 4
 
 
-def made(voices: int, reach: int) -> Intervals:
+def build_intervals(voices: int, reach: int) -> Intervals:
     return Intervals(Anywhere(), HEADS, DIM, pitches=PITCHES, voices=voices, reach=reach)
 
 
@@ -43,7 +40,7 @@ def noted(length: int) -> torch.Tensor:
 @pytest.mark.parametrize("reach", [0, 2, 20])
 @pytest.mark.parametrize(("t", "first"), [(9, 0), (1, 8), (1, 0), (4, 5), (3, 2)])
 def test_equals_the_definition(voices, reach, t, first):
-    inside, s = made(voices, reach), first + t
+    inside, s = build_intervals(voices, reach), first + t
     q, k = noted(t), noted(s)
     found = inside.score(build("scaled_dot", DIM), q, k, first)
     expected = pairwise(inside, q, k, first)
@@ -58,7 +55,7 @@ def test_equals_the_definition(voices, reach, t, first):
 
 
 def test_transposing_all_notes_changes_nothing():
-    inside = made(4, 5)
+    inside = build_intervals(4, 5)
     q = noted(6)
     q[..., -1] = q[..., -1].clamp(1, PITCHES - 1)
     higher = q.clone()
@@ -67,11 +64,13 @@ def test_transposing_all_notes_changes_nothing():
     torch.testing.assert_close(inside.score(score, q, q, 0), inside.score(score, higher, higher, 0))
 
 
-def test_the_note_reaches_the_score_unprojected():
-    score = build("scaled_dot", DIM)
-    heads = NoteHeads(Attend(score, place=made(2, 3)), Widths.divided(HEADS * DIM, HEADS))
-    x = torch.cat([torch.randn(2, 5, HEADS * DIM), torch.randint(0, PITCHES, (2, 5, 1)).float()], dim=-1)
-    memory = heads.memorize(x)
-    assert torch.equal(memory.k[:, 1, :, -1], x[..., -1])
-    assert heads(x, memory, Mask.causal()).shape == (2, 5, HEADS * DIM)
-    assert heads.empty(x).append(memory).length == 5
+@pytest.mark.parametrize("reach", [0, 2, 20])
+@pytest.mark.parametrize(("t", "first"), [(9, 0), (1, 8), (4, 5)])
+def test_each_row_may_begin_at_a_column_of_its_own(reach, t, first):
+    """The scores of a row's own columns are those without the padding before them."""
+    inside, s, score = build_intervals(3, reach), first + t, build("scaled_dot", DIM)
+    q, k, starts = noted(t), noted(s), [0, min(2, first), min(4, first)]
+    scores = inside.score(score, q, k, first, torch.tensor(starts))
+    for row, start in enumerate(starts):
+        alone = inside.score(score, q[row : row + 1], k[row : row + 1, :, start:], first - start)
+        torch.testing.assert_close(scores[row : row + 1, :, :, start:], alone)

@@ -8,10 +8,11 @@ from regard.core.errors import ConfigError
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded
 from regard.core.registry import names
-from regard.core.sizes import Marks, Tokens
+from regard.core.sizes import Marks, Masked
 from regard.models import bert
 
-SIZES = Tokens(size=24, longest=12, marks=Marks(mask=23))
+SIZES = Masked(size=24, longest=12, marks=Marks(mask=23))
+PAIRS = replace(SIZES, pairs=True)
 
 
 def gaps(rows=2, length=9, seed=0):
@@ -26,7 +27,7 @@ def gaps(rows=2, length=9, seed=0):
 
 def parameters(config, size, longest):
     with torch.device("meta"):
-        model = bert.build(config, Tokens(size=size, longest=longest))
+        model = bert.build(config, Masked(size=size, longest=longest, pairs=config.segments == 2))
     return sum(weight.numel() for weight in model.parameters())
 
 
@@ -85,7 +86,7 @@ def test_every_layer_is_looked_at_by_itself_even_if_weights_are_shared():
 
 
 def test_every_parameter_learns():
-    model = bert.build(bert.TINY, SIZES)
+    model = bert.build(bert.TINY, PAIRS)
     given = gaps()
     foretold = model(given)
     loss = model.readout.loss(foretold.features, given.tokens[given.chosen])
@@ -93,9 +94,11 @@ def test_every_parameter_learns():
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
 
 
-def test_without_segments_there_are_no_pairs():
-    model = bert.build(replace(bert.TINY, segments=0), SIZES)
+def test_pairs_are_told_only_where_there_are_any_and_need_segments():
+    model = bert.build(bert.TINY, SIZES)
     assert model.pairs is None and model(gaps()).first is None
+    with pytest.raises(ConfigError, match=r"the rows hold pairs of texts; set model.segments=2, or data.pairs='none'"):
+        bert.build(replace(bert.TINY, segments=0), PAIRS)
 
 
 def test_it_overfits_eight_texts():

@@ -8,10 +8,10 @@ from regard.attention.record import record
 from regard.core.errors import ConfigError
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Marks, Tokens
+from regard.core.sizes import Marks, Masked
 from regard.models import xlnet
 
-SIZES = Tokens(size=24, longest=12, marks=Marks(mask=23))
+SIZES = Masked(size=24, longest=12, marks=Marks(mask=23))
 LENGTH = 7
 
 
@@ -146,3 +146,10 @@ def test_it_overfits_eight_texts():
 def test_impossible_choices_are_refused(change, words):
     with pytest.raises(ConfigError, match=words):
         xlnet.Config(**change)
+
+
+def test_pairs_are_refused():
+    with pytest.raises(
+        ConfigError, match=r"xlnet cannot tell whether two texts belong together; set data.pairs='none'"
+    ):
+        xlnet.build(xlnet.TINY, replace(SIZES, pairs=True))

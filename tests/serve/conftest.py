@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,22 @@ import subjects
 def subject():
     """An untrained tiny Transformer."""
     return subjects.make_subject(subjects.make_task())
+
+
+@pytest.fixture(scope="session")
+def run(subject, tmp_path_factory):
+    """The same as a run."""
+    recipe = SimpleNamespace(
+        task=SimpleNamespace(name="translation"), model=SimpleNamespace(name="transformer"), decoding=subject.decoding
+    )
+    folder = tmp_path_factory.mktemp("runs") / "en-ko"
+    return SimpleNamespace(folder=folder, recipe=recipe, task=subject.task, model=subject.model)
+
+
+@pytest.fixture(autouse=True)
+def no_tables(monkeypatch):
+    """Pictures of the model's own tables take their time, and the page has tests of them."""
+    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: subjects.TABLES)
 
 
 @pytest.fixture

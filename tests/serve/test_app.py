@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,8 +26,8 @@ OFF = ["decoder.layers.0.cross_attn", 1]
 
 
 @pytest.fixture
-def client(subject, sentence):
-    return TestClient(create(subject, sentence))
+def client(run, sentence):
+    return TestClient(create(run, sentence))
 
 
 def plain(data):
@@ -42,9 +43,11 @@ def test_a_look_is_the_data_of_the_page(client, subject, sentence):
 
 
 def test_what_if_by_request(client, subject, sentence):
-    asked = {"text": sentence, "off": [OFF], "forbid": [1], "temperature": 2.5}
+    asked = {"text": sentence, "off": [OFF], "forbid": [["source", 1], ["read", 0]], "temperature": 2.5}
     found = client.post("/api/look", json=asked).json()
-    wanted = plain(to_json(collect(subject, sentence, changes=Changes(((OFF[0], 1),), (1,), 2.5))))
+    wanted = plain(
+        to_json(collect(subject, sentence, changes=Changes(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
+    )
     assert found["maps"] == wanted["maps"] and found["outputs"] == wanted["outputs"]
     again = client.post("/api/look", json={"text": sentence}).json()
     assert again["maps"] == plain(to_json(collect(subject, sentence)))["maps"]
@@ -74,18 +77,31 @@ def test_only_the_last_looks_are_kept(subject, sentence):
         ({"text": 5}, "a request is an object with a text"),
         ({"text": "a", "off": "all"}, "off='all' must be a list of [attention module, head]"),
         ({"text": "a", "off": [["x", "y"]]}, "must be a list of [attention module, head]"),
-        ({"text": "a", "forbid": [True]}, "forbid=[True] must be a list of token numbers"),
+        ({"text": "a", "forbid": [1]}, "forbid=[1] must be a list of [axis, item]"),
+        ({"text": "a", "forbid": [["source", True]]}, "forbid=[['source', True]] must be a list of [axis, item]"),
         ({"text": "a", "temperature": "hot"}, "temperature='hot' must be a number"),
         ({"text": "a", "temperature": 0}, "temperature=0.0 must lie between 0.01 and 100"),
         ({"text": " "}, "there is no sentence to look at"),
-        ({"text": "word " * 300}, "the model was trained for at most 64"),
-        ({"text": "They sleep.", "forbid": [99]}, "cannot forbid token 99"),
+        ({"text": "word " * 300}, "the model was trained for at most 12"),
+        ({"text": "They sleep.", "forbid": [["source", 99]]}, "cannot forbid item 99 of 'source': it has items 0 to 3"),
+        (
+            {"text": "They sleep.", "forbid": [["sauce", 0]]},
+            "no axis 'sauce' to forbid an item of; did you mean 'source'",
+        ),
     ],
 )
 def test_a_mistake_is_answered_with_one_line(client, body, said):
     answer = client.post("/api/look", json=body)
     assert answer.status_code == 400
     assert said in answer.json()["error"] and "\n" not in answer.json()["error"]
+
+
+def test_the_first_page_shows_an_example_of_the_task(run):
+    page = TestClient(create(run)).get("/").text
+    assert json.dumps(run.task.examples[0]) in page
+    bare = SimpleNamespace(**{**vars(run), "task": SimpleNamespace(examples=())})
+    with pytest.raises(RegardError, match=r"en-ko: its task has no example to show first; give an input"):
+        create(bare)
 
 
 def test_what_is_no_json_is_refused(client):
@@ -114,11 +130,11 @@ def serving(app):
         thread.join(10)
 
 
-def test_the_served_page_answers_what_if(browser, subject, sentence):
+def test_the_served_page_answers_what_if(browser, run, subject, sentence):
     name = OFF[0]
     usual = collect(subject, sentence)
-    changed = collect(subject, sentence, changes=Changes(forbid=(2,)))
-    with serving(create(subject, sentence)) as address, opened(browser, address, offline=False) as page:
+    changed = collect(subject, sentence, changes=Changes(forbid=(("source", 2),)))
+    with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == usual.outputs[0].text
         token = page.locator(".token-switch >> nth=2")
         token.click()
@@ -129,20 +145,26 @@ def test_the_served_page_answers_what_if(browser, subject, sentence):
         assert column.inner_text() == "0.0000"
         page.get_by_role("button", name="Undo all").click()
         page.locator(".outcome").wait_for(state="detached")
-        page.get_by_role("button", name="Switch off Cross-attention, layer 1, head 2").click()
+        page.get_by_role("button", name="Switch off Output → source, layer 1, head 2").click()
         page.locator(".outcome").wait_for()
-        page.get_by_role("button", name="Cross-attention, layer 1, head 2", exact=True).click()
+        page.get_by_role("button", name="Output → source, layer 1, head 2", exact=True).click()
         assert "may look at nothing" in page.locator(".large .sum").inner_text()
         assert f"map={name}" in page.url
+        page.get_by_role("button", name="Undo all").click()
+        page.locator(".spoken.output .spoken-text", has_text=usual.outputs[0].text).wait_for()
+        page.get_by_label("Axis").select_option("read")
+        assert page.locator(".token-switch").all_inner_texts() == list(usual.axes["read"].labels)
+        page.locator(".token-switch >> nth=0").click()
+        page.locator(".token-switch[aria-pressed=true]").wait_for()
 
 
-def test_the_served_page_takes_a_new_sentence_and_says_what_is_wrong(browser, subject, sentence):
-    app = create(subject, sentence)
+def test_the_served_page_takes_a_new_input_and_says_what_is_wrong(browser, run, sentence):
+    app = create(run, sentence)
     with serving(app) as address, opened(browser, address, offline=False, expected="400 (Bad Request)") as page:
-        page.get_by_label("Sentence").fill("<b>They</b> sleep.")
+        page.get_by_label("Input").fill("<b>They</b> sleep.")
         page.get_by_role("button", name="Look", exact=True).click()
         page.locator(".spoken.input .spoken-text", has_text="<b>They</b> sleep.").wait_for()
-        page.get_by_label("Sentence").fill("word " * 300)
+        page.get_by_label("Input").fill("word " * 300)
         page.get_by_role("button", name="Look", exact=True).click()
         page.locator(".wrong").wait_for()
-        assert "the model was trained for at most 64" in page.locator(".wrong").inner_text()
+        assert "the model was trained for at most 12" in page.locator(".wrong").inner_text()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.sizes import Tokens
+from regard.core.sizes import Masked
 from regard.data import masking, tokens
 from regard.models import bert, xlnet
 from regard.tasks import _filled
@@ -24,7 +24,7 @@ def model(request, tokenizer):
     torch.manual_seed(0)
     change = {"segments": 0} if request.param is bert else {}
     config = type(request.param.TINY)(**{**vars(request.param.TINY), **change})
-    return request.param.build(config, Tokens(tokenizer.size, 16, masking.marks_of(tokenizer))).eval()
+    return request.param.build(config, Masked(tokenizer.size, 16, masking.marks_of(tokenizer))).eval()
 
 
 @given(st.lists(st.lists(st.floats(-9, 0), min_size=1, max_size=4), min_size=1, max_size=3), st.integers(1, 9))

@@ -1,10 +1,13 @@
 """What is shown of a translation: axes that fit its maps, items that know their place, and honest ways to run again."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from regard.attention.record import record
 from regard.core.errors import DataError
+from regard.core.protocols import Padded
 from regard.decoding import build
 from regard.models import bahdanau, seq2seq, transformer
 from regard.tasks import translation
@@ -91,16 +94,14 @@ def test_what_is_taken_away_changes_what_comes_after_it_alone(shown, model, task
         assert not torch.allclose(logits[place], usual[place])
     tokens = shown.inputs["source"][0].tolist()
     short = torch.tensor([tokens[1:]])
-    alone = model(
-        shown.inputs["read"], model.start(type(task.encode_sources([""]))(short, torch.tensor([len(short[0])])))
-    )
+    alone = model(shown.inputs["read"], model.start(Padded(short, torch.tensor([len(short[0])]))))
     torch.testing.assert_close(source[0], alone[0][0], atol=1e-4, rtol=1e-4)
 
 
 @torch.no_grad()
 def test_a_source_of_one_token_keeps_it(task, model):
     lone = task.show(model, TEXT, Options(), build("greedy"))
-    replay = lone.replay._replace(source=type(lone.replay.source)(torch.tensor([[3]]), torch.tensor([1])))
+    replay = replace(lone.replay, source=Padded(torch.tensor([[3]]), torch.tensor([1])))
     torch.testing.assert_close(replay.without_source()[0], replay())
 
 

@@ -71,15 +71,6 @@ def test_pairs_are_a_part_of_the_loss(config):
     assert 0 <= task.evaluate(model, "valid", None)["pairs_accuracy"] <= 1
 
 
-def test_model_and_pairs_must_agree(config, task):
-    batch = task.batch(task.plan(0, 1)[0])
-    with pytest.raises(ConfigError, match=r"this model learns pairs of texts; set data.pairs='next' or 'order', or"):
-        task.loss(build(bert, task), batch)
-    paired = masked_language.build(replace(config, pairs="order"))
-    with pytest.raises(ConfigError, match=r"data.pairs='order': this model cannot tell pairs; set data.pairs='none'"):
-        paired.loss(build(xlnet, paired), paired.batch(paired.plan(0, 1)[0]))
-
-
 def test_the_mask_mark_is_behind_the_vocabulary(task, config):
     plain = language.build(language.Config(paths=config.paths, level="word"))
     assert task.sizes.marks.mask == task.sizes.size - 1 == plain.sizes.size

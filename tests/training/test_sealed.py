@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -118,7 +119,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for name, module in (("fsync", os), ("replace", os), ("save_file", safetensors.torch)):
+    for name, module in (("fsync", os), ("replace", os), ("open", os), ("open", Path)):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, full)
             with pytest.raises(FileError, match=r"could not be written \(.*No space left.*what was there before"):

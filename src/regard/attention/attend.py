@@ -1,21 +1,23 @@
 """Attend is the optimisation of Weigh: the same mixture of values by the fastest kernel that score and mask allow.
 
 Three kernels: the fused one (scaled_dot_product_attention) where the score is an inner product; blocks where the mask
-is local (local.py); chunks of queries (chunks.py) for every other score, so that memory stays bounded.
+is local (local.py); chunks of queries (chunks.py) for every other score, so that memory stays bounded. Over few keys on
+a CPU two plain products are faster than the fused kernel (short.py); decoding uses them over a cache in place.
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.chunks import chunk_rows, in_chunks
 from regard.attention.local import attend_blocks, is_local
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import empty_rows
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.short import is_short, mix_heads
+from regard.attention.short import bias_of_keys, is_short, mix_heads, mix_rows
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
 
@@ -44,7 +46,7 @@ class Attend(nn.Module):
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         check_shapes(q, k, v)
         rows, heads, *_ = k.shape
         mask.fits_rows(rows, heads)
@@ -54,9 +56,20 @@ class Attend(nn.Module):
             raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
         return unfold(self._mix(fold(q, k, mask), k, v, mask), q.shape[0])
 
+    def over_cache(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, length: int) -> Tensor:
+        """The same for decoding on a CPU, without gradients: rows of queries (r t h d), a cache of keys (b h n d) and
+        values (b h n e) -> (r·t h·e). Only the first `length` columns count; the spare ones must be finite."""
+        scale = self.weigh.scale
+        if scale is not None and q.dtype == torch.float32:
+            bias = bias_of_keys(mask, q.shape[1], length, k.shape[2], k.shape[1])
+            if bias is not None:
+                return mix_rows(q, k, v, bias, scale)
+        mixed: Tensor = self(q.transpose(1, 2), k[:, :, :length], v[:, :, :length], mask)
+        return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
+
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        dot = self.weigh.as_dot(q, k)
+        dot = self.weigh.as_dot(q, k, mask.start)
         if dot is not None and mask.regional and is_local(mask, q.shape[-2], k.shape[-2]):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
         if dot is None or (

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.attend import Attend
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Hard, log_probability
 from regard.core.errors import ConfigError
 
@@ -21,7 +21,7 @@ class Choice(NamedTuple):
     log_probability: Tensor  # (b h t), differentiable in the scores; 0 where there was none to choose
 
 
-def choose(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> Choice:
+def choose(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> Choice:
     """Attend with a hard normaliser: one value per query, and the log probability of each choice.
 
     Every value carries its own place along as two further features, so what comes back says where it came from, and
@@ -34,9 +34,9 @@ def choose(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask())
     places = torch.arange(s, device=v.device, dtype=v.dtype)  # exact in float32 up to 16 million keys
     marks = torch.stack([places, torch.ones_like(places)], dim=-1).expand(*v.shape[:-1], 2)
     mixed = attend(q, k, torch.cat([v, marks], dim=-1), mask)
-    place, found = mixed[..., -2:].detach().unbind(dim=-1)
-    there = found > 0  # dropout of the one weight leaves nothing
-    place = torch.where(there, (place / torch.where(there, found, 1.0)).round(), -1.0).long()
-    scores = attend.weigh.scores(q, k)
+    place, weight = mixed[..., -2:].detach().unbind(dim=-1)
+    chosen = weight > 0  # dropout of the one weight leaves nothing
+    place = torch.where(chosen, (place / torch.where(chosen, weight, 1.0)).round(), -1.0).long()
+    scores = attend.weigh.scores(q, k, start=mask.start)
     allowed = mask.dense(t, s, device=q.device)
     return Choice(mixed[..., :-2], place, log_probability(scores, allowed, place))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from regard.attention.regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
@@ -45,6 +46,7 @@ class Mask(NamedTuple):
     raster: Raster | None = None
     keys: Tensor | None = None  # (b s) bool: keys that are there
     pairs: Tensor | None = None  # (b h t s) bool, or broadcastable to it
+    start: Tensor | None = None  # (b): the keys before it are padding on the left; places are counted from it
 
     @staticmethod
     def causal() -> Mask:
@@ -104,10 +106,19 @@ class Mask(NamedTuple):
             pairs = pairs[:, None]
         return Mask(pairs=pairs.reshape((1,) * (4 - pairs.dim()) + tuple(pairs.shape)))
 
+    @staticmethod
+    def starting(start: Tensor) -> Mask:
+        """The first `start` (b) keys of each row are padding on the left; the row's places are counted from there."""
+        if start.dim() != 1 or start.is_floating_point() or start.dtype == torch.bool:
+            raise ShapeError(f"Mask.starting: needs whole numbers (b), one per row; got {_kind(start)}")
+        return Mask(start=start)
+
     def __and__(self, other: Mask) -> Mask:
-        for one, two in ((self.blocks, other.blocks), (self.raster, other.raster)):
-            if one and two and one != two:
-                raise ShapeError(f"cannot combine {one} with {two}; give one of them as Mask.explicit")
+        if self is EVERYTHING or other is EVERYTHING:  # the rule in decoding, at every step of every layer
+            return self if other is EVERYTHING else other
+        for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster)):
+            if ours and theirs and ours != theirs:
+                raise ShapeError(f"cannot combine {ours} with {theirs}; give one of them as Mask.explicit")
         return Mask(
             ordered=self.ordered or other.ordered,
             window=narrower(self.window, other.window),
@@ -115,6 +126,7 @@ class Mask(NamedTuple):
             raster=self.raster or other.raster,
             keys=_both("keys", self.keys, other.keys),
             pairs=_both("pairs", self.pairs, other.pairs),
+            start=_later(self.start, other.start),
         )
 
     @property
@@ -130,7 +142,7 @@ class Mask(NamedTuple):
     @property
     def only_causal(self) -> bool:
         """Causal and nothing else: the kernel has a flag for it."""
-        return self.ordered and self.keys is None and self.pairs is None and not self.regional
+        return self.ordered and not self.regional and self.keys is None and self.pairs is None and self.start is None
 
     def part(self, low: int, high: int, *, keys: int) -> Mask:
         """The mask of queries low..high and the first `keys` keys; their places are told to `dense` by `first`."""
@@ -153,6 +165,8 @@ class Mask(NamedTuple):
             parts.append(self.keys[:, None, None, :])
         if self.pairs is not None:
             parts.append(self.pairs)
+        if self.start is not None:
+            parts.append((torch.arange(s, device=device) >= self.start[:, None])[:, None, None, :])
         if not parts:
             return None
         allowed = parts[0]
@@ -196,14 +210,12 @@ class Mask(NamedTuple):
 
     def fits_rows(self, b: int, h: int) -> None:
         """An error where its tensors are for another batch or number of heads."""
-        if self.keys is None and self.pairs is None:
+        if self.keys is None and self.pairs is None and self.start is None:
             return
-        keys = 1 if self.keys is None else self.keys.shape[0]
-        rows, heads = (1, 1) if self.pairs is None else self.pairs.shape[:2]
-        if keys not in (1, b) or rows not in (1, b):
-            raise ShapeError(
-                f"mask: it has {max(keys, rows)} rows but the batch {b}; build it for {b} rows, or for one"
-            )
+        rows = {x.shape[0] for x in (self.keys, self.pairs, self.start) if x is not None} - {1, b}
+        if rows:
+            raise ShapeError(f"mask: it has {max(rows)} rows but the batch {b}; build it for {b} rows, or for one")
+        heads = 1 if self.pairs is None else self.pairs.shape[1]
         if heads not in (1, h):
             raise ShapeError(f"mask: it has {heads} heads but the attention {h}; build it for {h} heads, or for one")
 
@@ -214,10 +226,33 @@ class Mask(NamedTuple):
         if allowed is None:
             allowed = torch.ones(1, 1, t, s, dtype=torch.bool)
         pictures = []
-        for one in allowed.expand(*allowed.shape[:2], t, s).flatten(0, 1):
-            lines = [" ".join("■" if may else "·" for may in row) for row in one[:WIDEST, :WIDEST].tolist()]
+        for table in allowed.expand(*allowed.shape[:2], t, s).flatten(0, 1):
+            lines = [" ".join("■" if may else "·" for may in row) for row in table[:WIDEST, :WIDEST].tolist()]
             pictures.append("\n".join(lines))
         return "\n\n".join(pictures)
+
+    def _join(self, other: Mask, *, shared: bool) -> Mask:
+        """For core.tree: the rows of two masks one below the other. Keys of unequal length are padded with keys that
+        are not there: on the right for the memory of a source (`shared`), else on the left."""
+        if self[:4] != other[:4] or self._tensors().keys() != other._tensors().keys():
+            raise ValueError(f"two masks cannot be joined: one has {self._kinds()}, the other {other._kinds()}")
+        ours, theirs = self._tensors(), other._tensors()
+        if self.keys is not None and other.keys is not None:
+            longest = max(self.keys.shape[1], other.keys.shape[1])
+            ours["keys"], theirs["keys"] = (
+                pad(x, (0, longest - x.shape[1]) if shared else (longest - x.shape[1], 0))
+                for x in (self.keys, other.keys)
+            )
+        return Mask(**{**self._asdict(), **{name: torch.cat([ours[name], theirs[name]]) for name in ours}})
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {name: part for name, part in self._asdict().items() if isinstance(part, Tensor)}
+
+    def _kinds(self) -> str:
+        return (
+            ", ".join(name for name, part in self._asdict().items() if part is not None and part is not False)
+            or "nothing"
+        )
 
     def __str__(self) -> str:
         t, s = 8, 8
@@ -230,11 +265,20 @@ class Mask(NamedTuple):
         return self.draw(t, s)
 
 
+EVERYTHING = Mask()  # forbids nothing
+
+
+def _later(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return torch.maximum(a, b)
+
+
 def _both(name: str, a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return b if a is None else a
-    for one, two in zip(a.shape, b.shape, strict=True):
-        if one != two and 1 not in (one, two):
+    for ours, theirs in zip(a.shape, b.shape, strict=True):
+        if ours != theirs and 1 not in (ours, theirs):
             raise ShapeError(f"cannot combine masks whose {name} are {tuple(a.shape)} and {tuple(b.shape)}")
     return a & b
 

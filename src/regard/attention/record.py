@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.chunks import chunk_rows
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Softmax
 from regard.core.errors import RegardError
 
@@ -46,13 +46,13 @@ class Wanted(NamedTuple):
         return weights if self.rows is None else weights[:, :, self.rows]
 
 
-EVERYTHING = Wanted(None, None)
+ALL = Wanted(None, None)
 
 
 def attentions(model: nn.Module) -> dict[str, Attend]:
     """Every use of attention in a model, by the path of the layer it belongs to: decoder.layers.0.cross_attn."""
-    found = ((name, module) for name, module in model.named_modules() if isinstance(module, Attend))
-    return {name.removesuffix(".attend"): module for name, module in found}
+    named = model.named_modules()
+    return {name.removesuffix(".attend"): module for name, module in named if isinstance(module, Attend)}
 
 
 @contextmanager
@@ -66,11 +66,11 @@ def record(
     if rows is not None and (rows.step or 1) < 1:
         raise RegardError(f"record: rows={rows} runs backwards; give a step of at least 1")
     maps: dict[str, AttentionMap] = {}
-    found = attentions(model)
-    chosen = {name: module for name, module in found.items() if _matches(name, only)}
+    modules = attentions(model)
+    chosen = {name: module for name, module in modules.items() if _matches(name, only)}
     if not chosen:
-        known = ", ".join(found) or "none: this model has no attention"
-        raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {known}")
+        names = ", ".join(modules) or "none: this model has no attention"
+        raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {names}")
     wanted = Wanted(heads, rows)
     hooks = [hook for name, module in chosen.items() for hook in _watch(name, module, maps, wanted)]
     try:
@@ -89,22 +89,22 @@ def _matches(name: str, only: str) -> bool:
 
 
 def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wanted) -> list[RemovableHandle]:
-    made: list[Tensor] = []  # weights of the call under way, by chunk, where they cannot be made again
+    chunks: list[Tensor] = []  # weights of the call under way, by chunk, where they cannot be made again
 
     def begin(*_: Any) -> None:
-        made.clear()
+        chunks.clear()
 
     def keep(_: nn.Module, __: Any, weights: Tensor) -> None:
-        made.append(weights.detach())
+        chunks.append(weights.detach())
 
     def note(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
         q, k, mask = _call(*inputs, **kwargs)
-        weights = _joined(made, q, k, wanted) if made else weights_of(module, q, k, mask, wanted=wanted)
+        weights = _joined(chunks, q, k, wanted) if chunks else weights_of(module, q, k, mask, wanted=wanted)
         before = maps.get(name)
         maps[name] = AttentionMap(
             weights if before is None else _join(name, before.weights, weights), module.queries, module.keys
         )
-        made.clear()
+        chunks.clear()
 
     hooks = [module.register_forward_hook(note, with_kwargs=True)]
     if not isinstance(module.weigh.normalizer, Softmax):
@@ -112,13 +112,13 @@ def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wan
     return hooks
 
 
-def _call(q: Tensor, k: Tensor, v: Tensor, mask: Mask = Mask()) -> tuple[Tensor, Tensor, Mask]:
+def _call(q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> tuple[Tensor, Tensor, Mask]:
     """What is needed of the arguments of Attend, however they were given."""
     return q, k, mask
 
 
 @torch.no_grad()
-def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Wanted = EVERYTHING) -> Tensor:
+def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Wanted = ALL) -> Tensor:
     """(b h t s) weights of one call, of the heads and rows wanted, computed in chunks of rows."""
     b, s = q.shape[0], k.shape[-2]
     if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
@@ -137,9 +137,9 @@ def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Want
     return torch.cat(kept, dim=2)
 
 
-def _joined(made: list[Tensor], q: Tensor, k: Tensor, wanted: Wanted) -> Tensor:
+def _joined(chunks: list[Tensor], q: Tensor, k: Tensor, wanted: Wanted) -> Tensor:
     """The chunks of one call as (b h t s); a causal chunk left out the keys ahead of it."""
-    weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in made], dim=2)
+    weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in chunks], dim=2)
     return wanted.take(weights if q.shape[0] == k.shape[0] else unfold(weights, q.shape[0]))
 
 

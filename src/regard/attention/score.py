@@ -18,11 +18,13 @@ class Dot(NamedTuple):
 class ScoreFunction(nn.Module):
     """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `project_keys` where they help.
 
-    Widths of queries and keys that it was made for; None where any will do. They are checked before it is used.
+    `dim` and `key_dim` are the widths of queries and keys that it was made for, checked before it is used; None where
+    any will do. `scale` is given where the score is scale · q·k of queries and projected keys as they are.
     """
 
     dim: int | None = None
     key_dim: int | None = None
+    scale: float | None = None
 
     def project_keys(self, k: Tensor) -> Tensor:
         """What depends on the keys alone, computed once per memory; `forward` and `as_dot` get its result."""

@@ -6,12 +6,13 @@ query is one token, the fused kernel's blocks are mostly air.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
 LANES = 8  # numbers in a vector
@@ -22,49 +23,6 @@ SHORT = 64  # queries and keys up to which this was measured to be faster than t
 def whole(length: int) -> int:
     """The next length made of whole vectors."""
     return max(LEAST, -(-length // LANES) * LANES)
-
-
-def split(x: Tensor, heads: int, room: int) -> Tensor:
-    """(b s h·d) -> (b·h room d), zeros behind the last key."""
-    b, s, width = x.shape
-    made = x.new_zeros(b, heads, room, width // heads)
-    made[:, :, :s] = x.view(b, s, heads, -1).transpose(1, 2)
-    return made.flatten(0, 1)
-
-
-class Fold(NamedTuple):
-    """How many heads of what width. Numbers, not sizes of tensors, so that a trace has them as constants."""
-
-    heads: int
-    width: int
-
-    def apart(self, x: Tensor) -> Tensor:
-        """(r h·d) -> (r h 1 d)."""
-        return x.reshape(-1, self.heads, 1, self.width)
-
-    def into(self, x: Tensor, sources: int) -> Tensor:
-        """(r h·d) -> (b·h w d): the w rows of a source are queries of it side by side."""
-        if x.shape[0] == sources:
-            return x.reshape(-1, 1, self.width)
-        return x.reshape(sources, -1, self.heads, self.width).transpose(1, 2).flatten(0, 1)
-
-    def out_of(self, mixed: Tensor) -> Tensor:
-        """(b·h w d) -> (r h·d)."""
-        if mixed.shape[1] == 1:
-            return mixed.view(-1, self.heads * self.width)
-        rows = mixed.reshape(-1, self.heads, mixed.shape[1], self.width).transpose(1, 2)
-        return rows.reshape(-1, self.heads * self.width)
-
-
-def absent(lengths: Tensor, room: int) -> Tensor:
-    """Lengths (b) -> (b 1 room): 0 where there is a key, -inf behind."""
-    there = torch.arange(room, device=lengths.device) < lengths[:, None]
-    return torch.zeros(1).where(there, -torch.inf)[:, None]
-
-
-def mix(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Queries (n t d), keys and values (n s d), a mask to add (n 1 s) or (1 1 s) -> (n t d)."""
-    return torch.bmm(torch.baddbmm(mask, q, k.mT, alpha=scale).softmax(-1), v)
 
 
 def is_short(q: Tensor, k: Tensor) -> bool:
@@ -85,3 +43,38 @@ def mix_heads(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
     scores = torch.bmm(q.flatten(0, 1), pad(k, behind).flatten(0, 1).mT).view(b, h, t, -1)
     weights = torch.add(bias, scores, alpha=scale).softmax(-1)
     return torch.bmm(weights.flatten(0, 1), pad(v, behind).flatten(0, 1)).view(b, h, t, -1)
+
+
+@lru_cache(maxsize=64)  # a batch asks for the same one in every layer, and for that of its sources at every step
+def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> Tensor | None:
+    """The mask of `t` queries over the first `length` of `columns` keys -> (b·h 1 columns) or (1 1 columns), to be
+    added to scores: 0 where a key may be looked at, -inf elsewhere. None where the mask is not the same for all queries
+    of a row, and where a row may look at nothing, which would be NaN."""
+    if mask.pairs is not None or mask.regional or (mask.ordered and t > 1) or length == 0:
+        return None
+    places = torch.arange(columns)
+    allowed = (
+        (places < length)[None] if mask.keys is None else pad(mask.keys, (0, columns - length))
+    )  # (1 or b, columns)
+    if mask.start is not None:
+        allowed = allowed & (places >= mask.start[:, None])
+    if not bool(allowed.any(dim=1).all()):
+        return None
+    bias = torch.zeros(()).where(allowed, -torch.inf)[:, None]
+    return bias if bias.shape[0] == 1 else bias.repeat_interleave(heads, dim=0)
+
+
+def mix_rows(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float) -> Tensor:
+    """Rows of queries (b·w t h d), keys (b h n d), values (b h n e), `bias_of_keys` -> (b·w·t h·e); the w rows of a
+    source are queries of it side by side."""
+    (rows, t, heads, width), (sources, _, _, out) = q.shape, v.shape
+    each = rows // sources * t
+    if each == 1:
+        q = q.reshape(-1, 1, width)
+    else:
+        q = q.reshape(sources, each, heads, width).transpose(1, 2).reshape(sources * heads, each, width)  # (b·h w·t d)
+    weights = torch.baddbmm(bias, q, k.flatten(0, 1).mT, alpha=scale).softmax(-1)
+    mixed = torch.bmm(weights, v.flatten(0, 1))
+    if each == 1:
+        return mixed.view(rows, heads * out)
+    return mixed.view(sources, heads, each, out).transpose(1, 2).reshape(rows * t, heads * out)

@@ -6,29 +6,31 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.score import Dot, ScoreFunction
 
 
 class Place(Protocol):
-    """A position scheme that lives inside the score (relative, rotary). `first` is the first query's own place."""
+    """A position scheme that lives inside the score (relative, rotary). `first` is the column of the first query among
+    the keys. `start` (b) is the column from which each row's places are counted, where rows are padded on the left;
+    a scheme that sees distances alone need not look at it."""
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
         """The same as an inner product, or None."""
 
 
 class Anywhere:
     """No position inside the score: the content alone decides."""
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
-        found: Tensor = score(q, k)
-        return found
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+        scores: Tensor = score(q, k)
+        return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
         return score.as_dot(q, k)
 
 
@@ -44,21 +46,26 @@ class Weigh(nn.Module):
         self.place: Place = Anywhere() if place is None else place
         self.soft = isinstance(self.normalizer, Softmax)
 
-    def forward(self, q: Tensor, k: Tensor, mask: Mask = Mask(), first: int | None = None) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, mask: Mask = EVERYTHING, first: int | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], first=first, device=q.device)
-        weights: Tensor = self.normalizer(self.scores(q, k, first), allowed)
+        weights: Tensor = self.normalizer(self.scores(q, k, first, mask.start), allowed)
         return weights
 
-    def scores(self, q: Tensor, k: Tensor, first: int | None = None) -> Tensor:
+    def scores(self, q: Tensor, k: Tensor, first: int | None = None, start: Tensor | None = None) -> Tensor:
         """(b h t s) before mask and normaliser."""
         first = k.shape[-2] - q.shape[-2] if first is None else first
-        return self.place.score(self.score, q, k, first)
+        return self.place.score(self.score, q, k, first, start)
 
-    def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
+    def as_dot(self, q: Tensor, k: Tensor, start: Tensor | None = None) -> Dot | None:
         """The scores as an inner product where that is possible and the normaliser is a softmax."""
         if not self.soft:
             return None
-        return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2])
+        return self.place.as_dot(self.score, q, k, k.shape[-2] - q.shape[-2], start)
+
+    @property
+    def scale(self) -> float | None:
+        """Where the scores are scale · q·k, normalised by a softmax: the scale."""
+        return self.score.scale if self.soft and not self.placed else None
 
     @property
     def placed(self) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from regard.cli import sections
 from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Workers
 from regard.cli.sections import Section
-from regard.cli.words import Words, settings_of
+from regard.cli.words import Words, settings_of, to_options
+
+if TYPE_CHECKING:
+    from regard.inspection.collect import Subject
 
 
 class Verb(NamedTuple):
@@ -35,16 +38,23 @@ class How(NamedTuple):
 class Asking(Words):
     """Words of a request. The first that is no setting is the run, and its task knows what can be asked."""
 
-    def _sections(self, args: Sequence[str]) -> list[Section]:
-        return sections.of_run(args) or sections.of_verb(self.name or "")
-
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """The options of the run's task, or of the tasks that have this verb."""
-        return self._sections(args)
+        return sections.of_run(args) or sections.of_verb(self.name or "")
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """Options that are true or false."""
-        return {row[0] for section in self._sections(args) for row in section.rows if row[2] == "bool"}
+        return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
+
+
+def subject_of(folder: Path, settings: Sequence[str]) -> Subject:
+    """A run and what is asked of it -> what inspection looks into."""
+    from regard.api.run import load
+    from regard.inspection.look import subject
+
+    run = load(folder)
+    options, decoding = run.request(to_options(settings, run.options))
+    return subject(run, options=options, decoding=decoding)
 
 
 def command(verb: Verb, doc: str) -> Callable[..., None]:

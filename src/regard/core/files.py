@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import secrets
 import shutil
@@ -11,7 +12,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from regard.core.errors import FileError
 
@@ -83,7 +83,7 @@ def append(path: Path, data: bytes) -> None:
         ) from wrong
 
 
-def open_log(path: Path) -> BinaryIO:
+def open_log(path: Path) -> io.BufferedRandom:
     """A file to read and to write to in place, made if it is not there. A link is refused; of a file that has several
     names (a hard link) a copy takes the place of this one, so that the others keep their content."""
     if path.is_symlink():
@@ -100,7 +100,7 @@ def open_log(path: Path) -> BinaryIO:
     return open_log(path)
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> io.BufferedReader:
     """An existing file to read from; what is no plain file (a pipe, a device, a folder) is an OSError."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -70,7 +70,7 @@ def accepts(model: ModuleType, family: type) -> bool:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Plain text as tokens: what a language model reads and continues, or fills in."""
+    """Plain text as tokens: what a language model reads and continues."""
 
     size: int  # tokens of the vocabulary, marks included
     longest: int  # tokens that are seen at once: the context
@@ -146,3 +146,13 @@ class Objects:
     channels: int
     classes: int
     most: int  # objects in an image
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Plain text as tokens, some of which are covered and to be foretold."""
+
+    size: int  # tokens of the vocabulary, marks included
+    longest: int  # tokens that are seen at once, marks included
+    marks: Marks = Marks()
+    pairs: bool = False  # a row holds two texts, and whether they belong together is to be told

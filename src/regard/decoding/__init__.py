@@ -48,15 +48,23 @@ class Decoding:
         return replace(self, config=replace(self.config, **settings))
 
     def best(self, count: int) -> Decoding:
-        """The search for the `count` best: a beam at least as wide. Any other decoder becomes a beam with what it
-        forbids; 1 leaves it as it is."""
+        """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
         if count == 1:
             return self
         if self.name == "beam":
             return self.changed(width=max(self.config.width, count), nbest=count)
-        beam = find("regard.decoding", "beam").Config
-        kept = {field.name: getattr(self.config, field.name) for field in fields(beam) if self.has(field.name)}
-        return replace(self, name="beam", config=beam(**kept, width=max(5, count), nbest=count))
+        return self._turned_into("beam", width=max(5, count), nbest=count)
+
+    def asked(self, **settings: Any) -> Decoding:
+        """The decoder with the settings that are not None; sampling, if it does not have them all."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        return self.changed(**given) if all(map(self.has, given)) else self._turned_into("sample", **given)
+
+    def _turned_into(self, name: str, **settings: Any) -> Decoding:
+        """Another decoder with the same constraints."""
+        config = find("regard.decoding", name).Config
+        kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}
+        return replace(self, name=name, config=config(**kept | settings))
 
     def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
         """The decoder at work on a model, step by step; what a grammar does not allow never comes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
@@ -10,10 +12,13 @@ from regard.layers.linear import Linear
 
 
 class FeedForward(nn.Module):
-    """(… d) -> (… d) through a hidden layer."""
+    """(… d) -> (… d) through a hidden layer; the activation is max(0, x) unless another is given (GELU in BERT)."""
 
-    def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, hidden: int, *, dropout: float = 0.0, activation: Callable[[Tensor], Tensor] = relu
+    ) -> None:
         super().__init__()
+        self.activation = activation
         self.up = Linear(dim, hidden)
         self.down = Linear(hidden, dim)
         self.dropout = Dropout(dropout)
@@ -22,5 +27,5 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down(self.dropout(relu(self.up(x))))
+        out: Tensor = self.down(self.dropout(self.activation(self.up(x))))
         return out

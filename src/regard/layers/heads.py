@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.core.errors import ConfigError, ShapeError
 from regard.layers.linear import Linear
 from regard.layers.memory import KV
@@ -68,15 +69,17 @@ class Heads(nn.Module):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
-        """(b s d) -> keys and values of every head; values come from `keys` unless given."""
+    def memorize(self, keys: Tensor, values: Tensor | None = None, *, beside: Tensor | None = None) -> KV:
+        """(b s d) -> keys and values of every head; values come from `keys` unless given. `beside` (b s n) are features
+        that reach the score as they are, beside those of every key."""
         values = keys if values is None else values
         k = self.attend.weigh.score.project_keys(self._split("keys", keys, self.k))
-        return KV(k, self._split("values", values, self.v))
+        return KV.of(with_beside(k, beside), self._split("values", values, self.v))
 
-    def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:
-        """Queries (b t d) over a memory -> (b t d)."""
-        mixed = self.attend(self._split("queries", x, self.q), memory.k, memory.v, mask)  # (b h t e)
+    def forward(self, x: Tensor, memory: KV, mask: Mask = EVERYTHING, beside: Tensor | None = None) -> Tensor:
+        """Queries (b t d), and features (b t n) beside them, over a memory -> (b t d)."""
+        q = with_beside(self._split("queries", x, self.q), beside)
+        mixed = self.attend(q, memory.k, memory.v, mask & memory.mask)  # (b h t e)
         joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
         return joined
 
@@ -89,5 +92,12 @@ class Heads(nn.Module):
         """(b t d) -> (b h t e)."""
         if x.dim() != 3 or x.shape[-1] != layer.in_features:
             raise ShapeError(f"Heads: {name} have shape {tuple(x.shape)}; give (batch, length, {layer.in_features})")
-        made: Tensor = layer(x)
-        return made.view(*x.shape[:2], self.heads, layer.out_features // self.heads).transpose(1, 2)
+        projected: Tensor = layer(x)
+        return projected.view(*x.shape[:2], self.heads, layer.out_features // self.heads).transpose(1, 2)
+
+
+def with_beside(x: Tensor, beside: Tensor | None) -> Tensor:
+    """Features of every head (b h t d) and others (b t n) -> (b h t d+n), the others the same in every head."""
+    if beside is None:
+        return x
+    return torch.cat([x, beside[:, None].to(x.dtype).expand(*x.shape[:-1], -1)], dim=-1)

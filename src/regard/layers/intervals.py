@@ -11,12 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
-from regard.attention.masks import Mask
 from regard.attention.score import Dot, ScoreFunction
 from regard.attention.skew import by_distance, skew
 from regard.attention.weigh import Place
-from regard.layers.heads import Heads
-from regard.layers.memory import KV
 
 
 class Intervals(nn.Module):
@@ -33,15 +30,17 @@ class Intervals(nn.Module):
         self.pitch = nn.Parameter(torch.randn(heads, 2 * pitches, dim) * dim**-0.5)  # the last row: no interval
         self.time = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # as in Relative
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         """(b h t d+1), (b h s d+1) -> (b h t s)."""
         own, theirs = q[:, 0, :, -1].long(), k[:, 0, :, -1].long()  # (b t), (b s): the same for every head
         q, k = q[..., :-1], k[..., :-1]
         scaled = q * q.shape[-1] ** -0.5
-        found = self.place.score(score, q, k, first)
-        return found + self._by_pitch(scaled, own, theirs) + self._by_time(scaled, k.shape[-2], first=first)
+        scores = self.place.score(score, q, k, first, start) + self._by_pitch(scaled, own, theirs)
+        if start is None:
+            return scores + self._by_time(scaled, k.shape[-2], first=first)
+        return scores + self._by_time_of_rows(scaled, k.shape[-2], column=first, start=start)
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
         return None
 
     def _by_pitch(self, q: Tensor, own: Tensor, theirs: Tensor) -> Tensor:
@@ -64,24 +63,12 @@ class Intervals(nn.Module):
         by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
         return by_key[..., voices - 1 : voices - 1 + s]
 
-
-class NoteHeads(Heads):
-    """Multi-head attention whose inputs (b t d+1) have the note as a last column; it reaches the score unprojected."""
-
-    def memorize(self, keys: Tensor, values: Tensor | None = None) -> KV:
-        memory = super().memorize(keys[..., :-1], values)
-        return KV(_with_note(memory.k, keys), memory.v)
-
-    def forward(self, x: Tensor, memory: KV, mask: Mask = Mask()) -> Tensor:
-        q = _with_note(self._split("queries", x[..., :-1], self.q), x)
-        joined: Tensor = self.o(self.attend(q, memory.k, memory.v, mask).transpose(1, 2).flatten(2))
-        return joined
-
-    def empty(self, like: Tensor) -> KV:
-        return self.memorize(like.new_zeros(like.shape[0], 0, self.k.in_features + 1))
-
-
-def _with_note(x: Tensor, inputs: Tensor) -> Tensor:
-    """(b h t d) and inputs (b t …) whose last column is the note -> (b h t d+1)."""
-    note = inputs[:, None, :, -1:].to(x.dtype)
-    return torch.cat([x, note.expand(*x.shape[:-1], 1)], dim=-1)
+    def _by_time_of_rows(self, q: Tensor, s: int, *, column: int, start: Tensor) -> Tensor:
+        """The same where each row's places are counted from a `start` (b) of its own: number by number, so it is slower
+        and meant for decoding. A query at place i stands in step ⌊i/v⌋ + 1, a key at place j in step ⌈j/v⌉."""
+        reach = self.time.shape[1] // 2
+        queries = torch.arange(column, column + q.shape[-2], device=q.device) - start[:, None]  # (b t)
+        keys = torch.arange(s, device=q.device) - start[:, None]  # (b s); negative: padding, which is never looked at
+        steps = (queries // self.voices + 1)[:, :, None] - (keys + self.voices - 1)[:, None] // self.voices  # (b t s)
+        rows = reach - steps.clamp(-reach, reach)
+        return (q @ self.time.mT).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))

@@ -1,18 +1,26 @@
 """Products with weights on a CPU, by the faster of two libraries: PyTorch's own choice, MKL, or oneDNN.
 
 Where the processor has vectors of 512 bits, oneDNN uses them and MKL on many processors does not: measured, oneDNN is
-10 to 20 % faster for large products, and MKL for small ones and for the gradient of the weights.
+10 to 20 % faster for large products, and MKL for small ones and for the gradient of the weights. For decoding, the
+weights of layers become products without gradients: exact ones, or of numbers rounded to 8 bits.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+Precision = Literal["float32", "int8"]
+Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
+Products = Callable[[Sequence[nn.Linear]], Product]  # layers of the same input as one product
 LARGE = 2**24  # rows × numbers of the matrix; below, oneDNN's way into a product takes longer than it saves
+WIDE = 2**18  # numbers of a matrix that is packed for oneDNN: a fifth and more faster than MKL from few rows on
+SEVERAL = 4  # rows from which oneDNN reads a matrix at full speed
 
 
 class Linear(nn.Linear):
@@ -22,8 +30,8 @@ class Linear(nn.Linear):
         if not is_large(x, self.weight):
             return super().forward(x)
         apply: Any = _Linear.apply
-        made: Tensor = apply(x.flatten(0, -2), self.weight, self.bias)
-        return made.view(*x.shape[:-1], -1)
+        multiplied: Tensor = apply(x.flatten(0, -2), self.weight, self.bias)
+        return multiplied.view(*x.shape[:-1], -1)
 
 
 def is_large(x: Tensor, weight: Tensor) -> bool:
@@ -45,8 +53,8 @@ def has_wide_vectors() -> bool:
 
 def one_dnn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x (n d), weight (e d), plain or packed, bias (e) -> (n e), by oneDNN and without gradients."""
-    made: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return made
+    multiplied: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return multiplied
 
 
 class _Linear(torch.autograd.Function):
@@ -63,3 +71,52 @@ class _Linear(torch.autograd.Function):
         d_x = one_dnn(grad, weight.mT) if needed[0] else None
         d_weight = grad.mT @ x if needed[1] else None  # MKL is faster here
         return d_x, d_weight, grad.sum(dim=0) if needed[2] else None
+
+
+def exact(layers: Sequence[nn.Linear]) -> Product:
+    """Layers of the same input as one product."""
+    weights = [layer.weight.detach() for layer in layers]
+    weight = weights[0] if len(layers) == 1 else torch.cat(weights)
+    bias = _biases(layers)
+    if weight.numel() >= WIDE and has_wide_vectors():
+        return _packed(weight, bias)
+    plain, least = _plain(weight, bias), LARGE / weight.numel() if has_wide_vectors() else torch.inf
+    return lambda x: one_dnn(x, weight, bias) if x.shape[0] >= least else plain(x)
+
+
+def _packed(weight: Tensor, bias: Tensor | None) -> Product:
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+
+    def multiply(x: Tensor) -> Tensor:
+        if x.shape[0] != 1:
+            return one_dnn(x, packed, bias)
+        return one_dnn(x.expand(SEVERAL, -1).contiguous(), packed, bias)[:1]  # one row alone takes longer than several
+
+    return multiply
+
+
+def _plain(weight: Tensor, bias: Tensor | None) -> Product:
+    """By MKL. A turned copy of a matrix is read twice as fast for one row; where it is small that does not matter."""
+    turned = weight.mT.contiguous() if weight.numel() >= WIDE else weight.mT
+    return lambda x: torch.mm(x, turned) if bias is None else torch.addmm(bias, x, turned)
+
+
+def _biases(layers: Sequence[nn.Linear]) -> Tensor | None:
+    biases: list[Tensor] = [layer.bias.detach() for layer in layers if layer.bias is not None]
+    return torch.cat(biases) if biases else None
+
+
+def rounded(layers: Sequence[nn.Linear]) -> Product:
+    """The same with numbers of 8 bits: weights scaled row by row, inputs as they come."""
+    weight = torch.cat([layer.weight.detach() for layer in layers])
+    scales = weight.abs().amax(dim=1).clamp_min(1e-8).double() / 127
+    zeros = torch.zeros(len(weight), dtype=torch.long)
+    with warnings.catch_warnings():  # PyTorch means to remove these one day, and has no other fast product of 8 bits
+        warnings.filterwarnings("ignore", message=".*quantize_per_channel.*", category=UserWarning)
+        numbers = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(numbers, _biases(layers))
+    multiply: Any = torch.ops.quantized.linear_dynamic
+    return lambda x: multiply(x, packed, True)  # True: inputs of 7 bits, without which sums of 16 bits could overflow
+
+
+PRODUCTS: dict[Precision, Products] = {"float32": exact, "int8": rounded}

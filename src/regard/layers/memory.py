@@ -7,57 +7,143 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-SPARE = 64  # columns that lie ready behind a cache, at least; and half as many again as it has
+from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.short import whole
+from regard.core.tree import map_tensors
+
+SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
 
 
-class Room:
-    """Storage (b h room …) of a cache that grows in place. Only who stands at the end of its used columns may write."""
+class Owner:
+    """How many columns of a cache's tensors are in use. A cache may be extended in place only by the state that owns
+    its last column; any other state copies first."""
 
-    def __init__(self, old: KV, length: int) -> None:
-        self.k, self.v = (self._wider(x, length + max(SPARE, length // 2)) for x in (old.k, old.v))
-        self.used = old.length
-
-    @staticmethod
-    def _wider(x: Tensor, columns: int) -> Tensor:
-        made = x.new_empty(*x.shape[:2], columns, x.shape[3])
-        made[:, :, : x.shape[2]] = x
-        return made
-
-    def takes(self, used: int, length: int) -> bool:
-        """May a cache of `used` columns grow to `length` here?"""
-        writable = torch.is_inference_mode_enabled() or not self.k.is_inference()
-        return self.used == used and length <= self.k.shape[2] and writable
-
-    def write(self, new: KV) -> KV:
-        """`new` behind the used columns -> all of them."""
-        first, self.used = self.used, self.used + new.length
-        self.k[:, :, first : self.used] = new.k
-        self.v[:, :, first : self.used] = new.v
-        return KV(self.k[:, :, : self.used], self.v[:, :, : self.used], self)
+    def __init__(self, used: int) -> None:
+        self.used = used
 
 
 class KV(NamedTuple):
-    """The memory of one attention layer: a value, though a longer one may share its storage."""
+    """The memory of one attention layer. It is a value, though a longer one may share its tensors."""
 
-    k: Tensor  # (b h s d), projected for the layer's score
-    v: Tensor  # (b h s e)
-    room: Room | None = None
+    keys: Tensor  # (b h n d), projected for the layer's score; the columns from `length` on are spare, and finite
+    values: Tensor  # (b h n e)
+    length: int
+    mask: Mask = EVERYTHING  # which columns are padding
+    owner: Owner | None = None
+
+    @staticmethod
+    def of(k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> KV:
+        """Keys (b h s d) and values (b h s e), all in use."""
+        return KV(k, v, k.shape[2], mask)
 
     @property
-    def length(self) -> int:
-        return self.k.shape[2]
+    def k(self) -> Tensor:
+        """(b h s d)."""
+        return self.keys if self.keys.shape[2] == self.length else self.keys.narrow(2, 0, self.length)
+
+    @property
+    def v(self) -> Tensor:
+        """(b h s e)."""
+        return self.values if self.values.shape[2] == self.length else self.values.narrow(2, 0, self.length)
+
+    @property
+    def place(self) -> Tensor | int:
+        """The place of the next column; one for each row (b) where rows are padded on the left."""
+        return self.length if self.mask.start is None else self.length - self.mask.start
 
     def append(self, new: KV) -> KV:
-        """The memory with `new` behind it; where no gradient is wanted, written into storage that lies ready."""
+        """The memory with `new` behind it; where no gradient is wanted, written into spare columns."""
         if self.length == 0:
             return new
-        if torch.is_grad_enabled():
-            return KV(torch.cat([self.k, new.k], dim=2), torch.cat([self.v, new.v], dim=2))
-        length = self.length + new.length
-        room = self.room if self.room is not None and self.room.takes(self.length, length) else Room(self, length)
-        return room.write(new)
+        if new.keys.requires_grad or self.keys.requires_grad:
+            return KV.of(torch.cat([self.k, new.k], dim=2), torch.cat([self.v, new.v], dim=2), self.mask)
+        return self.extended(new.k, new.v)
+
+    def extended(self, k: Tensor, v: Tensor) -> KV:
+        """The memory with keys (b h t d) and values (b h t e) behind it, without gradients; it has spare columns up to
+        whole vectors, over which attention is fast."""
+        keys, values, owner, length = self.keys, self.values, self.owner, self.length + k.shape[2]
+        if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
+            columns = whole(length + length // SPARE)
+            keys, values = (_wider(x, new, columns) for x, new in ((keys, k), (values, v)))
+            owner = Owner(self.length)
+        keys.narrow(2, self.length, k.shape[2]).copy_(k)
+        values.narrow(2, self.length, v.shape[2]).copy_(v)
+        owner.used = length
+        return KV(keys, values, length, self.mask, owner)
 
     def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> KV:
-        """For core.tree: a changed cache has no storage yet."""
-        return KV(change(self.k), change(self.v))
+        """For core.tree. A changed cache is a copy, and its own."""
+        keys = change(self.keys)
+        if keys is self.keys:
+            return self
+        owner = None if _shares_storage(keys, self.keys) else Owner(self.length)
+        return KV(keys, change(self.values), self.length, map_tensors(self.mask, change), owner)
+
+    def _join(self, other: KV, *, shared: bool) -> KV:
+        """For core.tree: the rows of two memories one below the other. The shorter one is padded: on the right in the
+        memory of a source (`shared`), else on the left, so that both go on with the same column."""
+        if shared:
+            length = max(self.length, other.length)
+            present = [pad(_present(memory), (0, length - memory.length)) for memory in (self, other)]
+            return KV(
+                _stacked(self.k, other.k, length, left=False),
+                _stacked(self.v, other.v, length, left=False),
+                length,
+                Mask(keys=torch.cat(present)),
+            )
+        (k, v, start), (other_k, other_v, other_start) = _without_unused(self), _without_unused(other)
+        length = max(k.shape[2], other_k.shape[2])
+        start = torch.cat([start + length - k.shape[2], other_start + length - other_k.shape[2]])
+        return KV(
+            _stacked(k, other_k, length, left=True),
+            _stacked(v, other_v, length, left=True),
+            length,
+            Mask(start=start) if bool(start.any()) else EVERYTHING,
+            Owner(length),
+        )
+
+
+def _writable(x: Tensor) -> bool:
+    """Tensors of the inference mode may not be written outside of it."""
+    return torch.is_inference_mode_enabled() or not x.is_inference()
+
+
+def _shares_storage(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _wider(x: Tensor, new: Tensor, columns: int) -> Tensor:
+    """A copy of a cache (b h n …) with so many columns, the further ones zero; as wide as what is to be written."""
+    if x.shape[2] == 0:
+        return new.new_zeros(*new.shape[:2], columns, new.shape[3])
+    return pad(x, (0, 0, 0, columns - x.shape[2]))
+
+
+def _present(memory: KV) -> Tensor:
+    """(b s) bool: which columns are there."""
+    there = torch.ones(memory.keys.shape[0], memory.length, dtype=torch.bool, device=memory.keys.device)
+    return there if memory.mask.keys is None else there & memory.mask.keys
+
+
+def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values and the start of each row, without the columns that belonged to rows which have left since."""
+    if memory.mask.keys is not None or memory.mask.pairs is not None:
+        raise ValueError("a memory with a mask of keys is joined only as the memory of a source, inside Shared")
+    k, v, start = memory.k, memory.v, memory.mask.start
+    if start is None:
+        return k, v, torch.zeros(k.shape[0], dtype=torch.long, device=k.device)
+    unused = int(start.min()) if start.numel() else 0
+    return k[:, :, unused:], v[:, :, unused:], start - unused
+
+
+def _stacked(a: Tensor, b: Tensor, length: int, *, left: bool) -> Tensor:
+    """(b h s d) and (b h s d) -> (b+b h n d) with zeros on the left or right of the shorter one, n in whole vectors."""
+    rows, width = len(a) + len(b), max(a.shape[3], b.shape[3])  # an empty cache may have no width yet
+    stacked = a.new_zeros(rows, a.shape[1], whole(length) if length else 0, width)
+    for x, part in ((a, stacked[: len(a)]), (b, stacked[len(a) :])):
+        if x.shape[2]:
+            part.narrow(2, length - x.shape[2] if left else 0, x.shape[2]).copy_(x)
+    return stacked

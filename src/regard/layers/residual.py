@@ -45,3 +45,6 @@ class PostNorm(nn.Module):
     def last(dim: int) -> nn.Module:
         """What ends a stack: nothing."""
         return nn.Identity()
+
+
+NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}

@@ -44,18 +44,11 @@ class Config:
 TINY = Config(dim=16, embedding=8, dropout=0.1)  # for tests
 
 
-class Source(NamedTuple):
-    """The annotations as keys and values, and where they are padding."""
-
-    memory: KV  # one head
-    mask: Mask
-
-
 class BahdanauState(NamedTuple):
-    """The decoder's state s, one row a hypothesis; the source, one row a sentence."""
+    """The decoder's state s, one row a hypothesis; the annotations as keys and values, one row a sentence."""
 
     hidden: Tensor  # (b d)
-    source: Shared[Source]
+    source: Shared[KV]  # one head
 
 
 class Bahdanau(nn.Module):
@@ -86,7 +79,7 @@ class Bahdanau(nn.Module):
         hidden = torch.tanh(self.first(last.hidden[:, 1]))
         keys = self.cross_attn.weigh.score.project_keys(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
-        return BahdanauState(hidden, Shared(Source(KV(keys, annotations[:, None]), mask)))
+        return BahdanauState(hidden, Shared(KV.of(keys, annotations[:, None], mask)))
 
     def features(self, tokens: Tensor, state: BahdanauState) -> tuple[Tensor, BahdanauState]:
         words = self.dropout(self.target(tokens))  # (b t e)
@@ -104,9 +97,9 @@ class Bahdanau(nn.Module):
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
-    def _look(self, hidden: Tensor, source: Source) -> Tensor:
+    def _look(self, hidden: Tensor, source: KV) -> Tensor:
         """c(i) = Σ α(i, j) h(j), equation 5: the state before the step (b d) -> context (b 2d)."""
-        context: Tensor = self.cross_attn(hidden[:, None, None], source.memory.k, source.memory.v, source.mask)
+        context: Tensor = self.cross_attn(hidden[:, None, None], source.k, source.v, source.mask)
         return context[:, 0, 0]
 
 

@@ -23,7 +23,7 @@ from regard.attention.masks import Mask
 from regard.core.errors import ConfigError
 from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Tokens
+from regard.core.sizes import Documents, Masked, Tagged
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
@@ -33,6 +33,8 @@ from regard.layers.linear import Linear
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
 from regard.layers.residual import NORMS
+from regard.models._headed import headed
+from regard.models._heads import Classifier, Tagger
 
 SPREAD = 0.02  # standard deviation of the first weights of tables
 
@@ -47,13 +49,14 @@ class Config:
     hidden: int = 512  # width inside the feed-forward network
     embedding: int = 0  # width of the table of tokens; 0: dim, less: a matrix widens it
     share_layers: bool = False  # all layers have the same weights
-    segments: int = 2  # texts that are told apart; with 2, whether the second follows the first can be learned
+    segments: int = 2  # texts of a row that are told apart; 0: there is only one, as in RoBERTa
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = (
         "pre"  # before each part of a block, which learns faster, or behind it as in the paper
     )
     position: str = "learned"  # how places are told: see regard list positions
+    output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
         if min(self.layers, self.dim, self.heads, self.hidden) < 1 or self.embedding < 0:
@@ -151,19 +154,24 @@ class Bert(nn.Module):
         return Foretold(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
 
 
-def build(config: Config, sizes: Tokens) -> Bert:
-    """The only function of this file that sees both the choices and what the data decided."""
-    encoder = build_encoder(config, sizes)
+def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifier | Tagger:
+    """The model that fills gaps; or its encoder with a head for labels or tags."""
+    encoder = _encoder(config, sizes)
+    if not isinstance(sizes, Masked):
+        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     table = encoder.embedding.table
     readout = Readout(config.width, sizes.size)
     readout.weight = table.weight
     nn.init.zeros_(readout.bias)
-    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if config.segments else nn.Identity()
-    pairs = Readout(config.dim, 2) if config.segments else None
+    if not sizes.pairs:
+        return Bert(encoder, Head(config.dim, config.width), readout, pooler=nn.Identity(), pairs=None)
+    if not config.segments:
+        raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.pairs='none'")
+    pooler, pairs = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()), Readout(config.dim, 2)
     return Bert(encoder, Head(config.dim, config.width), readout, pooler=pooler, pairs=pairs)
 
 
-def build_encoder(config: Config, sizes: Tokens) -> Encoder:
+def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
     """All that stands before the head."""
     table = nn.Embedding(sizes.size, config.width, padding_idx=sizes.marks.pad)
     position = positions.build(config.position, config.width, longest=sizes.longest)

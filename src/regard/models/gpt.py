@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Tokens
+from regard.core.sizes import Documents, Tagged, Tokens
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
@@ -34,6 +34,8 @@ from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
 from regard.layers.residual import PreNorm
+from regard.models._headed import headed
+from regard.models._heads import Classifier, Tagger
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Config:
     dropout: float = 0.0  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     position: str = "learned"  # how places are told: see regard list positions
+    output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
         if min(self.layers, self.dim, self.heads) < 1 or self.hidden < 0:
@@ -124,15 +127,17 @@ class GPT(nn.Module):
         return optimised(self, precision)
 
 
-def build(config: Config, sizes: Tokens) -> GPT:
-    """The only function of this file that sees both the choices and what the data decided."""
+def build(config: Config, sizes: Tokens | Documents | Tagged) -> GPT | Classifier | Tagger:
+    """The language model; or its encoder with a head for labels or tags."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     position = positions.build(config.position, config.dim, longest=sizes.longest)
     embedding = Embedding(tokens, position, dropout=config.dropout)
-    layers = [_layer(config, position) for _ in range(config.layers)]
+    encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.last(config.dim))
+    if not isinstance(sizes, Tokens):
+        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     readout = Readout(config.dim, sizes.size, bias=False)
     readout.weight = tokens.weight
-    return GPT(Encoder(embedding, layers, PreNorm.last(config.dim)), readout)
+    return GPT(encoder, readout)
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:

@@ -83,10 +83,9 @@ class Predictive(ScoreFunction):
 
 
 class Source(NamedTuple):
-    """The encoder's states as keys and values, where they are padding, and how many there are."""
+    """The encoder's states as keys and values, and how many of them are not padding."""
 
     memory: KV  # one head
-    mask: Mask
     lengths: Tensor  # (b)
 
 
@@ -130,7 +129,7 @@ class Luong(nn.Module):
         keys = self.cross_attn.weigh.score.project_keys(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         fed = states.new_zeros(states.shape[0], self.fed)
-        return LuongState(memory, fed, Shared(Source(KV(keys, states[:, None]), mask, source.lengths)))
+        return LuongState(memory, fed, Shared(Source(KV.of(keys, states[:, None], mask), source.lengths)))
 
     def features(self, tokens: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
         words = self.dropout(self.target(tokens))  # (b t e)
@@ -160,7 +159,7 @@ class Luong(nn.Module):
             last = widen(source.lengths, hidden.shape[0])[:, None, None] - 1
             place = last * torch.sigmoid(self.centre(hidden))  # equation 9
             query = torch.cat([hidden, place, torch.ones_like(place)], dim=-1)
-        context: Tensor = self.cross_attn(query[:, None], source.memory.k, source.memory.v, source.mask)
+        context: Tensor = self.cross_attn(query[:, None], source.memory.k, source.memory.v, source.memory.mask)
         return context[:, 0]
 
 

@@ -8,8 +8,10 @@ are added to every input. On the grid encoding a place also says which voice and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,15 +25,18 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Notes
 from regard.core.tree import Shared
 from regard.layers import positions
+from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
+from regard.layers.fast import optimised
 from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
-from regard.layers.intervals import Intervals, NoteHeads
+from regard.layers.intervals import Intervals
+from regard.layers.linear import Precision
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
-from regard.layers.residual import PostNorm, PreNorm
+from regard.layers.residual import NORMS
 
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
 
@@ -82,8 +87,9 @@ class Beat(nn.Module):
         self.voice = nn.Embedding(voices, dim)
         self.step = nn.Embedding(bar, dim)
 
-    def forward(self, x: Tensor, start: int) -> Tensor:
-        places = torch.arange(start, start + x.shape[1], device=x.device)
+    def forward(self, x: Tensor, start: Tensor | int) -> Tensor:
+        """`start` is the place of the first token, or of each row's own (b)."""
+        places = torch.arange(x.shape[1], device=x.device) + (start[:, None] if isinstance(start, Tensor) else start)
         voices, bar = self.voice.num_embeddings, self.step.num_embeddings
         named: Tensor = self.voice(places % voices) + self.step(places // voices % bar)
         return x + named
@@ -92,35 +98,8 @@ class Beat(nn.Module):
 class NoBeat(nn.Module):
     """(b t d) -> the same: the encoding has no grid."""
 
-    def forward(self, x: Tensor, start: int) -> Tensor:
+    def forward(self, x: Tensor, start: Tensor | int) -> Tensor:
         return x
-
-
-class Layer(nn.Module):
-    """Self-attention over the past, then a feed-forward network."""
-
-    def __init__(self, config: Config, attention: Heads) -> None:
-        super().__init__()
-        around = PreNorm if config.norm == "pre" else PostNorm
-        self.self_attn = attention
-        self.feedforward = FeedForward(config.dim, config.hidden)
-        self.around_self = around(config.dim, config.dropout)
-        self.around_feedforward = around(config.dim, config.dropout)
-        self.columns = 1 if config.intervals else 0  # of notes beside the features
-
-    def forward(self, x: Tensor, notes: Tensor, past: KV) -> tuple[Tensor, KV]:
-        grown = past
-
-        def look_back(y: Tensor) -> Tensor:
-            nonlocal grown
-            y = torch.cat([y, notes[..., : self.columns]], dim=-1)
-            grown = past.append(self.self_attn.memorize(y))
-            mixed: Tensor = self.self_attn(y, grown, Mask.causal())
-            return mixed
-
-        x = self.around_self(x, look_back)
-        x = self.around_feedforward(x, self.feedforward)
-        return x, grown
 
 
 class MusicState(NamedTuple):
@@ -139,40 +118,45 @@ class MusicTransformer(nn.Module):
         conditions: nn.Embedding,
         *,
         beat: nn.Module,
-        layers: list[Layer],
+        layers: list[Block],
         last: nn.Module,
         readout: Readout,
-        first_pitch: int,
+        first_pitch: int | None,
     ) -> None:
         super().__init__()
         self.embedding, self.conditions, self.beat = embedding, conditions, beat
         self.layers = nn.ModuleList(layers)
         self.last, self.readout = last, readout
-        self.first_pitch = first_pitch
+        self.first_pitch = first_pitch  # the token of the lowest note, where intervals between notes matter
 
     def start(self, source: Padded) -> MusicState:
         """Conditions (b s), any number of class tokens a piece -> the state before its first token."""
         condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
-        past = tuple(layer.self_attn.empty(condition) for layer in self._each())
+        past = tuple(layer.empty(condition) for layer in cast("Iterable[Block]", self.layers))
         return MusicState(past, Shared(condition))
 
     def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
-        start = state.past[0].length
-        notes = (tokens - self.first_pitch + 1).clamp(min=0)[..., None]  # (b t 1): 0 for marks and rests
+        start = state.past[0].place
         x = self.beat(self.embedding(tokens, start), start)
         x = x + widen(state.condition.value, tokens.shape[0])[:, None]
+        notes = self._notes(tokens)
         past = []
-        for layer, old in zip(self._each(), state.past, strict=True):
-            x, grown = layer(x, notes.to(x.dtype), old)
-            past.append(grown)
+        for layer, before in zip(self.layers, state.past, strict=True):
+            x, memory = layer(x, Mask.causal(), past=before, beside=notes)
+            past.append(memory)
         return self.last(x), state._replace(past=tuple(past))
 
     def forward(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
-    def _each(self) -> list[Layer]:
-        return [layer for layer in self.layers if isinstance(layer, Layer)]
+    def for_decoding(self, precision: Precision = "float32") -> MusicTransformer:
+        """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
+        return optimised(self, precision)
+
+    def _notes(self, tokens: Tensor) -> Tensor | None:
+        """(b t) -> (b t 1): the number of each note from 1 on, 0 for marks and rests."""
+        return None if self.first_pitch is None else (tokens - self.first_pitch + 1).clamp(min=0)[..., None]
 
 
 def build(config: Config, sizes: Notes) -> MusicTransformer:
@@ -189,21 +173,20 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
         Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
         table(sizes.conditions, config.dim, pad=pad),
         beat=Beat(config.dim, voices=config.voices, bar=config.bar) if config.voices else NoBeat(),
-        layers=[Layer(config, _attention(config, position, pitches=pitches)) for _ in range(config.layers)],
-        last=(PreNorm if config.norm == "pre" else PostNorm).last(config.dim),
+        layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
+        last=NORMS[config.norm].last(config.dim),
         readout=readout,
-        first_pitch=first_pitch,
+        first_pitch=first_pitch if config.intervals else None,
     )
 
 
-def _attention(config: Config, position: PositionScheme, *, pitches: int) -> Heads:
+def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
     widths = Widths.divided(config.dim, config.heads)
     place: Place = position.place(heads=widths.heads, dim=widths.head) or Anywhere()
-    heads = Heads
     if config.intervals:
         steps = -(-config.reach // config.voices)
         place = Intervals(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
-        heads = NoteHeads
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="target", keys="target")
-    return heads(attend, widths)
+    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    return Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around)

@@ -1,4 +1,4 @@
-"""The Transformer, encoder and decoder: Vaswani et al. 2017. Reads with layers/heads.py and attention/attend.py.
+"""The Transformer, encoder and decoder: Vaswani et al. 2017. Reads with layers/block.py and attention/attend.py.
 
 encoder: x -> [self-attention, feed-forward] × layers -> memory
 decoder: y -> [causal self-attention, attention over the memory, feed-forward] × layers -> logits
@@ -6,8 +6,10 @@ decoder: y -> [causal self-attention, attention over the memory, feed-forward] �
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, cast
 
 from torch import Tensor, nn
 
@@ -19,15 +21,16 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers import positions
+from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
+from regard.layers.fast import optimised
 from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
+from regard.layers.linear import Precision
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import PostNorm, PreNorm
-from regard.models._blocks import Precision
-from regard.models._prepared import Prepared, preparable
+from regard.layers.residual import NORMS
 
 
 @dataclass(frozen=True)
@@ -63,78 +66,24 @@ PRESETS = {"base": Config(), "tiny": Config(layers=4, dim=128, hidden=256, heads
 TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1)  # for tests
 
 
-class EncoderLayer(nn.Module):
-    """Section 3.1: self-attention, then a feed-forward network."""
-
-    def __init__(self, config: Config, position: PositionScheme) -> None:
-        super().__init__()
-        around = PreNorm if config.norm == "pre" else PostNorm
-        self.self_attn = _attention(config, position, queries="source", keys="source")
-        self.feedforward = FeedForward(config.dim, config.hidden)
-        self.around_self = around(config.dim, config.dropout)
-        self.around_feedforward = around(config.dim, config.dropout)
-
-    def forward(self, x: Tensor, mask: Mask) -> Tensor:
-        x = self.around_self(x, lambda y: self.self_attn(y, self.self_attn.memorize(y), mask))
-        x = self.around_feedforward(x, self.feedforward)
-        return x
-
-
-class DecoderLayer(nn.Module):
-    """Section 3.1: self-attention over the past, attention over the source, a feed-forward network."""
-
-    def __init__(self, config: Config, position: PositionScheme) -> None:
-        super().__init__()
-        around = PreNorm if config.norm == "pre" else PostNorm
-        self.self_attn = _attention(config, position, queries="target", keys="target")
-        self.cross_attn = _attention(config, None, queries="target", keys="source")
-        self.feedforward = FeedForward(config.dim, config.hidden)
-        self.around_self = around(config.dim, config.dropout)
-        self.around_cross = around(config.dim, config.dropout)
-        self.around_feedforward = around(config.dim, config.dropout)
-
-    def forward(self, x: Tensor, past: KV, source: KV, mask: Mask) -> tuple[Tensor, KV]:
-        grown = past
-
-        def look_back(y: Tensor) -> Tensor:
-            nonlocal grown
-            grown = past.append(self.self_attn.memorize(y))
-            mixed: Tensor = self.self_attn(y, grown, Mask.causal())
-            return mixed
-
-        x = self.around_self(x, look_back)
-        x = self.around_cross(x, lambda y: self.cross_attn(y, source, mask))
-        x = self.around_feedforward(x, self.feedforward)
-        return x, grown
-
-
-class Memory(NamedTuple):
-    """The source as each decoder layer sees it, and where it is padding."""
-
-    cross: tuple[KV, ...]
-    mask: Mask
-
-
 class TransformerState(NamedTuple):
-    """The past of each layer, one row a hypothesis; the source, one row a sentence."""
+    """The past of each layer, one row a hypothesis; the source as each layer sees it, one row a sentence."""
 
     past: tuple[KV, ...]
-    source: Shared[Memory]
+    source: Shared[tuple[KV, ...]]
 
 
 class Encoder(nn.Module):
     """Source tokens (b s) -> memory (b s d)."""
 
-    def __init__(self, config: Config, embedding: Embedding) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
         super().__init__()
-        self.embedding = embedding
-        self.layers = nn.ModuleList(EncoderLayer(config, embedding.position) for _ in range(config.layers))
-        self.last = (PreNorm if config.norm == "pre" else PostNorm).last(config.dim)
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
 
     def forward(self, tokens: Tensor, mask: Mask) -> Tensor:
         x = self.embedding(tokens)
         for layer in self.layers:
-            x = layer(x, mask)
+            x, _ = layer(x, mask)
         out: Tensor = self.last(x)
         return out
 
@@ -142,26 +91,21 @@ class Encoder(nn.Module):
 class DecoderStack(nn.Module):
     """Target tokens (b t) and what was before them -> features (b t d)."""
 
-    def __init__(self, config: Config, embedding: Embedding) -> None:
+    def __init__(self, embedding: Embedding, layers: list[Block], last: nn.Module) -> None:
         super().__init__()
-        self.embedding = embedding
-        depth = config.decoder_layers or config.layers
-        self.layers = nn.ModuleList(DecoderLayer(config, embedding.position) for _ in range(depth))
-        self.last = (PreNorm if config.norm == "pre" else PostNorm).last(config.dim)
+        self.embedding, self.layers, self.last = embedding, nn.ModuleList(layers), last
 
     def start(self, memory: Tensor, mask: Mask) -> TransformerState:
-        layers = [layer for layer in self.layers if isinstance(layer, DecoderLayer)]  # all are; type checkers ask
-        cross = tuple(layer.cross_attn.memorize(memory) for layer in layers)
-        past = tuple(layer.self_attn.empty(memory) for layer in layers)
-        return TransformerState(past, Shared(Memory(cross, mask)))
+        layers = cast("Iterable[Block]", self.layers)
+        past, source = zip(*((layer.empty(memory), layer.memorize(memory, mask)) for layer in layers), strict=True)
+        return TransformerState(past, Shared(source))
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
-        cross, mask = state.source.value
-        x = self.embedding(tokens, state.past[0].length)  # (b t d)
+        x = self.embedding(tokens, state.past[0].place)  # (b t d)
         past = []
-        for layer, old, source in zip(self.layers, state.past, cross, strict=True):
-            x, grown = layer(x, old, source, mask)
-            past.append(grown)
+        for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
+            x, memory = layer(x, Mask.causal(), past=before, source=source)
+            past.append(memory)
         return self.last(x), state._replace(past=tuple(past))
 
 
@@ -186,9 +130,9 @@ class Transformer(nn.Module):
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t v)
 
-    def for_decoding(self, precision: Precision = "float32") -> nn.Module:
-        """An equal model for decoding on a CPU, of the weights as they are now; the model itself where none is made."""
-        return Prepared(self, precision) if preparable(self, precision) else self
+    def for_decoding(self, precision: Precision = "float32") -> Transformer:
+        """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
+        return optimised(self, precision)
 
 
 def build(config: Config, sizes: Text) -> Transformer:
@@ -198,15 +142,34 @@ def build(config: Config, sizes: Text) -> Transformer:
     joint = sizes.joint and config.share
     source = target if joint else table(sizes.source, config.dim, pad=pad)
     embeddings = [
-        Embedding(made, positions.build(config.position, config.dim, longest=sizes.longest), dropout=config.dropout)
-        for made in (source, target)
+        Embedding(tokens, positions.build(config.position, config.dim, longest=sizes.longest), dropout=config.dropout)
+        for tokens in (source, target)
     ]
     readout = Readout(config.dim, sizes.target, bias=False)
     if config.share:
         readout.weight = target.weight  # section 3.4
     else:
         nn.init.normal_(readout.weight, std=config.dim**-0.5)
-    return Transformer(Encoder(config, embeddings[0]), DecoderStack(config, embeddings[1]), readout)
+    return Transformer(_encoder(config, embeddings[0]), _decoder(config, embeddings[1]), readout)
+
+
+def _encoder(config: Config, embedding: Embedding) -> Encoder:
+    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    layers = []
+    for _ in range(config.layers):
+        own = _attention(config, embedding.position, queries="source", keys="source")
+        layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around))
+    return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
+
+
+def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
+    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    layers = []
+    for _ in range(config.decoder_layers or config.layers):
+        own = _attention(config, embedding.position, queries="target", keys="target")
+        cross = _attention(config, None, queries="target", keys="source")
+        layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around, cross=cross))
+    return DecoderStack(embedding, layers, NORMS[config.norm].last(config.dim))
 
 
 def _attention(config: Config, position: PositionScheme | None, *, queries: str, keys: str) -> Heads:

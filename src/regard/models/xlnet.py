@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ConfigError
 from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Tokens
+from regard.core.sizes import Documents, Masked, Tagged
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
@@ -36,6 +36,8 @@ from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.residual import PreNorm
+from regard.models._headed import headed
+from regard.models._heads import Classifier, Tagger
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Config:
     hidden: int = 512  # width inside the feed-forward network
     reach: int = 64  # distances that are told apart; those beyond share a vector
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
+    output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
         if min(self.layers, self.dim, self.heads, self.hidden, self.reach) < 1:
@@ -142,9 +145,13 @@ def _scattered(chosen: Tensor) -> tuple[Tensor, Tensor]:
     return places, chosen.gather(1, places)
 
 
-def build(config: Config, sizes: Tokens) -> XLNet:
-    """The only function of this file that sees both the choices and what the data decided."""
-    encoder = build_encoder(config, sizes)
+def build(config: Config, sizes: Masked | Documents | Tagged) -> XLNet | Classifier | Tagger:
+    """The model that fills gaps; or its encoder with a head for labels or tags."""
+    encoder = _encoder(config, sizes)
+    if not isinstance(sizes, Masked):
+        return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
+    if sizes.pairs:
+        raise ConfigError("xlnet cannot tell whether two texts belong together; set data.pairs='none'")
     queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
     readout = Readout(config.dim, sizes.size)
     readout.weight = encoder.embedding.table.weight
@@ -152,7 +159,7 @@ def build(config: Config, sizes: Tokens) -> XLNet:
     return XLNet(encoder, queries, readout)
 
 
-def build_encoder(config: Config, sizes: Tokens) -> Encoder:
+def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
     """All that the content stream runs through."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     nowhere = build_position("none", config.dim, longest=sizes.longest)

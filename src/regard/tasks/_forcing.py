@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
 
 from regard.core.protocols import Decoder, Loss
+from regard.core.shown import Token
+from regard.core.tree import spread
 from regard.data.batching import PairBatch
+
+ALTERNATIVES = 5  # tokens that are named for each place of an output
 
 
 def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: float = 0.0) -> Loss:
@@ -28,3 +33,25 @@ def log_probabilities(model: Decoder, source: Any, tokens: Tensor) -> Tensor:
 def picked(scores: Tensor, tokens: Tensor) -> Tensor:
     """Log p (b t v) and tokens (b t+1) -> log p (b t) of each token but the first."""
     return scores.gather(-1, tokens[:, 1:, None])[..., 0]
+
+
+def with_alternatives(
+    tokens: Sequence[int], scores: Tensor, name: Callable[[int, int], str], *, count: int = ALTERNATIVES
+) -> tuple[Token, ...]:
+    """Tokens (n) and log p (n v) -> each with its log p and the likeliest others; `name` is given token and place."""
+    best = scores.topk(min(count, scores.shape[-1]), dim=-1)
+    rows = zip(tokens, best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(
+        Token(
+            name(token, place),
+            float(scores[place, token]),
+            tuple((name(other, place), value) for other, value in zip(others, values, strict=True)),
+        )
+        for place, (token, others, values) in enumerate(rows)
+    )
+
+
+def without_read(model: Decoder, source: Any, read: Tensor, *, unknown: int) -> Tensor:
+    """Tokens (1 n) that a decoder read -> logits (n n v), each of them in turn replaced by the unknown token."""
+    changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
+    return model(changed, spread(model.start(source), read.shape[1]))[0]

@@ -6,20 +6,19 @@ The model answers nothing here: it is shown what it looked at when it foretold e
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.core.protocols import Decoder, Padded
-from regard.core.shown import Axis, Item, Output, Place, Shown, Token
+from regard.core.shown import Axis, Item, Output, Place, Shown
 from regard.core.sizes import Marks
 from regard.data.music.encoding import Encoding, Tokens
-from regard.tasks._forcing import log_probabilities, picked
+from regard.tasks._forcing import log_probabilities, picked, with_alternatives
 
-ALTERNATIVES = 5  # tokens that are named for each place
 NAMES = {Marks.pad: "pad", Marks.unknown: "unknown", Marks.start: "start", Marks.end: "end"}
 
 
@@ -47,7 +46,7 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
                 f"{path.name}: {len(tokens)} tokens, {nats:.3f} nats each",
                 score=total,
                 rank=-nats,
-                tokens=_likeliest(tokens, scores[0], encoding),
+                tokens=with_alternatives(tokens.tolist(), scores[0], partial(_name, encoding)),
             ),
         ),
         replay=lambda: model(target[:, :-1], model.start(none))[0][0],
@@ -61,29 +60,15 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
 
 
 def _items(tokens: Tokens, encoding: Encoding) -> tuple[Item, ...]:
-    labels = [_name(token, place, encoding) for place, token in enumerate(tokens.tolist())]
+    labels = [_name(encoding, token, place) for place, token in enumerate(tokens.tolist())]
     return tuple(
         Item(label) if spot is None else Item(label, time=spot.seconds, pitch=spot.pitch)
         for label, spot in zip(labels, encoding.spots(tokens), strict=True)
     )
 
 
-def _name(token: int, place: int, encoding: Encoding) -> str:
+def _name(encoding: Encoding, token: int, place: int) -> str:
     return NAMES.get(token) or encoding.label(token, place)
-
-
-def _likeliest(tokens: Tokens, scores: Tensor, encoding: Encoding) -> tuple[Token, ...]:
-    """Tokens (n) and log p (n v) -> each token with its log p, and what else might have stood there."""
-    best = scores.topk(min(ALTERNATIVES, scores.shape[-1]), dim=-1)
-    rows = zip(tokens.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
-    return tuple(
-        Token(
-            _name(token, place, encoding),
-            float(scores[place, token]),
-            tuple((_name(other, place, encoding), value) for other, value in zip(others, values, strict=True)),
-        )
-        for place, (token, others, values) in enumerate(rows)
-    )
 
 
 def piano_roll(encoding: Encoding, tokens: Tokens) -> dict[str, Any]:

@@ -7,20 +7,21 @@ those of the search: row t is the look from which output t was emitted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.core.protocols import Decoder, Hypothesis, Padded
-from regard.core.shown import Axis, Item, Output, Place, Shown, Token, Truth, Vocabulary
+from regard.core.shown import Axis, Item, Output, Place, Shown, Truth, Vocabulary
 from regard.core.sizes import Marks
 from regard.core.tree import spread
 from regard.data import batching
 from regard.data.alignment import Links, word_numbers
 from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
+from regard.tasks._forcing import with_alternatives, without_read
 
-ALTERNATIVES = 5  # tokens that are named for each place of an output
 WORDS = 120  # of each vocabulary that are shown as points
 
 
@@ -56,7 +57,10 @@ def show(model: Decoder, found: Translated, *, vocabularies: Vocabularies, marks
         chosen=target[0, 1:],
         seconds=found.seconds,
         answered="output",
-        without={"source": replay.without_source, "read": lambda: replay.without_read(marks.unknown)},
+        without={
+            "source": replay.without_source,
+            "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
+        },
         inputs=inputs,
         truth=None if found.links is None else Truth("output", "source", found.links),
         vocabularies=(
@@ -67,7 +71,8 @@ def show(model: Decoder, found: Translated, *, vocabularies: Vocabularies, marks
     )
 
 
-class Replay(NamedTuple):
+@dataclass(frozen=True)
+class Replay:
     """The model run again over a source and its output, all at once."""
 
     model: Decoder
@@ -88,12 +93,6 @@ class Replay(NamedTuple):
         state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
 
-    def without_read(self, unknown: int) -> Tensor:
-        """Logits (n n v), each token that the decoder read in turn replaced by the unknown token."""
-        read = self.target[:, :-1]
-        changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
-        return self.model(changed, spread(self.model.start(self.source), read.shape[1]))[0]
-
 
 def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
     words = word_numbers(text, pieces)
@@ -107,18 +106,9 @@ def _outputs(model: Decoder, found: Translated, *, vocabulary: Tokenizer, marks:
     tokens = batching.pad(rows, marks.pad).tokens.to(found.source.tokens.device)
     logits, _ = model(tokens[:, :-1], spread(model.start(found.source), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
-    likeliest = scores.topk(min(ALTERNATIVES, scores.shape[-1]), dim=-1)
-    names = [[[vocabulary.name(token) for token in place] for place in row] for row in likeliest.indices.tolist()]
     outputs = []
-    for number, (row, hypothesis) in enumerate(zip(rows, found.hypotheses, strict=True)):
-        each = tuple(
-            Token(
-                vocabulary.name(token),
-                float(scores[number, place, token]),
-                tuple(zip(names[number][place], likeliest.values[number, place].tolist(), strict=True)),
-            )
-            for place, token in enumerate(row[1:])
-        )
+    for row, hypothesis, own in zip(rows, found.hypotheses, scores, strict=True):
+        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
         text = vocabulary.decode([hypothesis.tokens])[0]
         outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
     return tuple(outputs)

@@ -16,7 +16,7 @@ from regard.core.evaluating import evaluating
 from regard.core.gaps import Filler, Gaps
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
-from regard.core.sizes import Tokens
+from regard.core.sizes import Masked
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors
 from regard.data import masking, plain, tokens
@@ -28,14 +28,14 @@ from regard.tasks._corpus import Corpus, Level
 from regard.tasks._gaps import Rows, Shape
 
 VERB = "fill"
-SIZES = Tokens
+SIZES = Masked
 DEFAULTS: dict[str, Any] = {
-    "model": {"name": "bert", "segments": 0},
+    "model": {"name": "bert"},
     "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.01}},
 }
 DEMO = [
     *("data.level=word", "data.minimum=3", "data.vocabulary=3000", "data.context=64", "data.rows=32"),
-    *("model=bert", "model.segments=0", "model.layers=3", "model.dropout=0"),
+    *("model=bert", "model.layers=3", "model.dropout=0"),
     *("training.steps=700", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
     "training.evaluation.every=700",
 ]
@@ -101,7 +101,7 @@ class MaskedLanguage(Task):
         self.config, self.tokenizer = config, tokenizer
         self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
         self.marks = masking.marks_of(tokenizer)
-        self.sizes = Tokens(tokenizer.size, longest=config.context, marks=self.marks)
+        self.sizes = Masked(tokenizer.size, config.context, self.marks, pairs=config.pairs != "none")
         self.examples = tuple(examples)
 
     def rows(self, split: str) -> Rows:
@@ -132,7 +132,6 @@ class MaskedLanguage(Task):
 
     def loss(self, model: Filler, batch: Batch) -> Loss:
         """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
-        self._check(model)
         foretold, gaps = model(batch.gaps), batch.gaps
         labels = gaps.tokens[gaps.chosen]
         total = model.readout.loss(foretold.features, labels)
@@ -140,12 +139,6 @@ class MaskedLanguage(Task):
             return Loss(total, len(labels))
         pairs = model.pairs.loss(foretold.first, batch.follows) * (len(labels) / len(batch.follows))
         return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
-
-    def _check(self, model: Filler) -> None:
-        if model.pairs is None and self.config.pairs != "none":
-            raise ConfigError(f"data.pairs={self.config.pairs!r}: this model cannot tell pairs; set data.pairs='none'")
-        if model.pairs is not None and self.config.pairs == "none":
-            raise ConfigError("this model learns pairs of texts; set data.pairs='next' or 'order', or model.segments=0")
 
     def evaluate(self, model: Filler, split: str, decoding: Any) -> dict[str, float]:
         """`nats` of each gap of a split and the share that is guessed right; of pairs the share told right."""

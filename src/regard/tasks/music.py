@@ -104,10 +104,7 @@ class Options:
     def search(self, decoding: Decoding | None) -> Decoding:
         """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
         drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        asked = {name: getattr(self, name) for name in drawn if getattr(self, name) is not None}
-        if decoding is not None and all(map(decoding.has, asked)):
-            return decoding.changed(**asked)
-        return decoders.build("sample", **asked)
+        return (decoding or decoders.build("sample")).asked(**{name: getattr(self, name) for name in drawn})
 
 
 class MusicFile(NamedTuple):

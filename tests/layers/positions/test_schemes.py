@@ -43,6 +43,13 @@ def test_rotary_scores_see_the_distance_alone(start, distance):
     torch.testing.assert_close(turn(q, start).norm(), q.norm())
 
 
+def test_rotary_places_are_counted_from_the_start_of_each_row():
+    x = torch.randn(2, 3, 5, 8)
+    turned = turn(x, 7, torch.tensor([0, 4]))
+    torch.testing.assert_close(turned[:1], turn(x[:1], 7))
+    torch.testing.assert_close(turned[1:], turn(x[1:], 3))
+
+
 def test_rotary_turns_pairs():
     with pytest.raises(ShapeError, match="turn pairs of features, but a head has 5; choose an even width per head"):
         build("rotary", 10, longest=4).place(heads=2, dim=5)

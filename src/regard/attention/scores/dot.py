@@ -11,6 +11,8 @@ from regard.attention.scores._widths import same
 class Score(ScoreFunction):
     """q·k."""
 
+    scale = 1.0
+
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim = self.key_dim = same("dot", dim, key_dim)

@@ -10,6 +10,8 @@ from regard.attention.score import Dot, ScoreFunction
 class Score(ScoreFunction):
     """q·W·k; W·k is made once per memory."""
 
+    scale = 1.0
+
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim, self.key_dim = dim, key_dim or dim

@@ -13,6 +13,8 @@ from regard.attention.scores._widths import same
 class Score(ScoreFunction):
     """q·k / √d."""
 
+    scale: float
+
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim = self.key_dim = same("scaled_dot", dim, key_dim)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.arguments import INSIDE
-from regard.cli.asking import Asking
-from regard.cli.words import settings_of, to_options
+from regard.cli.asking import Asking, subject_of
+from regard.cli.words import settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.inspection.compare import Row
-    from regard.inspection.format import Inspection
 
 PANEL = INSIDE
 Command = Asking
@@ -36,8 +35,9 @@ def run(
     from regard.core.files import write_text
     from regard.inspection import compare
     from regard.inspection.bundle import bundle
+    from regard.inspection.collect import inspect
 
-    inspections = [_inspect(Path(folder), given, settings_of(context)) for folder in folders]
+    inspections = [inspect(subject_of(Path(folder), settings_of(context)), given) for folder in folders]
     _print(compare.COLUMNS, compare.table(inspections))
     for inspection in inspections:
         if not inspection.maps:
@@ -45,16 +45,6 @@ def run(
     if html is not None:
         write_text(html, bundle(compare.to_page(inspections)))
         print(f"wrote {html}")
-
-
-def _inspect(folder: Path, given: str, settings: list[str]) -> Inspection:
-    from regard.api.run import load
-    from regard.inspection.collect import inspect
-    from regard.inspection.look import subject
-
-    loaded = load(folder)
-    options, decoding = loaded.request(to_options(settings, loaded.options))
-    return inspect(subject(loaded, options=options, decoding=decoding), given)
 
 
 def _print(columns: tuple[str, ...], rows: list[Row]) -> None:

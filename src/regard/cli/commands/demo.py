@@ -59,7 +59,7 @@ def show(trained: Run, console: Console) -> None:
         console.print(f"  {given}\n" if given else "", markup=False, end="")
         console.print(f"  {answer.text}\n", style="bold", markup=False)
     if answers and ".txt" in answers[0].files:
-        console.print(answers[0].render(".txt").decode(), markup=False)
+        console.print(answers[0].render(".txt").decode(), markup=False, no_wrap=True, overflow="crop")
     elif examples:
         draw_map(trained, examples[0], console)
     console.print(f"\nThe run is in {trained.folder}. Next:", markup=False)

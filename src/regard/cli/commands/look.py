@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import INSIDE, Folder
-from regard.cli.asking import Asking
-from regard.cli.words import settings_of, to_options
+from regard.cli.asking import Asking, subject_of
+from regard.cli.words import settings_of
 from regard.core.errors import RegardError
 
 PANEL = INSIDE
@@ -35,18 +35,17 @@ def run(
     for path, suffix in ((png, ".png"), (pdf, ".pdf")):
         if path is not None and path.suffix.lower() != suffix:
             raise RegardError(f"{path}: --{suffix[1:]} writes a file that ends in {suffix}")
-    from regard.api.run import load
     from regard.inspection import figures
+    from regard.inspection.collect import collect
+    from regard.inspection.look import Look
 
-    loaded = load(folder)
-    options = to_options(settings_of(context), loaded.options)
-    loaded.request(options)  # a mistake in them is said at once
+    looked = subject_of(folder, settings_of(context))
     if html is None and png is None and pdf is None:
-        from regard.serve.app import create
+        from regard.serve.app import serve_subject
 
-        _show(create(loaded, given), folder, port=port, quiet=quiet)
+        _show(serve_subject(looked, given), folder, port=port, quiet=quiet)
         return
-    seen = loaded.look(given, **options)
+    seen = Look(collect(looked, given))
     if html is not None:
         seen.save(html)
         print(f"wrote {html}")

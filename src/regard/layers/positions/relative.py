@@ -28,12 +28,12 @@ class Relative(nn.Module):
             raise ShapeError(f"relative positions: reach={reach} is negative; give the farthest distance told apart")
         self.table = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # distance reach (back) … -reach
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         s = k.shape[-2]
         table = by_distance(self.table, q.shape[-2], s, first=first)  # (h t+s-1 d)
         met = (q * q.shape[-1] ** -0.5) @ table.mT  # (b h t t+s-1)
-        found: Tensor = score(q, k) + skew(met, s)
-        return found
+        scores: Tensor = score(q, k) + skew(met, s)
+        return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
         return None

@@ -28,19 +28,23 @@ class Rotary:
                 f"rotary positions turn pairs of features, but a head has {dim}; choose an even width per head"
             )
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
-        found: Tensor = score(turn(q, first), turn(k, 0))
-        return found
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+        scores: Tensor = score(turn(q, first, start), turn(k, 0, start))
+        return scores
 
-    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Dot | None:
-        return score.as_dot(turn(q, first), turn(k, 0))
+    def as_dot(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Dot | None:
+        return score.as_dot(turn(q, first), turn(k, 0))  # an inner product sees distances alone
 
 
-def turn(x: Tensor, first: int) -> Tensor:
-    """(b h t d) turned by the places first, first+1, …; pairs of features (i, i + d/2) turn together."""
+def turn(x: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+    """(b h t d) turned by the places first, first+1, …, counted from each row's `start` (b) where one is given.
+    Pairs of features (i, i + d/2) turn together."""
     t, d = x.shape[-2:]
     rate = torch.exp(torch.arange(d // 2, dtype=torch.float64) * (-2 * math.log(10000.0) / d))
-    angle = torch.arange(first, first + t, dtype=torch.float64)[:, None] * rate  # (t d/2); far places need the digits
+    places = torch.arange(first, first + t, dtype=torch.float64)[:, None]
+    if start is not None:
+        places = places - start.cpu()[:, None, None, None]  # (b 1 t 1)
+    angle = places * rate  # (… t d/2); far places need the digits
     cos, sin = angle.cos().to(x), angle.sin().to(x)
     left, right = x.chunk(2, dim=-1)
     return torch.cat([left * cos - right * sin, left * sin + right * cos], dim=-1)

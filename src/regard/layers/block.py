@@ -1,0 +1,79 @@
+"""The Transformer block: self-attention, attention over a source where there is one, a feed-forward network.
+
+Vaswani et al. 2017, section 3.1. It is bidirectional or causal by the mask that it is given; norm and residual stand
+around each part. Encoders, decoders and decoder-only models are stacks of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from regard.attention.masks import EVERYTHING, Mask
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads
+from regard.layers.memory import KV
+from regard.layers.residual import PostNorm, PreNorm
+
+
+class Block(nn.Module):
+    """Features (b t d) and the past -> features (b t d) and the past with them."""
+
+    self_attn: Heads
+    cross_attn: Heads  # only where the block looks at a source
+    feedforward: FeedForward
+
+    def __init__(
+        self,
+        attention: Heads,
+        feedforward: FeedForward,
+        *,
+        around: Callable[[], PreNorm | PostNorm],
+        cross: Heads | None = None,
+    ) -> None:
+        super().__init__()
+        self.self_attn = attention
+        if cross is not None:
+            self.cross_attn = cross
+        self.feedforward = feedforward
+        self.around_self = around()
+        if cross is not None:
+            self.around_cross = around()
+        self.around_feedforward = around()
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Mask = EVERYTHING,
+        *,
+        past: KV | None = None,
+        source: KV | None = None,
+        beside: Tensor | None = None,
+    ) -> tuple[Tensor, KV]:
+        """`mask` says what the queries may look at of the past and of themselves; `beside` (b t n) are features that
+        reach the score of the self-attention as they are."""
+        memory = past
+
+        def look_back(y: Tensor) -> Tensor:
+            nonlocal memory
+            new = self.self_attn.memorize(y, beside=beside)
+            memory = new if past is None else past.append(new)
+            mixed: Tensor = self.self_attn(y, memory, mask, beside)
+            return mixed
+
+        x = self.around_self(x, look_back)
+        if source is not None:
+            looked_at = source
+            x = self.around_cross(x, lambda y: self.cross_attn(y, looked_at))
+        x = self.around_feedforward(x, self.feedforward)
+        assert memory is not None
+        return x, memory
+
+    def empty(self, like: Tensor) -> KV:
+        """The past before the first token, for as many rows as `like` has."""
+        return self.self_attn.empty(like)
+
+    def memorize(self, source: Tensor, mask: Mask) -> KV:
+        """A source (b s d) as this block looks at it; `mask` says which of its columns are there."""
+        return self.cross_attn.memorize(source)._replace(mask=mask)

@@ -1,0 +1,65 @@
+"""A block is the paper's formula: attention, attention over a source, a feed-forward network, each with its norm."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.layers.block import Block
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.residual import NORMS
+
+DIM = 8
+
+
+def heads():
+    return Heads(Attend(scores.build("scaled_dot", DIM // 2)), Widths.divided(DIM, 2))
+
+
+def block(norm="pre", cross=False, **settings):
+    around = partial(NORMS[norm], DIM, 0.1)
+    network = FeedForward(DIM, 12, **settings)
+    return Block(heads(), network, around=around, cross=heads() if cross else None).eval()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("cross", [True, False])
+@pytest.mark.parametrize("mask", [Mask(), Mask.causal()])
+def test_the_parts_in_their_order(norm, cross, mask):
+    layer, x, source = block(norm, cross), torch.randn(2, 4, DIM), torch.randn(2, 3, DIM)
+    there = Mask.lengths(torch.tensor([3, 1]))
+    found, memory = layer(x, mask, source=layer.memorize(source, there) if cross else None)
+    expected = layer.around_self(x, lambda y: layer.self_attn(y, layer.self_attn.memorize(y), mask))
+    if cross:
+        seen = layer.cross_attn.memorize(source)
+        expected = layer.around_cross(expected, lambda y: layer.cross_attn(y, seen, there))
+    expected = layer.around_feedforward(expected, layer.feedforward)
+    torch.testing.assert_close(found, expected)
+    assert memory.length == 4
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_the_past_stands_for_what_was_read(cut):
+    layer, x = block(), torch.randn(2, 4, DIM)
+    whole, _ = layer(x, Mask.causal())
+    first, past = layer(x[:, :cut], Mask.causal(), past=layer.empty(x))
+    second, past = layer(x[:, cut:], Mask.causal(), past=past)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole)
+    assert past.length == 4
+
+
+def test_its_weights_keep_their_names():
+    names = {name.split(".")[0] for name, _ in block(cross=True).named_parameters()}
+    assert names == {"self_attn", "cross_attn", "feedforward", "around_self", "around_cross", "around_feedforward"}
+    assert not hasattr(block(), "cross_attn")
+
+
+def test_another_activation():
+    layer, x = block(activation=gelu), torch.randn(2, 3, DIM)
+    network = layer.feedforward
+    torch.testing.assert_close(network(x), network.down(gelu(network.up(x))))
