@@ -7,7 +7,7 @@ import random
 import numpy as np
 import torch
 
-from regard.core.seed import mix, seed_all
+from regard.core.seed import kept, mix, seed_all
 
 
 def draws():
@@ -28,3 +28,13 @@ def test_neighbours_are_unrelated():
     high = sum(seed >> 62 for seed in seeds)
     assert 140 < high < 260  # the top bit is as often set as not
     assert mix(1, 2) != mix(2, 1)
+
+
+def test_a_host_s_generators_are_left_as_they_were():
+    seed_all(7)
+    draws()
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    with kept():
+        seed_all(1, 2)
+        draws()
+    assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == states

@@ -30,6 +30,10 @@ class CheckpointError(RegardError):
     """A run folder that is missing, damaged or from another version."""
 
 
+class TrustError(RegardError):
+    """A run of somebody else's that would run code or reach the network, without the user's word for it."""
+
+
 class MissingExtra(RegardError):
     """An optional dependency that is not installed."""
 

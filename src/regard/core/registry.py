@@ -7,6 +7,7 @@ import importlib.util
 import pkgutil
 from types import ModuleType
 
+from regard.core import trust
 from regard.core.errors import ConfigError, nearest
 
 
@@ -18,7 +19,7 @@ def names(package: str) -> list[str]:
 
 
 def find(package: str, name: str) -> ModuleType:
-    """The module so named. A dotted name (my_lab.my_model) is imported as it is."""
+    """The module so named. A dotted name (my_lab.my_model) is imported as it is, but not for a stranger's run."""
     if "." in name:
         return _import_foreign(name)
     if name not in names(package):
@@ -28,6 +29,7 @@ def find(package: str, name: str) -> ModuleType:
 
 
 def _import_foreign(name: str) -> ModuleType:
+    trust.check_import(name)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:

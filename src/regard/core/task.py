@@ -17,10 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from regard.core import fingerprint
 from regard.core.errors import ConfigError
 from regard.core.protocols import Goal, Indices, Loss
+from regard.core.seed import kept, seed_all
 from regard.core.shown import Shown
 
 
@@ -54,6 +57,8 @@ class Task:
 
     sizes: Any  # a value of the family that the file's SIZES names
     goal: Goal
+    # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
+    directions: Mapping[str, bool] = MappingProxyType({})
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
@@ -79,6 +84,23 @@ class Task:
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         return {}
+
+    def overview(self) -> list[str]:
+        """The data in a few lines, said when training begins: examples of each split, the vocabulary, one example."""
+        return []
+
+    def fingerprint(self) -> dict[str, str]:
+        """Part of the data -> a checksum of it, by which a resumed run knows that it is the same (core.fingerprint).
+
+        Here all training batches of one epoch are gone through. A task that knows its other splits, or a cheaper way
+        for much data, overrides it; the names are what a user reads: "train", "valid", "test".
+        """
+        with kept():
+            return {"train": fingerprint.of_batches(self._seeded(examples) for examples in self.plan(0, 0))}
+
+    def _seeded(self, examples: Indices) -> Any:
+        seed_all(0)
+        return self.batch(examples)
 
     def notes(self) -> list[str]:
         """What a user should know of the data before training: what is left out, and why."""
