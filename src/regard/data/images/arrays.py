@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.core.errors import DataError
 from regard.data.images.reading import Pixels
-from regard.data.text import SPLITS
+from regard.data.rows import SPLITS
 
 BYTES = 0x08  # the code of unsigned bytes in an idx file
 SHARE = 1.0  # floats up to this are shares of full brightness

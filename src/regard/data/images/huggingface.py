@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from regard.core.errors import DataError, nearest
 from regard.core.extras import require
 from regard.data.huggingface import PREFIX, is_saved
-from regard.data.text import SPLITS
+from regard.data.rows import SPLITS
 
 __all__ = ["PREFIX", "Row", "is_saved", "read_named", "read_saved"]
 LABELS = ("label", "labels", "fine_label", "class")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.images.reading import SUFFIXES
-from regard.data.text import SPLITS, split_of
+from regard.data.rows import SPLITS, split_of
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 LARGEST = 2**28  # bytes of one image file inside an archive: more is no image but a trap
