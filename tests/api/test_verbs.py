@@ -10,7 +10,7 @@ from regard.api.verbs import Verbs
 from regard.core.errors import ConfigError
 from regard.core.task import Answer
 
-NAMES = ["translate", "generate", "classify", "tag", "fill", "complete", "upscale", "caption", "detect", "recommend"]
+NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("answer", "verb")]
 
 
 class Echo(Verbs):
@@ -28,6 +28,11 @@ class Echo(Verbs):
 
 def ask(run, verb):
     return getattr(run, verb)() if verb == "generate" else getattr(run, verb)(["a", "b"])
+
+
+def test_verbs_that_people_would_guess_are_there():
+    guessed = "translate caption classify tag fill generate complete upscale detect recommend"
+    assert set(guessed.split()) <= set(NAMES)
 
 
 @pytest.mark.parametrize("verb", NAMES)

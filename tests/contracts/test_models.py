@@ -1,92 +1,153 @@
-"""Every model that is listed keeps the laws: a new file under models/ is tested by being there."""
+"""Every model that is listed keeps the laws, in every variant that its Config allows and for every family of sizes that
+its `build` names: a new file under models/ is tested by being there."""
 
-from dataclasses import replace
-from typing import Any
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from model_examples import DECODED, FAMILIES
+from torch import nn
 
-from regard.attention.attend import Attend
-from regard.attention.record import record
-from regard.core.errors import RegardError
+from regard.attention.record import attentions, record
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
 from regard.core.registry import find, names
 from regard.core.sizes import Text
+from regard.core.tree import join, select_sources
+from regard.decoding import optimised
 from regard.inspection import laws
+from regard.layers.memory import KV
+from regard.training import checkpoint, sealed
 
-SIZES = Text(source=23, target=19, longest=12)
-JOINT = Text(source=19, target=19, longest=12, joint=True)
-VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "transformer": [{"norm": "post"}, {"share": False}, {"decoder_layers": 1}]
-    + [{"position": name} for name in names("regard.layers.positions")]
-    + [{"score": name} for name in names("regard.attention.scores")],
-    "seq2seq": [{"cell": cell} for cell in ("rnn", "lstm")]
-    + [{"context": "start"}, {"order": "reversed"}, {"layers": 1}],
-    "bahdanau": [{"score": name} for name in names("regard.attention.scores")] + [{"encoder": 6}],
-    "luong": [{"score": name} for name in ("dot", "general", "concat", "additive")]
-    + [
-        {"feed": False},
-        {"window": 2},
-        {"window": 1, "feed": False, "score": "concat"},
-        {"cell": "gru", "directions": 1},
-    ],
-    "music_transformer": [{"intervals": False}, {"intervals": False, "voices": 0}],
-}
-TRANSLATORS = [name for name in names("regard.models") if name in VARIANTS]
-CASES = [(name, {}) for name in TRANSLATORS] + [(name, change) for name in TRANSLATORS for change in VARIANTS[name]]
+REGISTRIES = {"score": "regard.attention.scores", "position": "regard.layers.positions"}  # settings that name a file
+STEPS = 400  # within which they are learnt by heart
 
 
-def build(name: str, change: dict[str, Any], sizes: Text = SIZES) -> Any:
-    torch.manual_seed(0)
-    module = find("regard.models", name)
-    return module.build(replace(module.TINY, **change), sizes)
+class Case(NamedTuple):
+    """A listed model, one of the families that it is built from, and what is changed of its TINY."""
+
+    name: str
+    family: type
+    change: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def id(self) -> str:
+        return "-".join([self.name, self.family.__name__, *(f"{key}={value}" for key, value in self.change)])
+
+    @property
+    def sizes(self) -> Any:
+        if self.family not in FAMILIES:
+            pytest.fail(
+                f"{self.name} is built from {self.family.__name__}: add it to FAMILIES in tests/contracts/model_examples.py"
+            )
+        return FAMILIES[self.family][0]
+
+    def build(self, sizes: Any = None, **change: Any) -> Any:
+        torch.manual_seed(0)
+        module = find("regard.models", self.name)
+        return module.build(replace(module.TINY, **dict(self.change) | change), sizes or self.sizes)
+
+    def examples(self) -> Any:
+        torch.manual_seed(1)
+        return FAMILIES[self.family][1](self.sizes)
 
 
-@pytest.mark.parametrize(("name", "change"), CASES, ids=str)
-def test_every_law_is_kept(name: str, change: dict[str, Any]) -> None:
-    broken = [verdict for verdict in laws.check(build(name, change), SIZES) if not verdict.kept]
-    assert not broken
+def named_families(name: str) -> list[type]:
+    """What a model's `build` says that it takes."""
+    hint = typing.get_type_hints(find("regard.models", name).build)["sizes"]
+    return list(typing.get_args(hint)) if isinstance(hint, types.UnionType) else [hint]
 
 
-@pytest.mark.parametrize(("name", "change"), CASES, ids=str)
-def test_looking_changes_nothing_and_rows_sum_to_one(name: str, change: dict[str, Any]) -> None:
-    model = build(name, change).eval()
-    given = laws.trial(SIZES)
-    if not any(isinstance(part, Attend) for part in model.modules()):
-        with pytest.raises(RegardError, match="this model has no attention"), record(model):
-            pass
-        return
-    plain, _ = model(given.target, model.start(given.source))
-    with record(model) as maps:
-        seen, _ = model(given.target, model.start(given.source))
-    assert torch.equal(seen, plain)
-    for found in maps.values():
-        rows = found.weights.sum(dim=-1)
-        torch.testing.assert_close(rows, torch.ones_like(rows))
+def variants(name: str) -> Iterator[tuple[tuple[str, Any], ...]]:
+    """What can be changed of a model's TINY by one setting that has few values."""
+    config = find("regard.models", name).TINY
+    hints = typing.get_type_hints(type(config))
+    for field in fields(config):
+        values: tuple[Any, ...] = (True, False) if hints[field.name] is bool else ()
+        if hints[field.name] is int and getattr(config, field.name) == 0:  # 0 stands for "not" or "as the others"
+            values = (1,)
+        if field.name in REGISTRIES:
+            values = tuple(names(REGISTRIES[field.name]))
+        elif typing.get_origin(hints[field.name]) is typing.Literal:
+            values = typing.get_args(hints[field.name])
+        for value in values:
+            try:
+                changed = replace(config, **{field.name: value})
+            except ConfigError:  # it does not go with the rest of TINY
+                continue
+            if changed != config:
+                yield ((field.name, value),)
 
 
-@pytest.mark.parametrize("name", TRANSLATORS)
-def test_every_parameter_learns(name: str) -> None:
-    model = build(name, {}).train()
-    given = laws.trial(SIZES)
-    logits, _ = model(given.target, model.start(given.source))
-    logits.square().mean().backward()
-    assert [key for key, weight in model.named_parameters() if weight.grad is None] == []
-    assert all(weight.grad.isfinite().all() for weight in model.parameters())
+PLAIN = [Case(name, family) for name in names("regard.models") for family in named_families(name)]
+CASES = PLAIN + [Case(case.name, case.family, change) for case in PLAIN for change in variants(case.name)]
 
 
-@pytest.mark.parametrize("name", TRANSLATORS)
-def test_a_joint_vocabulary_is_accepted(name: str) -> None:
-    assert all(verdict.kept for verdict in laws.check(build(name, {}, JOINT), JOINT))
+def each(cases: list[Case]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
 
 
-@pytest.mark.parametrize("name", TRANSLATORS)
-def test_overfits_eight_examples(name: str) -> None:
-    model = build(name, {"dropout": 0.0})
-    given = laws.trial(SIZES, rows=8, length=6)
+def joined_equals_apart(model: Any, trial: laws.Trial) -> float:
+    """How far the logits of rows that are joined at some step are from those of the same rows apart."""
+    worst, parts = 0.0, [trial.target[:2], trial.target[2:3]]
+    states = [select_sources(model.start(trial.source), torch.tensor(rows)) for rows in ([0, 1], [2])]
+    for counts in ((0, 0), (1, 3), (3, 0), (4, 2)):  # tokens that each has read before they meet
+        several = list(zip(parts, states, counts, strict=True))
+        apart = torch.cat([model(part, state)[0][:, count : count + 2] for part, state, count in several])
+        before = [model(part[:, :count], state)[1] if count else state for part, state, count in several]
+        state = join(before[0], before[1])
+        for step in range(2):
+            together, state = model(torch.cat([part[:, count + step, None] for part, _, count in several]), state)
+            worst = max(worst, float((together - apart[:, step, None]).abs().max()))
+    return worst
+
+
+def idle(model: nn.Module) -> list[str]:
+    """The parameters that got no gradient, or one that is not a number."""
+    return [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+
+
+@each([case for case in CASES if case.family in DECODED])
+def test_the_laws_of_decoding_are_kept(case: Case) -> None:
+    model, examples = case.build().eval(), case.examples()
+    trial = examples.trial
+    few = laws.Trial(Padded(*(part[:3] for part in trial.source)), trial.target[:3], trial.marks)
+    assert [verdict for verdict in laws.check_decoder(model, few) if not verdict.kept] == []
+    with torch.no_grad():
+        fast = optimised(model)
+        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < laws.CLOSE
+        assert joined_equals_apart(model, few) < laws.CLOSE
+        assert joined_equals_apart(fast, few) < laws.CLOSE
+
+
+@each(CASES)
+def test_looking_changes_nothing_and_every_parameter_learns(case: Case) -> None:
+    model, examples = case.build().eval(), case.examples()
+    plain = examples.output(model)
+    assert plain.isfinite().all()
+    if attentions(model):
+        with record(model) as maps:
+            assert torch.equal(examples.output(model), plain)
+        for name, seen in maps.items():
+            sums = seen.weights.sum(dim=-1)
+            assert torch.minimum((sums - 1).abs(), sums.abs()).max() < 1e-4, name  # an empty row is a row of padding
+    examples.loss(model.train()).backward()
+    assert idle(model) == []
+
+
+@each(PLAIN)
+def test_overfits_eight_examples(case: Case) -> None:
+    config = find("regard.models", case.name).TINY
+    model = case.build(**{field.name: 0.0 for field in fields(config) if field.name.endswith("dropout")})
+    examples = case.examples()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(400):
-        logits, _ = model(given.target[:, :-1], model.start(given.source))
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), given.target[:, 1:].flatten())
+    for _ in range(STEPS):
+        loss = examples.loss(model)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -95,11 +156,54 @@ def test_overfits_eight_examples(name: str) -> None:
     assert loss.item() < 0.1
 
 
-def test_a_broken_law_is_seen() -> None:
-    """The checks can fail: a model that peeks at its last token is caught."""
-    model = build("transformer", {}).eval()
+@each(CASES)
+def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
+    model, other = case.build(), case.build()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(1.0)
+    files = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
+    sealed.write_tensors(files[0], checkpoint.weights(model), {})
+    checkpoint.restore_weights(other, sealed.read_tensors(files[0])[0], files[0])
+    sealed.write_tensors(files[1], checkpoint.weights(other), {})
+    assert files[0].read_bytes() == files[1].read_bytes()
+    examples = case.examples()
+    assert torch.equal(examples.output(model.eval()), examples.output(other.eval()))
+
+
+@each([case for case in PLAIN if hasattr(case.family, "joint")])
+def test_a_joint_vocabulary_is_accepted(case: Case) -> None:
+    sizes = replace(case.sizes, source=case.sizes.target, joint=True)
+    model = case.build(sizes).eval()
+    assert [verdict for verdict in laws.check_decoder(model, laws.trial(sizes)) if not verdict.kept] == []
+
+
+TRANSFORMER = Case("transformer", Text)
+
+
+def test_a_model_that_peeks_is_caught() -> None:
+    model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
     honest = model.decoder.embedding.forward
     model.decoder.embedding.forward = lambda tokens, start=0: honest(tokens, start) + honest(tokens[:, -1:], 0)
-    verdicts = {verdict.law[0]: verdict.kept for verdict in laws.check(model, SIZES)}
-    assert not verdicts["5"]
-    assert not verdicts["1"]
+    broken = {verdict.law[0] for verdict in laws.check_decoder(model, trial) if not verdict.kept}
+    assert {"1", "5"} <= broken
+
+
+def test_a_model_that_loses_its_places_when_joined_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
+    with torch.no_grad():
+        assert joined_equals_apart(model, trial) < laws.CLOSE
+        monkeypatch.setattr(KV, "place", property(lambda memory: memory.length))
+        assert joined_equals_apart(model, trial) > laws.CLOSE
+
+
+def test_a_parameter_that_is_not_used_is_caught() -> None:
+    model = TRANSFORMER.build()
+    model.spare = nn.Linear(2, 2)
+    TRANSFORMER.examples().loss(model).backward()
+    assert idle(model) == ["spare.weight", "spare.bias"]
+
+
+def test_a_family_without_examples_is_named() -> None:
+    with pytest.raises(pytest.fail.Exception, match="transformer is built from Case: add it to FAMILIES"):
+        Case("transformer", Case).build()

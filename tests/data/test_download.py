@@ -4,7 +4,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from regard.core.errors import ConfigError, DataError
+from regard.core import trust
+from regard.core.errors import ConfigError, DataError, TrustError
 from regard.data import download
 
 CONTENT = bytes(range(256)) * 900
@@ -111,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(server, tmp_path):
 
 def test_a_set_is_fetched_once(server, tmp_path, monkeypatch):
     home = server.url.removesuffix("file.bin")
-    monkeypatch.setitem(download.SETS, "mine", download.Source(home, {"a.bin": CHECKSUM, "b.bin": CHECKSUM}, "free"))
+    monkeypatch.setitem(download.SETS, "mine", download.Dataset(home, {"a.bin": CHECKSUM, "b.bin": CHECKSUM}, "free"))
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     for _ in range(2):
         assert download.get("mine") == tmp_path / "mine"
@@ -126,3 +127,9 @@ def test_an_unknown_set_is_an_error():
 def test_checksums_are_those_of_the_real_files(shared_data):
     for file, checksum in download.SETS["multi30k"].files.items():
         assert hashlib.sha256((shared_data / "multi30k" / file).read_bytes()).hexdigest() == checksum
+
+
+def test_for_a_stranger_s_run_nothing_is_fetched(server, tmp_path):
+    with trust.using(tmp_path, trusted=False), pytest.raises(TrustError, match=r"this run would fetch http.* over the"):
+        download.fetch(server.url, tmp_path / "x", checksum=CHECKSUM)
+    assert not (tmp_path / "x").exists()

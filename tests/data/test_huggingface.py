@@ -3,7 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.errors import DataError, MissingExtra
+from regard.core import trust
+from regard.core.errors import DataError, MissingExtra, TrustError
 from regard.data import huggingface, sources
 from regard.data.text import Languages
 
@@ -72,3 +73,12 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[datasets\]'"):
         huggingface.read_named("hf:owner/set", EN_DE)
+
+
+def test_for_a_stranger_s_run_nothing_is_fetched(library, tmp_path):
+    with (
+        trust.using(tmp_path, trusted=False),
+        pytest.raises(TrustError, match=r"would fetch hf:owner/set over"),
+    ):
+        huggingface.read_named("hf:owner/set", EN_DE)
+    assert library == []

@@ -69,3 +69,19 @@ def test_the_key_changes_with_the_file(tmp_path):
 )
 def test_a_stem_names_a_split(stem, split):
     assert rows.split_of(stem) == split
+
+
+def test_a_checksum_is_of_the_content_and_of_what_is_taken_from_it(tmp_path):
+    def opened(folder, text="one"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / folder / "a.txt"
+        path.write_text(text)
+        return rows.from_files("a", lambda: iter(path.read_text().split()), path, key="columns")
+
+    assert opened("x").checksum() == opened("y").checksum() != opened("y", "two").checksum()
+    texts = " ".join(f"w{i}" for i in range(60))
+    parts = rows.complete({"train": opened("x", texts)}, 1, text_of=str)
+    assert len({part.checksum() for part in parts.values()}) == 3
+    assert made(9).checksum() == made(9).checksum() != made(10).checksum()
+    gone = rows.from_files("a", lambda: iter(["one"]), tmp_path / "gone.txt")
+    assert gone.checksum() == Rows("b", lambda: iter(["one"])).checksum()

@@ -184,3 +184,12 @@ def test_a_foreign_file_is_refused(tmp_path):
         CheckpointError, match=r"tokens 0 to 3 are not <pad>, <unknown>, <start>, <end>; not made by regard"
     ):
         tokens.load(tmp_path / "tokenizer.json")
+
+
+def test_a_stranger_s_tokenizer_neither_pads_nor_cuts(tmp_path):
+    tokenizer = tokens.train(TEXTS * 3, level="word", size=400)
+    tokenizer.engine.enable_padding(length=50)
+    tokenizer.engine.enable_truncation(2)
+    tokenizer.save(tmp_path / "t.json")
+    again = tokens.load(tmp_path / "t.json")
+    assert again.decode(again.encode(TEXTS[:1])) == TEXTS[:1]

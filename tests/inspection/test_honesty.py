@@ -53,6 +53,18 @@ def test_axes_with_too_many_items_to_hide_have_no_such_figure(case, monkeypatch)
     assert evidence(model, replace(shown, without={}), AXES).removal == {}
 
 
+def test_of_many_answers_the_gradients_of_a_few_are_enough(case, monkeypatch):
+    model, shown = case
+    whole = evidence(model, shown, ["source"]).gradient["source"]
+    monkeypatch.setattr(honesty, "ANSWERS", 3)
+    few = evidence(model, shown, ["source"]).gradient["source"]
+    tried = ~np.isnan(few).any(axis=1)
+    assert tried.sum() == 3 and tried[0] and tried[-1]
+    assert few[tried] == pytest.approx(whole[tried], rel=1e-4)
+    weights = np.stack([np.where(tried[:, None], whole, whole[:, ::-1])]).astype(np.float32)
+    assert figures(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx((1.0,))
+
+
 def test_no_answer_depends_on_an_item_read_later(case):
     found = evidence(*case, AXES)
     later = np.triu_indices(len(found.gradient["read"]), 1)

@@ -17,7 +17,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def truth(task):
-    return sources.true_links(translation._origin(task.config), "test")
+    return sources.true_links(task.config.origin, "test")
 
 
 def build(task, module):

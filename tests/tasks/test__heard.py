@@ -81,9 +81,14 @@ def test_long_music_is_cut(parts, tmp_path):
     assert len(task.show(model, task.read(str(long)), Options(), None).chosen) == music.SHOWN
 
 
-def test_what_cannot_be_read(parts, tmp_path):
+def test_without_a_file_a_new_piece_is_shown(parts):
     task, model, _ = parts
-    with pytest.raises(DataError, match=r"^there is no music to look at; give the path of a .mid or .mxl file$"):
-        task.show(model, task.read(" "), Options(), None)
+    new = task.show(model, task.read(" "), Options(seconds=1.0), None)
+    assert new.title == "a piece from nothing" and len(new.chosen) == 6 * 4
+    assert new.outputs[0].text.startswith("a piece from nothing: 24 tokens, ")
+    assert len(new.axes["output"].items) == 24 and new.extra["roll"]["notes"]
+
+
+def test_what_cannot_be_read(parts, tmp_path):
     with pytest.raises(DataError, match=r"gone.mid: cannot be read: No such file or directory$"):
-        task.read(str(tmp_path / "gone.mid"))
+        parts[0].read(str(tmp_path / "gone.mid"))

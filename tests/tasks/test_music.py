@@ -227,3 +227,17 @@ def test_what_is_reported(config):
     assert task.goal.metric in task.evaluate(model_for(task), "valid", None)
     assert task.signatures()["nats"].startswith("mean -log p per note token (rests included; marks and padding not)")
     assert task.notes() == []
+    assert task.overview() == [
+        "pieces: train 3, valid 1, test 0; 51 tokens of the encoding 'grid'",
+        "first piece: train 0, 6.7 s",
+    ]
+
+
+def test_other_pieces_have_another_fingerprint(config, path):
+    before = build(config).fingerprint()
+    assert build(config).fingerprint() == before and set(before) == {"train", "valid", "test"}
+    table = json.loads(path.read_text())
+    table["train"][0][0][0] += 1
+    path.write_text(json.dumps(table))
+    after = build(config).fingerprint()
+    assert [name for name in before if before[name] != after[name]] == ["train"]

@@ -13,7 +13,7 @@ from regard.data.batching import PairBatch
 from regard.data.text import Pairs
 from regard.decoding import Decoding, beam, build
 from regard.models import transformer
-from regard.tasks import translation
+from regard.tasks import _translated, translation
 from regard.tasks.translation import Config, Options
 
 SMALL = Config(pairs=300, vocabulary=400, tokens=512)
@@ -124,7 +124,7 @@ def test_a_perfect_model_has_full_marks(copying):
 
 
 def test_translations_come_in_the_order_of_the_texts(copying):
-    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * translation.SOURCES + 40)]
+    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * _translated.SOURCES + 40)]
     model = Copier()
     answers = copying.answer(model, texts, Options(), COPY)
     assert len(model.shown) > 2 and sum(model.shown) == len(texts)
@@ -137,12 +137,12 @@ def test_a_small_training_batch_does_not_make_small_batches_of_translations(copy
     model = Copier()
     copying.answer(model, ["red green blue one two"] * 100, Options(), COPY)
     copying.answer(model, [" ".join(["red"] * 58)] * 100, Options(), COPY)
-    assert model.shown[0] == 100 and max(model.shown[1:]) == translation.PADDED // 59
+    assert model.shown[0] == 100 and max(model.shown[1:]) == _translated.PADDED // 59
 
 
 def test_of_wide_beams_fewer_stand_side_by_side(copying):
     model = Copier()
-    for width, most in ((1, translation.SOURCES), (10, translation.ROWS // 10), (10_000, 1)):
+    for width, most in ((1, _translated.SOURCES), (10, _translated.ROWS // 10), (10_000, 1)):
         model.shown.clear()
         copying.answer(model, ["red"] * 300, Options(), COPY.changed(width=width))
         assert max(model.shown) == most and sum(model.shown) == 300
@@ -220,8 +220,14 @@ def test_left_out_pairs_are_told(tmp_path):
     assert sum(map(len, task.plan(0, 1))) == 62
 
 
-def test_nothing_to_tell_is_no_note(task):
-    assert task.notes() == []
+def test_the_data_is_told_in_a_few_lines(task):
+    counts, first, loss = task.overview()
+    assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens" and task.notes() == []
+    assert first == "first pair: {} -> {}".format(*task.split("train")[0]) and "label smoothing 0.1" in loss
+    changed = translation.build(replace(SMALL, pairs=301, smoothing=0.0))
+    assert len(changed.overview()) == 2 and set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
+    before, after = task.fingerprint(), changed.fingerprint()
+    assert [name for name in before if before[name] != after[name]] == ["train"]
 
 
 def test_examples_are_readable_sources_of_the_validation_data(task, tmp_path):
@@ -242,10 +248,6 @@ def test_examples_are_kept_as_they_are_written(tmp_path):
     turned.save(tmp_path)
     text = (tmp_path / "examples.json").read_text(encoding="utf-8")
     assert json.loads(text) == list(turned.examples) and turned.examples[0] in text
-
-
-def test_signatures_belong_to_the_scores(task):
-    assert set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
 
 
 def test_lowercased_data_is_judged_by_lowercased_bleu():

@@ -68,6 +68,10 @@ class Verbs:
         """Items for each user, best first."""
         return self._ask("recommend", users, options)
 
+    def nearest(self, words: Sequence[str], **options: Any) -> list[list[Answer]]:
+        """The words nearest to each word, or to a sum such as "king - man + woman"."""
+        return self._ask("nearest", words, options)
+
     def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Answer]]:
         if verb != self.verb:
             other = self.verb if hasattr(Verbs, self.verb) else "answer"

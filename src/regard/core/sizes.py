@@ -156,3 +156,11 @@ class Masked:
     longest: int  # tokens that are seen at once, marks included
     marks: Marks = Marks()
     pairs: bool = False  # a row holds two texts, and whether they belong together is to be told
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words that get a vector each."""
+
+    size: int  # of the vocabulary, marks included
+    marks: Marks = Marks()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import urllib.error
 import urllib.request
@@ -13,14 +12,15 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from regard.core import trust
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.core.files import cache_folder
+from regard.core.files import cache_folder, digest
 
 BLOCK = 1 << 16
 SECONDS = 30  # without a byte before the connection counts as lost
 
 
-class Source(NamedTuple):
+class Dataset(NamedTuple):
     """A data set: where its files are, the SHA-256 of each, and under which terms."""
 
     home: str
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 
 
 SETS = {
-    "multi30k": Source(
+    "multi30k": Dataset(
         "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/",
         {
             "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
@@ -44,12 +44,12 @@ SETS = {
         },
         "for research and education, not for commerce",
     ),
-    "tinyshakespeare": Source(
+    "tinyshakespeare": Dataset(
         "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/",
         {"input.txt": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
         "text in the public domain",
     ),
-    "jsb_chorales": Source(
+    "jsb_chorales": Dataset(
         "https://raw.githubusercontent.com/czhuang/JSB-Chorales-dataset/master/",
         {
             "Jsb16thSeparated.json": "79294cc374f9252e95ef4b703161524c1c53dc1f712c236f00f1c1f5d54af5a7",
@@ -75,11 +75,12 @@ def get(name: str, folder: Path | None = None) -> Path:
 
 def fetch(url: str, path: Path, *, checksum: str) -> None:
     """The file at a URL -> `path`, whole and with the right SHA-256; what came of it before is gone on with."""
+    trust.check_network(url)
     part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _receive(url, part)
-        found = _digest(part)
+        found = digest(part)
         if found != checksum:
             part.unlink()
             raise DataError(
@@ -132,8 +133,3 @@ def _blocks(answer: Any, name: str, *, done: int, total: int | None) -> Any:
         while block := answer.read(BLOCK):
             progress.advance(bar, len(block))
             yield block
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.data.rows import SPLITS
@@ -32,6 +33,7 @@ def read_saved(path: Path, languages: Languages) -> dict[str, Pairs]:
 
 def read_named(name: str, languages: Languages) -> dict[str, Pairs]:
     """`hf:owner/dataset` -> pairs for each split it has; downloaded by the library, or taken from its cache."""
+    trust.check_network(name)
     library = require("datasets", extra="datasets")
     dataset, _, configuration = name.removeprefix(PREFIX).partition(":")
     try:

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.core import fingerprint
 from regard.core.errors import DataError, nearest
 
 T = TypeVar("T")
@@ -30,9 +31,17 @@ class Rows(Generic[T]):
     read: Callable[[], Iterator[T]]
     key: str = ""  # the same for the same content: paths, sizes, times and choices
     bytes: int = 0  # of text, about; 0 where it is made by code
+    files: tuple[Path, ...] = ()  # that they are read from
+    part: str = ""  # what is taken from the files
 
     def __iter__(self) -> Iterator[T]:
         return self.read()
+
+    def checksum(self) -> str:
+        """The same for the same content: of the files, wherever they lie, or else of every row."""
+        if not self.files:
+            return fingerprint.of_rows(self)
+        return blake2b(f"{fingerprint.of_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
 
 
 def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Rows[T]:
@@ -40,7 +49,8 @@ def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: s
     facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
     stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
     size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
-    return Rows(where, read, key=stamp + key, bytes=size)
+    files = tuple(path for path in paths if path.is_file())
+    return Rows(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
 
 
 def plain(path: Path) -> Path:
@@ -107,4 +117,5 @@ def _part(rows: Rows[T], keys: NDArray[np.uint64], *, low: int, high: int) -> Ro
     def read() -> Iterator[T]:
         return (row for row, chosen in zip(rows, inside, strict=True) if chosen)
 
-    return Rows(rows.where, read, key=f"{rows.key}{low}:{high}", bytes=rows.bytes)
+    edges = f"{low}:{high}"
+    return Rows(rows.where, read, f"{rows.key}{edges}", bytes=rows.bytes, files=rows.files, part=rows.part + edges)

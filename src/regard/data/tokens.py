@@ -124,6 +124,8 @@ def load(path: Path) -> Tokenizer:
         raise CheckpointError(
             f"{path}: tokens 0 to 3 are not {', '.join(m.strip() for m in MARKS)}; not made by regard"
         )
+    engine.no_padding()  # of a stranger's tokenizer: to any length
+    engine.no_truncation()
     return Tokenizer(engine)
 
 

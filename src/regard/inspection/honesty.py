@@ -23,19 +23,21 @@ from regard.inspection.whatif import Changes, changed
 Array = NDArray[np.float64]
 Tables = dict[str, Array]  # axis -> (answers items)
 FEWEST = 3  # items that must be ranked before a rank correlation says anything
-MOST = 256  # items taken away by running the model again; more would keep the page waiting
+ANSWERS = 48  # whose gradients are computed, evenly chosen of more: a page should not keep people waiting
+MOST = 64  # items taken away by running the model again
 
 
 class Evidence(NamedTuple):
     """How much each answer depends on each item of an axis."""
 
-    gradient: Tables
+    gradient: Tables  # rows of answers that were not tried are NaN
     removal: Tables  # 1 = the answer changes
 
 
 def evidence(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Evidence:
     """A model and what it answered -> the tables of these axes, of those that can be made."""
     wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
+    wanted.sort(key=lambda name: shown.axes[name].parent is not None)  # of levels, the upper first
     return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted))
 
 
@@ -49,12 +51,13 @@ def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
         answers = shown.replay().log_softmax(dim=-1).gather(-1, shown.chosen[:, None])[:, 0].unbind()
     if not leaves or not answers[0].requires_grad:
         return {}
-    tables: dict[str, list[Tensor]] = {name: [] for name, axis in wanted.items() if axis.input in leaves}
-    for answer in answers:
-        products = _products(answer, leaves, inputs)
-        for name, rows in tables.items():
-            rows.append(_by_item(products[wanted[name].input], wanted[name], _batch(name, shown)).abs())
-    return {name: _array(torch.stack(rows)) for name, rows in tables.items()}
+    wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
+    tables = {name: np.full((len(answers), len(axis.items)), np.nan) for name, axis in wanted.items()}
+    for number in np.unique(np.linspace(0, len(answers) - 1, ANSWERS).round().astype(int)):
+        products = _products(answers[number], leaves, inputs)
+        for name, axis in wanted.items():
+            tables[name][number] = _array(_by_item(products[axis.input], axis, _batch(name, shown)).abs())
+    return tables
 
 
 def _products(answer: Tensor, leaves: Mapping[str, Tensor], inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -163,7 +166,8 @@ def _agreement(attention: Map, head: int, gradient: Array) -> float | None:
     """Each row with what its answer owes to the items it may look at."""
     weights, allowed = attention.weights[head], attention.allowed
     seen = np.ones_like(weights, dtype=bool) if allowed is None else allowed[min(head, len(allowed) - 1)]
-    return _mean([rank_agreement(row[may], owed[may]) for row, owed, may in zip(weights, gradient, seen, strict=True)])
+    rows = zip(weights, gradient, seen, strict=True)
+    return _mean([rank_agreement(row[may], owed[may]) for row, owed, may in rows if not np.isnan(owed).any()])
 
 
 def _changes(attention: Map, head: int, removal: Array) -> float | None:
@@ -172,7 +176,7 @@ def _changes(attention: Map, head: int, removal: Array) -> float | None:
 
 def _agreement_received(attention: Map, head: int, gradient: Array) -> float | None:
     """Rows that emit nothing: what each item receives is compared with what all answers owe it."""
-    return rank_agreement(attention.weights[head].mean(axis=0), gradient.sum(axis=0))
+    return rank_agreement(attention.weights[head].mean(axis=0), np.nansum(gradient, axis=0))
 
 
 def _changes_received(attention: Map, head: int, removal: Array) -> float | None:

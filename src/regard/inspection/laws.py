@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -19,12 +20,12 @@ from regard.attention.attend import fold, unfold
 from regard.attention.record import attentions, record
 from regard.core.errors import RegardError
 from regard.core.evaluating import evaluating
-from regard.core.protocols import Hypothesis, Padded, State
+from regard.core.protocols import Decoder, Hypothesis, Padded, State
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Notes, Text
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors, select_sources
-from regard.decoding import Decoding, beam, greedy
+from regard.decoding import Decoding, build
 from regard.inspection.calls import Call
 from regard.inspection.collect import options_of
 
@@ -32,6 +33,7 @@ CLOSE = 2e-4  # logits of float32 models of a dozen layers agree to about this m
 SCORES = 1e-3  # and sums of log probabilities over an output to this much
 EXAMPLES = 3  # inputs that are tried
 LONGEST = 9  # tokens of a random sequence
+BRIEF = 24  # tokens of an answer
 
 Ask = Callable[[Sequence[Any]], list[Answer]]  # inputs -> the best answer to each
 
@@ -42,6 +44,14 @@ class Verdict(NamedTuple):
     law: str
     kept: bool
     detail: str
+
+
+@dataclass(frozen=True)
+class Brief(Decoding):
+    """The same decoder, whose outputs are short: a law is kept, or broken, in the first few tokens."""
+
+    def __call__(self, model: Decoder, state: State, *, limits: Tensor, **more: Any) -> list[list[Hypothesis]]:
+        return super().__call__(model, state, limits=limits.clamp(max=BRIEF), **more)
 
 
 class Trial(NamedTuple):
@@ -56,6 +66,7 @@ def check(task: Task, model: nn.Module, decoding: Decoding | None, *, options: A
     """Every law that applies, on the task's examples and, where the data is sequences, on random ones."""
     inputs = [task.read(text) for text in task.examples[:EXAMPLES]]
     request = options_of(task) if options is None else options
+    decoding = None if decoding is None else Brief(decoding.name, decoding.config)
     verdicts: list[Verdict] = []
     with evaluating(model) as device:
         if inputs:
@@ -217,11 +228,10 @@ def search(model: Any, given: Trial) -> Verdict:
     def decode(decoding: Decoding) -> list[list[Hypothesis]]:
         return decoding(model, state, marks=given.marks, limits=limits)
 
-    straight = decode(Decoding("greedy", greedy.Config()))
-    narrow = decode(Decoding("beam", beam.Config(width=1)))
+    straight, narrow = decode(build("greedy")), decode(build("beam", width=1))
     if [best[0].tokens for best in straight] != [best[0].tokens for best in narrow]:
         return Verdict("6 search", False, "beam 1 and greedy give different outputs")
-    wide = decode(Decoding("beam", beam.Config(width=4, nbest=4)))
+    wide = decode(build("beam", width=4, nbest=4))
     worst = 0.0
     for hypotheses in (straight, wide):
         for row, best in enumerate(hypotheses):

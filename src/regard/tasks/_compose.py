@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from regard.core.errors import DataError
 from regard.core.evaluating import evaluating
-from regard.core.protocols import Decoder, Grammar, Padded
+from regard.core.protocols import Decoder, Grammar
 from regard.core.sizes import Notes
 from regard.core.task import Answer
 from regard.core.tree import map_tensors
@@ -20,6 +20,7 @@ from regard.data.music.encoding import Encoding, Tokens
 from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note
 from regard.decoding import Decoding, optimised
+from regard.tasks._classes import Classes
 
 
 class Beginning(NamedTuple):
@@ -71,32 +72,41 @@ def highest(grid: NDArray[np.int16]) -> NDArray[np.int16]:
     return top if (first == SILENT).all() else first
 
 
-def compose(
-    model: Decoder, beginning: Beginning, conditions: Padded, *, encoding: Encoding, sizes: Notes, decoding: Decoding
-) -> list[Composition]:
-    """A beginning and one row of class tokens -> pieces, best first, as many as the decoder gives."""
-    given = beginning.tokens
-    if beginning.limit > sizes.longest - len(given) - 1:
-        raise DataError(
-            f"the primer has {len(given)} tokens and {beginning.limit} more are asked for, but the model remembers "
-            f"{sizes.longest}; ask for fewer seconds, keep less of the primer, or set data.longest in training"
-        )
-    with evaluating(model) as device:
-        model = optimised(model)
-        tokens = torch.from_numpy(np.concatenate([[sizes.marks.start], given]))[None].to(device)
-        state = model.start(map_tensors(conditions, lambda x: x.to(device)))
-        if tokens.shape[1] > 1:
-            _, state = model.features(tokens[:, :-1], state)
-        limits = torch.tensor([beginning.limit], device=device)
-        (hypotheses,) = decoding(
-            model, state, marks=sizes.marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
-        )
-    pieces = []
-    for hypothesis in hypotheses:
-        whole = np.concatenate([given, np.array(hypothesis.tokens, dtype=np.int64)])
-        notes = encoding.notes(encoding.decode(whole))
-        pieces.append(Composition(notes, whole, hypothesis.score, beginning.seconds))
-    return pieces
+class Composer(NamedTuple):
+    """What is needed to make pieces, beside a model."""
+
+    encoding: Encoding
+    classes: Classes
+    sizes: Notes
+
+    def from_nothing(self, model: Decoder, decoding: Decoding, *, seconds: float) -> list[Composition]:
+        """Pieces of so many seconds, best first."""
+        return self.compose(model, after(None, self.encoding, keep=None, seconds=seconds), decoding)
+
+    def compose(
+        self, model: Decoder, beginning: Beginning, decoding: Decoding, *, like: Sequence[str] = ()
+    ) -> list[Composition]:
+        """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
+        given, longest, marks = beginning.tokens, self.sizes.longest, self.sizes.marks
+        if beginning.limit > longest - len(given) - 1:
+            raise DataError(
+                f"the primer has {len(given)} tokens and {beginning.limit} more are asked for, but the model remembers "
+                f"{longest}; ask for fewer seconds, keep less of the primer, or set data.longest in training"
+            )
+        with evaluating(model) as device:
+            model = optimised(model)
+            tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
+            state = model.start(map_tensors(self.classes.ask(like), lambda x: x.to(device)))
+            if tokens.shape[1] > 1:
+                _, state = model.features(tokens[:, :-1], state)
+            limits = torch.tensor([beginning.limit], device=device)
+            (hypotheses,) = decoding(
+                model, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
+            )
+        wholes = [np.concatenate([given, np.array(each.tokens, dtype=np.int64)]) for each in hypotheses]
+        notes = [self.encoding.notes(self.encoding.decode(whole)) for whole in wholes]
+        scores = [hypothesis.score for hypothesis in hypotheses]
+        return [Composition(*piece, beginning.seconds) for piece in zip(notes, wholes, scores, strict=True)]
 
 
 def answer(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> Answer:

@@ -1,18 +1,20 @@
-"""A translation as it is shown: its tokens, their words, and the model run again over source and output.
+"""Translations: searched for in batches of like length, and one of them shown.
 
-Maps are never recorded during search. The output is fed back as if it were given, and by the law of cuts the maps are
-those of the search: row t is the look from which output t was emitted.
+What is shown are the tokens of a translation, their words, and the model run again over source and output. Maps are
+never recorded during search. The output is fed back as if it were given, and by the law of cuts the maps are those of
+the search: row t is the look from which output t was emitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from regard.core.progress import track
 from regard.core.protocols import Decoder, Hypothesis, Padded
 from regard.core.shown import Axis, Item, Output, Place, Shown, Truth, Vocabulary
 from regard.core.sizes import Marks
@@ -20,9 +22,45 @@ from regard.core.tree import spread
 from regard.data import batching
 from regard.data.alignment import Links, word_numbers
 from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
+from regard.decoding import Decoding, optimised
 from regard.tasks._forcing import with_alternatives, without_read
 
+SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
+ROWS = 640  # hypotheses of them: more gain little, and take memory
+PADDED = 4096  # source tokens of them, at least, whatever fits into a training batch
 WORDS = 120  # of each vocabulary that are shown as points
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How translations are searched for."""
+
+    decoding: Decoding
+    marks: Marks
+    limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
+    budget: int = 0  # source tokens of a batch; PADDED where that is more
+
+    def __call__(self, model: Decoder, source: Padded, numbers: Tensor | None = None) -> list[list[Hypothesis]]:
+        """Sources, all side by side -> their translations, best first."""
+        limits = self.limits(source.lengths)
+        return self.decoding(model, model.start(source), marks=self.marks, limits=limits, numbers=numbers)
+
+
+def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+    """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
+    on its entry in `numbers`."""
+    device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
+    model = optimised(model)
+    budget, most = max(PADDED, how.budget), min(SOURCES, max(1, ROWS // how.decoding.width))
+    found: list[list[Hypothesis]] = [[] for _ in numbers]
+    batches = batching.by_length(source.lengths.numpy(), budget=budget, most=most)
+    for rows in track(batches, total=len(numbers), size=len):
+        lengths = source.lengths[rows]
+        part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
+        own = torch.tensor([numbers[row] for row in rows], device=device)
+        for row, hypotheses in zip(rows, how(model, part, own), strict=True):
+            found[row] = hypotheses
+    return found
 
 
 class Translated(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard import decoding as decoders
-from regard.core import files
+from regard.core import files, fingerprint
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
 from regard.core.protocols import Decoder, Goal, Indices, Loss
@@ -29,7 +29,7 @@ from regard.data.music.pieces import Collection, Piece
 from regard.decoding import Decoding
 from regard.tasks import _compose, _heard
 from regard.tasks._classes import Classes, Condition, classes_of
-from regard.tasks._compose import Beginning, Composition
+from regard.tasks._compose import Composer
 from regard.tasks._crops import Shape, TrainingPieces, marked, note_nats
 from regard.tasks._forcing import teacher_forced
 
@@ -40,9 +40,12 @@ DEFAULTS: dict[str, Any] = {
     "training": {"minutes": 15.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
     "decoding": {"name": "sample"},
 }
-DEMO = ["data.crop=256", "data.window=256", "training.steps=300", "training.schedule.warmup=50"]
+DEMO = [
+    *("data.crop=256", "data.window=256", "training.steps=300", "training.optimizer.lr=0.003"),
+    *("training.schedule.warmup=50", "training.evaluation.every=300", "decoding.temperature=0.9"),
+]
 FILE, EXAMPLE = "music.json", "example.mid"
-SECONDS = 10.0  # of a piece that are kept as an example
+SECONDS = 10.0  # of a piece that are kept as an example, or made to be shown
 SHOWN = 1024  # tokens: about 40 seconds of a chorale; more would make a page of hundreds of megabytes
 
 
@@ -120,29 +123,37 @@ class Music(Task):
 
     goal = Goal("nats", more=False)
 
-    def __init__(
-        self,
-        config: Config,
-        encoding: Encoding,
-        classes: Classes,
-        *,
-        read: Callable[[], Collection],
-        folder: Path | None = None,
-    ) -> None:
+    def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
         self.sizes = Notes(classes.size, encoding.size, longest=config.longest, marks=self.marks)
-        self._read, self._folder = read, folder
+        self.composer = Composer(encoding, classes, self.sizes)
+        self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
         self.examples = (*kept, "")  # a file to go on from, and nothing
 
     @cached_property
     def collection(self) -> Collection:
         """The pieces of each split; read when first asked for."""
-        return self._read()
+        return pieces.collect(self.config.path, self.encoding, limit=self.config.limit, seed=self.config.seed)
 
     def notes(self) -> list[str]:
         """What a user should know of the data: files that were mended or left out, and why."""
         return list(self.collection.remarks)
+
+    def overview(self) -> list[str]:
+        """How many pieces there are, as what tokens, and the first of them."""
+        counts = ", ".join(f"{name} {len(found):,}" for name, found in self.collection.splits.items())
+        first = self.split("train")[0]
+        last = max((note.end for note in self.encoding.notes(first.content)), default=0.0)
+        vocabulary = f"{self.encoding.size} tokens of the encoding {self.encoding.name!r}"
+        return [f"pieces: {counts}; {vocabulary}", f"first piece: {first.name}, {last:.1f} s"]
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of the pieces of each split."""
+        return {
+            name: fingerprint.of_rows((piece.name, piece.composer, pieces.raw(piece.content)) for piece in found)
+            for name, found in self.collection.splits.items()
+        }
 
     def split(self, name: str) -> list[Piece]:
         """The pieces of a split."""
@@ -156,16 +167,8 @@ class Music(Task):
     @cached_property
     def training(self) -> TrainingPieces:
         """The pieces of the training split, as crops."""
-        config = self.config
-        shape = Shape(
-            length=config.crop,
-            bar=self.encoding.bar,
-            rows=config.rows,
-            transpose=config.transpose,
-            tempo=config.tempo,
-            conditions=config.conditions,
-            drop=config.drop,
-        )
+        named = {name: getattr(self.config, name) for name in ("rows", "transpose", "tempo", "conditions", "drop")}
+        shape = Shape(length=self.config.crop, bar=self.encoding.bar, **named)
         return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
@@ -196,13 +199,9 @@ class Music(Task):
         return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget)
 
     def report(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
-        """Eight pieces from nothing, drawn as `sample` does without settings, beside the pieces of a split."""
-        return self.compare(model, split, samples=8, seconds=30.0)
-
-    def compare(self, model: Decoder, split: str, *, samples: int, seconds: float) -> dict[str, float]:
-        """Free-running pieces beside those of a split: pitches, intervals, voice leading, repetition."""
-        beginning = _compose.after(None, self.encoding, keep=None, seconds=seconds)
-        drawn = self._compose(model, beginning, (), decoders.build("sample", samples=samples))
+        """Pieces from nothing, drawn as `sample` does without settings, beside those of a split: pitches, intervals,
+        voice leading, repetition."""
+        drawn = self.composer.from_nothing(model, decoders.build("sample", samples=8), seconds=30.0)
         return _compose.compare(drawn, [piece.content for piece in self.split(split)], self.encoding)
 
     def signatures(self) -> dict[str, str]:
@@ -248,22 +247,19 @@ class Music(Task):
             beginning = _compose.around_soprano(content, self.encoding, seconds=options.seconds, where=path)
         else:
             beginning = _compose.after(content, self.encoding, keep=options.keep, seconds=options.seconds)
-        composed = self._compose(model, beginning, options.like, decoding)
+        composed = self.composer.compose(model, beginning, decoding, like=options.like)
         return [_compose.answer(piece, self.encoding, title=title, remarks=remarks) for piece in composed]
 
-    def _compose(
-        self, model: Decoder, beginning: Beginning, like: Sequence[str], decoding: Decoding
-    ) -> list[Composition]:
-        settings: dict[str, Any] = {"encoding": self.encoding, "sizes": self.sizes, "decoding": decoding}
-        return _compose.compose(model, beginning, self.classes.ask(like), **settings)
-
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
-        """A file -> what the model looked at when it foretold each of its tokens."""
+        """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
         if given is None:
-            raise DataError("there is no music to look at; give the path of a .mid or .mxl file")
-        tokens = self.encoding.encode(given.content)[: min(SHOWN, self.sizes.longest - 1)]
+            short = min(options.seconds, SECONDS)
+            tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
+        else:
+            tokens = self.encoding.encode(given.content)[: min(SHOWN, self.sizes.longest - 1)]
+        path = Path("a piece from nothing") if given is None else given.path
         with evaluating(model):
-            return _heard.show(model, tokens, encoding=self.encoding, marks=self.marks, path=given.path)
+            return _heard.show(model, tokens, encoding=self.encoding, marks=self.marks, path=path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:
@@ -271,13 +267,11 @@ def build(config: Config, folder: Path | None = None) -> Music:
     if folder is not None:
         return load(config, folder)
     encoding: Encoding = Grid() if config.encoding == "grid" else Events()
-    collection = _read(config, encoding)
+    collection = pieces.collect(config.path, encoding, limit=config.limit, seed=config.seed)
     composers = {piece.composer for piece in collection.splits["train"]}
-    return Music(config, encoding, classes_of(config.conditions, composers), read=lambda: collection)
-
-
-def _read(config: Config, encoding: Encoding) -> Collection:
-    return pieces.collect(config.path, encoding, limit=config.limit, seed=config.seed)
+    task = Music(config, encoding, classes_of(config.conditions, composers))
+    task.collection = collection
+    return task
 
 
 def load(config: Config, folder: Path) -> Music:
@@ -294,4 +288,4 @@ def load(config: Config, folder: Path) -> Music:
         raise CheckpointError(
             f"{path}: its encoding had {size} tokens, this one has {encoding.size}; install the miditok it was made by"
         )
-    return Music(config, encoding, classes, read=lambda: _read(config, encoding), folder=folder)
+    return Music(config, encoding, classes, folder=folder)

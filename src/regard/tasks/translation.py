@@ -12,13 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
 from regard.core.files import cache_folder, write_text
-from regard.core.protocols import Decoder, Goal, Hypothesis, Indices, Loss, Padded
+from regard.core.progress import track
+from regard.core.protocols import Decoder, Goal, Indices, Loss, Padded
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Text
 from regard.core.task import Answer, Task
@@ -28,7 +28,7 @@ from regard.data.batching import PairBatch
 from regard.data.corpus import PairCorpus
 from regard.data.text import Languages, Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
-from regard.decoding import Decoding, optimised
+from regard.decoding import Decoding
 from regard.tasks import _aligned, _bleu, _translated
 from regard.tasks._forcing import teacher_forced
 
@@ -43,9 +43,6 @@ DEMO = [  # recipes/demo.toml, which is not installed with the package
 ]
 EXAMPLES = "examples.json"
 SENTENCES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # tried with runs that have kept no examples
-SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
-ROWS = 640  # hypotheses of them: more gain little, and take memory
-PADDED = 4096  # source tokens of them, at least, whatever fits into a training batch
 ALIGNED = 200  # pairs of a split whose alignment is measured
 
 
@@ -79,6 +76,11 @@ class Config:
         if self.source == self.target:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
+    @property
+    def origin(self) -> sources.Origin:
+        """Where the pairs come from."""
+        return sources.Origin(self.path, self.name, Languages(self.source, self.target, self.columns), self.seed)
+
 
 TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
 
@@ -102,13 +104,14 @@ class Translation(Task):
         self.marks = Marks()
         source, target = vocabularies.source.size, vocabularies.target.size
         self.sizes = Text(source, target, longest=config.longest, marks=self.marks, joint=config.joint)
+        self.directions = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.goal = Goal("bleu_lc" if config.lowercase else "bleu", more=True)
         self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
         """The splits there are; found when first asked for, so that a trained model is used without its data."""
-        return sources.open_pairs(_origin(self.config), count=self.config.pairs)
+        return sources.open_pairs(self.config.origin, count=self.config.pairs)
 
     @cached_property
     def corpus(self) -> PairCorpus:
@@ -125,6 +128,20 @@ class Translation(Task):
         total = self.corpus.pairs + blank
         notes = [f"{long} of {total} training pairs are longer than {limit} tokens and are left out"] if long else []
         return notes + ([f"{blank} of {total} training pairs have an empty side and are left out"] if blank else [])
+
+    def overview(self) -> list[str]:
+        """How many pairs there are, the vocabularies, the first pair, and what the loss is."""
+        held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
+        source, target = next(iter(self.pairs["train"]))
+        counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
+        sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
+        lines = [f"{counts}; {sizes}", f"first pair: {source} -> {target}"]
+        smoothed = f"the training loss has label smoothing {self.config.smoothing}, the validation loss has none"
+        return [*lines, smoothed] if self.config.smoothing else lines
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: pairs.checksum() for name, pairs in self.pairs.items()}
 
     def split(self, name: str) -> list[Pair]:
         """The sentence pairs of a split, in memory."""
@@ -170,7 +187,8 @@ class Translation(Task):
         kept = batching.select(*lengths, longest=self.config.longest, budget=self.config.tokens).kept
         total, count = 0.0, 0
         with evaluating(model) as device:
-            for examples in batching.plan(*lengths, among=kept, budget=self.config.tokens, seed=0, epoch=0):
+            plan = batching.plan(*lengths, among=kept, budget=self.config.tokens, seed=0, epoch=0)
+            for examples in track(plan, total=len(plan)):
                 batch = map_tensors(rows.batch(examples, self.marks), lambda x: x.to(device))
                 loss = teacher_forced(model, batch, pad=self.marks.pad)
                 total, count = total + loss.total.item(), count + loss.count
@@ -178,7 +196,7 @@ class Translation(Task):
 
     def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
         """`aer`, the alignment error rate of the layer that has the least, where the true alignment is known."""
-        truth = sources.true_links(_origin(self.config), split)
+        truth = sources.true_links(self.config.origin, split)
         if truth is None:
             return {}
         pairs = self.split(split)[:ALIGNED]
@@ -190,7 +208,7 @@ class Translation(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         computed = _bleu.signatures(language=self.config.target)
-        if _origin(self.config).built_in:
+        if self.config.origin.built_in:
             computed["aer"] = f"alignment error rate of the best layer, heads averaged, on the first {ALIGNED} pairs"
         return computed
 
@@ -213,27 +231,15 @@ class Translation(Task):
         full = [i for i, text in enumerate(inputs) if text.strip()]
         source = self.encode_sources([inputs[i] for i in full])
         answers = [[Answer("", score=0.0, rank=0.0)] for _ in inputs]
-        search = decoding.best(options.nbest)
-        budget, most = max(PADDED, self.config.tokens), min(SOURCES, max(1, ROWS // search.width))
-        with evaluating(model) as device:
-            model = optimised(model)
-            for rows in batching.by_length(source.lengths.numpy(), budget=budget, most=most):
-                lengths = source.lengths[rows]
-                part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
-                numbers = torch.tensor([full[row] for row in rows], device=device)
-                for row, hypotheses in zip(rows, self._search(model, part, search, numbers), strict=True):
-                    answers[full[row]] = self._answers(hypotheses)
+        with evaluating(model):
+            found = _translated.search(model, source, self._searching(decoding.best(options.nbest)), numbers=full)
+        for number, hypotheses in zip(full, found, strict=True):
+            texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
+            answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
         return answers
 
-    def _search(
-        self, model: Decoder, source: Padded, decoding: Decoding, numbers: Tensor | None = None
-    ) -> list[list[Hypothesis]]:
-        limits = self.limits(source.lengths)
-        return decoding(model, model.start(source), marks=self.marks, limits=limits, numbers=numbers)
-
-    def _answers(self, hypotheses: Sequence[Hypothesis]) -> list[Answer]:
-        texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
-        return [Answer(text, score, rank) for text, (_, score, rank) in zip(texts, hypotheses, strict=True)]
+    def _searching(self, decoding: Decoding) -> _translated.Searching:
+        return _translated.Searching(decoding, self.marks, self.limits, budget=self.config.tokens)
 
     def show(self, model: Decoder, given: str, options: Options, decoding: Decoding) -> Shown:
         """A text -> its translations, and how the model came to the best one."""
@@ -242,10 +248,10 @@ class Translation(Task):
         with evaluating(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
             begun = time.perf_counter()
-            hypotheses = self._search(model, source, decoding.best(options.nbest))[0]
+            hypotheses = self._searching(decoding.best(options.nbest))(model, source)[0]
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
-            links = sources.links_of(_origin(self.config), pair, count=self.config.pairs)
+            links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
             found = _translated.Translated(given, source, hypotheses, seconds, links)
             return _translated.show(model, found, vocabularies=self.vocabularies, marks=self.marks)
 
@@ -256,16 +262,11 @@ class Translation(Task):
         write_text(folder / EXAMPLES, json.dumps(self.examples, indent=1, ensure_ascii=False) + "\n")
 
 
-def _origin(config: Config) -> sources.Origin:
-    languages = Languages(config.source, config.target, config.columns)
-    return sources.Origin(config.path, config.name, languages, config.seed)
-
-
 def build(config: Config, folder: Path | None = None) -> Translation:
     """A config -> the task with a vocabulary made from the training data, or taken from a run folder."""
     if folder is not None:
         return load(config, folder)
-    pairs = sources.open_pairs(_origin(config), count=config.pairs)
+    pairs = sources.open_pairs(config.origin, count=config.pairs)
     sides = [corpus.Texts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
     choices: dict[str, Any] = {"level": config.level, "size": config.vocabulary}
     choices |= {"lowercase": config.lowercase, "minimum": config.minimum}

@@ -40,6 +40,12 @@ class Collection(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+def raw(content: Any) -> bytes:
+    """All of a piece's content, for a checksum: steps of voices, or a list of notes."""
+    data: bytes = content.tobytes() if isinstance(content, np.ndarray) else repr(content).encode()
+    return data
+
+
 def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int = 1) -> Collection:
     """A path, or none for the built-in chorales -> pieces; `limit` is the most to read."""
     if path is None:

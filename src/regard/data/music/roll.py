@@ -12,7 +12,7 @@ from regard.core.extras import require
 from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note
 
-WIDEST = 92  # columns of a drawing in a terminal, beside the names of pitches
+WIDEST = 72  # columns of a drawing in a terminal, beside the names of pitches: 78 in all
 BLOCKS = " ▄▀█"  # a character is two pitches high: none, the lower, the upper, both
 COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#7d3c98")
 
@@ -48,7 +48,7 @@ def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (),
 
 
 def draw(notes: Sequence[Note], *, given: float = 0.0) -> str:
-    """Notes in seconds -> lines of text, at most a hundred columns wide; what lies before `given` seconds is marked."""
+    """Notes in seconds -> lines of text, narrower than a terminal; what lies before `given` seconds is marked."""
     if not notes:
         return "(no notes)\n"
     end = max(note.end for note in notes)

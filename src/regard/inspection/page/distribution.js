@@ -4,6 +4,7 @@ import { make, number, visible } from "./dom.js";
 import { headColour } from "./colour.js";
 
 const MOST = 40;
+const LONG = 14; // letters of a label beyond which it gets a line of its own
 
 function entry(label, weight, { top, head, key, open }) {
   return make("li", { class: "share", "data-index": key },
@@ -25,7 +26,7 @@ export function distribution({ labels, weights, title, subtitle, head = -1, open
   const items = shown.map((i) => entry(labels[i], weights[i], { top, head, key: i, open: opens(i) }));
   return make("section", { class: "distribution", "aria-label": `Distribution of ${title}` },
     make("h3", {}, make("span", { class: "word" }, visible(title)), subtitle ? make("span", { class: "quiet" }, ` ${subtitle}`) : null),
-    make("ol", { class: "shares" }, items),
+    make("ol", { class: `shares ${shown.some((i) => labels[i].length > LONG) ? "wide" : ""}` }, items),
     shown.length < weights.length
       ? make("p", { class: "quiet" }, `and ${weights.length - shown.length} smaller, together ${number(rest)}`) : null,
     make("p", { class: "sum" }, sum === 0 ? "may look at nothing: all zeros" : ["sum ", make("span", { class: "figure" }, number(sum))]));

@@ -20,10 +20,11 @@ export function otherwise(token) {
   return others.map(([text, score]) => `${visible(text)} ${percent(score)}`).join(" · ");
 }
 
-// A line of tokens; the one that is pointed at, focused or touched shows its alternatives.
+// A line of tokens; the one that is pointed at, focused or touched shows its alternatives. Of a single one they are said.
 export function tokenLine(output) {
   const tokens = output?.tokens || [];
   if (!tokens.length || tokens.length > MOST || !tokens.some((token) => token.alternatives.length)) return null;
+  if (tokens.length === 1) return make("p", { class: "answer-tokens quiet" }, `or else ${otherwise(tokens[0])}`);
   const panel = make("div", { class: "card popover", hidden: true });
   const hide = () => { panel.hidden = true; };
   const line = make("div", { class: "answer-tokens", role: "group", "aria-label": "Tokens of the output", onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });

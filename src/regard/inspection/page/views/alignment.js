@@ -134,6 +134,6 @@ export const view = {
       maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
       map.heads > 1 ? select("Heads", heads, String(head), (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null));
     element.append(make("section", { class: "card" }, errorRate(data, map, head), says,
-      make("div", { class: "scroll centred" }, picture(data, map, head, { room: element.clientWidth - 48, truth, chosen }))), nbest(data) || "");
+      make("div", { class: "scroll centred" }, picture(data, map, head, { room: Math.max(240, element.clientWidth - 48), truth, chosen }))), nbest(data) || "");
   },
 };

@@ -114,7 +114,8 @@ export const view = {
     const above = levels(data, map, page);
     if (above.length) element.append(make("div", { class: "controls" }, above));
     if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined })));
-    element.append(make("div", { class: "scroll" }, table(data, map, page)));
+    const alone = map.heads === 1 && data.maps.filter((one) => one.group === map.group).length === 1;
+    if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },
 };

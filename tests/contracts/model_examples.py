@@ -1,0 +1,127 @@
+"""For every family of sizes a small value of it and examples that a model of the family can be run and trained on.
+
+A new family gets a function that makes examples and an entry in FAMILIES; examples know what a model makes of them
+(`output`) and the loss that it learns by (`loss`). Those of decoders are `Decoded`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.gaps import Gaps
+from regard.core.protocols import Padded
+from regard.core.sizes import Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
+from regard.inspection import laws
+from regard.layers.grouping import Grouped, Units
+
+BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
+ROWS = 8  # examples of each family
+
+
+class Decoded(NamedTuple):
+    """Sequences for a decoder."""
+
+    trial: laws.Trial
+
+    def output(self, model: Any) -> Tensor:
+        logits, _ = model(self.trial.target, model.start(self.trial.source))
+        return logits
+
+    def loss(self, model: Any) -> Tensor:
+        features, _ = model.features(self.trial.target[:, :-1], model.start(self.trial.source))
+        labels = self.trial.target[:, 1:].flatten()
+        return model.readout.loss(features.flatten(0, 1), labels) / len(labels)
+
+
+class Filled(NamedTuple):
+    """Texts with gaps."""
+
+    gaps: Gaps
+
+    def output(self, model: Any) -> Tensor:
+        return model.readout(model(self.gaps).features)
+
+    def loss(self, model: Any) -> Tensor:
+        labels = self.gaps.tokens[self.gaps.chosen]
+        return model.readout.loss(model(self.gaps).features, labels) / len(labels)
+
+
+class Labelled(NamedTuple):
+    """Something with what is to be said of it."""
+
+    given: Any
+    labels: tuple[Tensor, ...]  # what the loss of the readout takes behind the features
+
+    def output(self, model: Any) -> Tensor:
+        return model.readout(model(self.given))
+
+    def loss(self, model: Any) -> Tensor:
+        return model.readout.loss(model(self.given), *self.labels) / ROWS
+
+
+class Near(NamedTuple):
+    """Words that stand side by side, and others that do not."""
+
+    rows: Tensor  # (r 2)
+    others: Tensor  # (r k)
+
+    def output(self, model: Any) -> Tensor:
+        return model(self.rows)
+
+    def loss(self, model: Any) -> Tensor:
+        total, pairs = model.loss(self.rows, torch.ones_like(self.rows), self.others, negatives=1.0)
+        return total / pairs
+
+
+def tokens(sizes: Any, *shape: int) -> Tensor:
+    return torch.randint(sizes.marks.first, sizes.size - 1, shape)
+
+
+def sequences(sizes: Text | Notes) -> Decoded:
+    return Decoded(laws.trial(sizes, rows=ROWS, length=6))
+
+
+def texts(sizes: Tokens) -> Decoded:
+    none = Padded(torch.zeros(ROWS, 0, dtype=torch.long), torch.zeros(ROWS, dtype=torch.long))
+    return Decoded(laws.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
+
+
+def gaps(sizes: Masked) -> Filled:
+    whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
+    chosen[:, [2, 5]] = True
+    seen, turns = whole.masked_fill(chosen, sizes.marks.mask), chosen.long()
+    return Filled(Gaps(seen, whole, torch.full((ROWS,), 7), chosen, turns, torch.zeros_like(turns)))
+
+
+def documents(sizes: Documents) -> Labelled:
+    counts, lengths = torch.tensor([1, 2] * 4), torch.randint(2, 6, (12,))
+    there = torch.arange(5) < lengths[:, None]
+    labels = torch.arange(ROWS) % sizes.labels
+    return Labelled(Grouped(tokens(sizes, 12, 5) * there, lengths, counts), (labels,))
+
+
+def sentences(sizes: Tagged) -> Labelled:
+    counts = torch.tensor([2, 4, 3, 1] * 2)
+    there = torch.arange(4) < counts[:, None]
+    letters = torch.randint(sizes.marks.first, sizes.characters, (ROWS, 4, 5)) * there[..., None]
+    units = Units(tokens(sizes, ROWS, 4) * there, counts, torch.arange(4) * there, counts, letters)
+    return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * there, counts))
+
+
+def neighbours(sizes: Words) -> Near:
+    words = torch.arange(sizes.marks.first, sizes.size)
+    return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
+
+
+FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
+    Text: (Text(source=23, target=19, longest=12), sequences),
+    Notes: (Notes(conditions=23, tokens=19, longest=12), sequences),
+    Tokens: (Tokens(size=19, longest=12), texts),
+    Masked: (Masked(size=19, longest=12, marks=Marks(mask=18)), gaps),
+    Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
+    Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
+    Words: (Words(size=19), neighbours),
+}
+DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts)]

@@ -1,0 +1,19 @@
+"""Bahdanau's model: its GRU is PyTorch's, and settings that cannot be."""
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.models.bahdanau import Config, gru
+
+
+def test_the_gru_is_pytorchs():
+    cell, x, hidden = torch.nn.GRUCell(3, 4), torch.randn(2, 3), torch.randn(2, 4)
+    inputs = x @ cell.weight_ih.mT + cell.bias_ih
+    torch.testing.assert_close(gru(inputs, hidden @ cell.weight_hh.mT + cell.bias_hh, hidden), cell(x, hidden))
+
+
+@pytest.mark.parametrize("change", [{"dim": 0}, {"embedding": 0}])
+def test_settings_that_cannot_be(change):
+    with pytest.raises(ConfigError, match=r"^dim and embedding must be at least 1$"):
+        Config(**change)

@@ -1,0 +1,48 @@
+"""The Transformer: the paper's sizes, names that old checkpoints know, tied weights, and settings that cannot be."""
+
+import pytest
+
+from regard.core.errors import ConfigError
+from regard.core.sizes import Text
+from regard.models.transformer import PRESETS, TINY, Config, build
+
+SIZES = Text(source=37000, target=37000, longest=12, joint=True)
+
+
+def test_the_base_model_has_the_parameters_of_the_paper():
+    model = build(PRESETS["base"], SIZES)
+    assert round(sum(weight.numel() for weight in model.parameters()) / 1e6) == 63  # table 3 says 65, rounded
+
+
+def test_names_of_parameters_stay():
+    names = {name for name, _ in build(TINY, SIZES).named_parameters()}
+    for name in (
+        "encoder.embedding.table.weight",
+        "encoder.layers.1.self_attn.q.weight",
+        "encoder.layers.0.around_feedforward.norm.bias",
+        "decoder.layers.0.cross_attn.o.bias",
+        "decoder.layers.1.around_cross.norm.weight",
+        "decoder.layers.0.feedforward.up.weight",
+        "decoder.last.weight",
+    ):
+        assert name in names
+
+
+def test_weights_are_tied():
+    joint, apart = build(TINY, SIZES), build(TINY, Text(source=23, target=19, longest=12))
+    assert joint.readout.weight is joint.decoder.embedding.table.weight is joint.encoder.embedding.table.weight
+    assert apart.readout.weight is apart.decoder.embedding.table.weight
+    assert apart.encoder.embedding.table.weight.shape == (23, 16)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": 0}, r"^layers, dim, hidden and heads must be at least 1$"),
+        ({"heads": 3}, r"^dim=512 cannot be divided among heads=3; choose a multiple of 3$"),
+        ({"dropout": 1.0}, r"^dropout=1.0 is not a probability below 1$"),
+    ],
+)
+def test_settings_that_cannot_be(change, message):
+    with pytest.raises(ConfigError, match=message):
+        Config(**change)
