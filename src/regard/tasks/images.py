@@ -32,7 +32,8 @@ from regard.tasks._images import GivenImage, Known
 from regard.tasks._levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality, subject_of
 from regard.tasks._painting import paint_all, teacher_forced
 
-VERB, VERBS = "generate", ("generate", "complete", "upscale")
+VERB = "generate"
+VERBS = ("generate", "complete", "upscale")
 SIZES = PixelSizes
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "image_transformer"},
