@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from regard.core.errors import CheckpointError, DataError
 from regard.core.files import write_bytes, write_text
@@ -87,3 +89,8 @@ def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:
     """All examples of an epoch in random order, `rows` at a time; the same for the same seed and epoch."""
     order = np.random.default_rng(mix(seed, epoch)).permutation(count)
     return [order[low : low + rows] for low in range(0, count, rows)]
+
+
+def to_tensor(pixels: Pixels) -> Tensor:
+    """(b h w c) of 0 … 255 -> (b c h w) of -1 … 1."""
+    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).float().mul_(2 / 255).sub_(1)

@@ -26,7 +26,7 @@ from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.images.shape import Fit
 from regard.tasks import _classified, _images
-from regard.tasks._images import GivenImage, Known
+from regard.tasks._images import GivenImage, Known, to_tensor
 
 VERB = "classify"
 SIZES = Pictures
@@ -188,11 +188,6 @@ class ImageClassification(Task):
         """An image -> its class, and where the model looked."""
         with evaluating(model) as device:
             return _classified.show(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
-
-
-def to_tensor(pixels: Pixels) -> Tensor:
-    """(b h w c) of 0 … 255 -> (b c h w) of -1 … 1."""
-    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).float().mul_(2 / 255).sub_(1)
 
 
 def _origin(config: Config) -> Origin:
