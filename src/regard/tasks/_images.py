@@ -93,4 +93,4 @@ def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:
 
 def to_tensor(pixels: Pixels) -> Tensor:
     """(b h w c) of 0 … 255 -> (b c h w) of -1 … 1."""
-    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).float().mul_(2 / 255).sub_(1)
+    return torch.from_numpy(pixels.transpose(0, 3, 1, 2).astype(np.float32)).mul_(2 / 255).sub_(1)
