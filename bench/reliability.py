@@ -1,29 +1,34 @@
-"""Kill a training process again and again, resume it, and compare with a run that was never killed: byte for byte.
+"""Training runs that die at a chosen file operation, are resumed, and must end with the bytes of one left alone.
 
-    python bench/reliability.py --kills 60 --page docs/reliability.md
+    python bench/reliability.py --kills 1000 --page docs/reliability.md
 
-A small Transformer is trained on real translation batches. Each process of it is killed by SIGKILL: at a random time,
-while a file is being written, between the evaluation at an epoch's edge and its checkpoint, or a step or two after it
-was resumed (twice in one epoch). Processes are forked from this one, which has imported torch but computed nothing.
+A small Transformer is trained on a few built-in sentences. A shim under the file functions (bench/file_shim.py) counts
+operations; at the n-th the process is killed, the power fails (what was not flushed is lost, kept or torn), the disk is
+full, or it becomes read-only. Every operation of a run is chosen equally often; half of the resumed processes die once
+more. Beside that a process loads the run again and again while it is being trained. Processes are forked from this one,
+which has imported torch but computed nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
-import signal
+import shutil
 import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from file_shim import FULL, KILL, POWER, READ_ONLY, Shim, lose_power
 
+from regard.core.errors import RegardError
 from regard.data.builtin import english_korean
+from regard.training import log, sealed
 from regard.training import recipe as recipes
 from regard.training import run as runs
 from regard.training.console import Silent
@@ -32,160 +37,215 @@ from regard.training.recipe import Recipe
 
 SETTINGS = [
     "model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.dropout=0.2",
-    "data.vocabulary=300", "data.tokens=96", "data.longest=64", "training.epochs=5", "training.files.save_every=3",
-    "training.files.log_every=2", "training.evaluation.average=2", "training.schedule.warmup=10",
+    "data.vocabulary=300", "data.tokens=96", "data.longest=64", "training.epochs=2", "training.files.save_every=3",
+    "training.files.log_every=2", "training.evaluation.average=2", "training.schedule.warmup=10", "decoding=greedy",
 ]  # fmt: skip
 MARKS = ("<!-- measured -->", "<!-- end -->")
+SHARES = {KILL: 1.0, POWER: 0.5, FULL: 0.2, READ_ONLY: 0.2}  # of the number asked for
+REFUSED, FAILED = 3, 4  # exit codes of a training: one line, or a traceback
+AGAIN = 0.5  # of the resumed processes die, too
 
 
 def make_data(folder: Path) -> None:
     """A few built-in sentences as files, so that a run takes about a second."""
-    for split, count in (("train", 80), ("valid", 4), ("test", 4)):
+    folder.mkdir()
+    for split, count in (("train", 40), ("valid", 4), ("test", 4)):
         pairs = english_korean.generate(split, count, seed=1)
         for code, lines in (("en", [p.source for p in pairs]), ("ko", [p.target for p in pairs])):
             (folder / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def start(recipe: Recipe, path: Path) -> int:
-    """Train or resume in a process of its own; its number."""
+def in_a_process(work: Callable[[], None], notes: Path) -> int:
+    """Do something in a process of its own; its exit code, -9 where it was killed."""
     number = os.fork()
-    if number:
-        return number
-    try:
-        torch.set_num_threads(1)
-        if (path / "config.json").exists():
-            runs.resume(path, console=Silent())
-        else:
-            runs.train(recipe, path, console=Silent())
-        os._exit(0)
-    except BaseException:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "failure.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        os._exit(1)
+    if not number:
+        code = 0
+        try:
+            torch.set_num_threads(1)
+            work()
+        except RegardError as wrong:
+            notes.write_text(str(wrong), encoding="utf-8")
+            code = REFUSED
+        except BaseException:
+            notes.write_text(traceback.format_exc(), encoding="utf-8")
+            code = FAILED
+        os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
 
-def ended(number: int) -> bool:
-    """Whether the process is over; an error in it is ours to report."""
-    found, status = os.waitpid(number, os.WNOHANG)
-    if found and status:
-        raise SystemExit(f"a training process failed with status {status}; see failure.txt in its folder")
-    return bool(found)
+def go_on(recipe: Recipe, path: Path) -> None:
+    """Train, or resume what is there."""
+    if (path / "config.json").exists():
+        runs.resume(path, console=Silent())
+    else:
+        runs.train(recipe, path, console=Silent())
 
 
-def anywhere(path: Path, until: float) -> Callable[[], bool]:
-    """At a random time of a run."""
-    moment = time.monotonic() + random.uniform(0, until)
-    return lambda: time.monotonic() >= moment
+def outcome(path: Path) -> tuple[bytes, bytes, int]:
+    """What must be the same: the weights, the log, and that nothing half-written is left."""
+    folder = Folder(path)
+    debris = [*path.rglob(".*"), *path.parent.glob(".*")]
+    return folder.model.read_bytes(), folder.log.read_bytes(), len(debris)
 
 
-def writing(path: Path, until: float) -> Callable[[], bool]:
-    """As soon as a file is being written, after a random number of others."""
-    later = time.monotonic() + random.uniform(0, 0.7 * until)
-    return lambda: time.monotonic() > later and any((*path.glob(".*.part"), *path.glob("state/.*.part")))
+class Trial:
+    """One run in a folder of its own, struck, and left to finish."""
+
+    def __init__(self, recipe: Recipe, place: Path, *, expected: tuple[bytes, bytes, int], operations: int) -> None:
+        self.recipe, self.place, self.expected, self.operations = recipe, place, expected, operations
+        self.root, self.notes, self.store = place / "disk", place / "notes.txt", place / "store"
+        self.path = self.root / "run"
+        self.root.mkdir(parents=True)
+        self.tally: Counter[str] = Counter()
+
+    def strike(self, kind: str, at: int, rng: random.Random) -> bool:
+        """Let a process die or fail at an operation; false if it ended before that."""
+        self.store.mkdir()
+        store = self.store if kind == POWER else None
+
+        def work() -> None:
+            Shim(self.root, at=at, then=kind, store=store).install()
+            go_on(self.recipe, self.path)
+
+        code = in_a_process(work, self.notes)
+        if code == -9 and kind == POWER:
+            self.tally["lost"] += lose_power(self.root, self.store, rng)
+        shutil.rmtree(self.store)
+        struck = code == -9 if kind in (KILL, POWER) else code == REFUSED
+        self.tally[kind] += struck
+        if code == FAILED or (code == REFUSED and kind in (KILL, POWER)):
+            raise Broken(f"{kind} at operation {at}: {self.notes.read_text(encoding='utf-8')}")
+        if struck:
+            self.tally["half-written"] += any(self.root.rglob(".*.part"))
+        return struck
+
+    def finish(self, what: str) -> None:
+        """Left alone, it ends with the bytes of the one that was never touched."""
+        code = in_a_process(lambda: go_on(self.recipe, self.path), self.notes)
+        if code:
+            raise Broken(f"{what}: it could not go on: {self.notes.read_text(encoding='utf-8')}")
+        if outcome(self.path) != self.expected:
+            raise Broken(f"{what}: weights, log or what is left behind differ")
 
 
-def edge(path: Path, until: float) -> Callable[[], bool]:
-    """After the evaluation at the end of an epoch, before its checkpoint."""
-    before = set(path.glob("state/weights-*"))
-    return lambda: bool(set(path.glob("state/weights-*")) - before)
+class Broken(Exception):
+    """A promise was not kept."""
 
 
-def soon(path: Path, until: float) -> Callable[[], bool]:
-    """A row or two of the log after the start."""
-    timing = path / "timing.jsonl"
-    size = timing.stat().st_size if timing.exists() else 0
-    more = random.choice((1, 40))
-    return lambda: timing.exists() and timing.stat().st_size >= size + more
+def survive(recipe: Recipe, work: Path, jobs: list[tuple[str, int, int]], **known: object) -> dict[str, int]:
+    """All the trials of one worker."""
+    tally: Counter[str] = Counter()
+    for number, (kind, at, seed) in enumerate(jobs):
+        rng = random.Random(seed)
+        trial = Trial(recipe, work / f"{number}", **known)
+        where = f"{kind} at operation {at} (seed {seed})"
+        try:
+            struck = trial.strike(kind, at, rng)
+            if struck and rng.random() < AGAIN:
+                again = rng.randint(1, trial.operations // 2)
+                where += f", again at {again}"
+                trial.tally["twice"] += trial.strike(kind, again, rng)
+            trial.finish(where)
+            trial.tally["same"] += 1
+        except Broken as wrong:
+            trial.tally["broken"] += 1
+            print("BROKEN", where, wrong, flush=True)
+        trial.tally["runs"] += 1
+        tally += trial.tally
+        shutil.rmtree(trial.place)
+        if number % 20 == 19:
+            print(f"{os.getpid()}: {number + 1} of {len(jobs)} runs", dict(tally), flush=True)
+    return dict(tally)
 
 
-MOMENTS = {"anywhere": anywhere, "while writing a file": writing, "at the edge of an epoch": edge, "soon after": soon}
+def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int]:
+    """A run is loaded again and again while it is trained: every loading is whole, or there are no weights yet."""
+    tally: Counter[str] = Counter()
+    for number in range(rounds):
+        path = work / f"read-{number}" / "run"
+        child = os.fork()
+        if not child:
+            torch.set_num_threads(1)
+            go_on(recipe, path)
+            os._exit(0)
+        while not os.waitpid(child, os.WNOHANG)[0]:
+            if not (path / "model.safetensors").exists():
+                continue
+            try:
+                runs.load_parts(path)
+                sealed.read_facts(path / "model.safetensors")
+                tally["loadings while it was written"] += 1
+                log.read(path / "log.jsonl")
+            except RegardError as wrong:
+                if "a line is not JSON" not in str(wrong):  # the row that is being appended
+                    tally["broken"] += 1
+                    print("BROKEN while reading:", wrong, flush=True)
+        shutil.rmtree(path.parent)
+    return dict(tally)
 
 
-@dataclass
-class Tally:
-    """What was done and found."""
-
-    kills: Counter[str] = field(default_factory=Counter)
-    parts: int = 0  # kills that left a half-written file behind
-    twice: int = 0  # kills in the same epoch as the kill before
-    runs: int = 0
-    same: int = 0
-
-
-def strike(number: int, path: Path, due: Callable[[], bool]) -> bool:
-    """Kill the process when the moment has come; false if it ended before."""
-    while not due():
-        if ended(number):
-            return False
-        time.sleep(0.0002)
-    if ended(number):
-        return False
-    os.kill(number, signal.SIGKILL)
-    os.waitpid(number, 0)
-    return True
+def plan(kills: int, operations: int, seed: int) -> list[tuple[str, int, int]]:
+    """Kind, operation and seed of every trial: operations are spread evenly over the run."""
+    rng = random.Random(seed)
+    jobs = []
+    for kind, share in SHARES.items():
+        count = max(1, round(kills * share / (1 + AGAIN / 2 if kind in (KILL, POWER) else 1)))
+        jobs += [(kind, 1 + (number * operations) // count, rng.randrange(2**30)) for number in range(count)]
+    rng.shuffle(jobs)
+    return jobs
 
 
-def epoch(path: Path) -> int:
-    """How many epochs were evaluated so far."""
-    log = path / "log.jsonl"
-    return log.read_text(encoding="utf-8").count('"valid"') if log.exists() else 0
-
-
-def tormented(recipe: Recipe, path: Path, *, kills: int, duration: float, tally: Tally) -> None:
-    """One run, killed so many times (or fewer, if it ends first), then left to finish."""
-    last = -1
-    for _ in range(kills):
-        name = random.choice(list(MOMENTS))
-        due = MOMENTS[name](path, duration)
-        if not strike(start(recipe, path), path, due):
-            return
-        tally.kills[name] += 1
-        tally.parts += any((*path.glob(".*.part"), *path.glob("state/.*.part")))
-        tally.twice += epoch(path) == last
-        last = epoch(path)
-    finish(start(recipe, path))
-
-
-def finish(number: int) -> None:
-    """Wait for a process that nobody kills."""
-    while not ended(number):
-        time.sleep(0.001)
-
-
-def outcome(path: Path) -> tuple[bytes, bytes]:
-    """What must be the same: the weights and the log."""
-    return Folder(path).model.read_bytes(), Folder(path).log.read_bytes()
-
-
-def survive(kills: int, work: Path) -> Tally:
-    """Kill until there were enough kills; every run must end as the one that was left alone did."""
-    (work / "data").mkdir()
+def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter[str], int]:
+    """Everything; what was counted, and how many operations a run has."""
     make_data(work / "data")
+    os.environ["REGARD_DATA"] = str(work / "cache")
     recipe = recipes.read("translation", settings=[*SETTINGS, f"data.path={work / 'data'}"])
-    began = time.monotonic()
-    finish(start(recipe, work / "whole"))
-    duration, expected = time.monotonic() - began, outcome(work / "whole")
-    tally = Tally()
-    while sum(tally.kills.values()) < kills:
-        path = work / f"run-{tally.runs}"
-        left = kills - sum(tally.kills.values())
-        tormented(recipe, path, kills=min(left, 8), duration=duration, tally=tally)
-        tally.runs += 1
-        tally.same += outcome(path) == expected
-    return tally
+    alone = work / "alone" / "run"
+    alone.parent.mkdir()
+    count = work / "count"
+
+    def counted() -> None:
+        shim = Shim(alone.parent)
+        shim.install()
+        go_on(recipe, alone)
+        count.write_text(str(shim.count))
+
+    if in_a_process(counted, work / "notes"):
+        raise SystemExit((work / "notes").read_text())
+    operations, expected = int(count.read_text()), outcome(alone)
+    jobs = plan(kills, operations, seed)
+    children = {}
+    for worker in range(workers):
+        place = work / f"worker-{worker}"
+        place.mkdir()
+        number = os.fork()
+        if not number:
+            tally = survive(recipe, place, jobs[worker::workers], expected=expected, operations=operations)
+            (place / "tally.json").write_text(json.dumps(tally))
+            os._exit(0)
+        children[number] = place
+    total: Counter[str] = Counter(read_while_writing(recipe, work, max(1, kills // 50)))
+    for number, place in children.items():
+        if os.waitpid(number, 0)[1]:
+            raise SystemExit("a worker of the harness itself failed")
+        total += Counter(json.loads((place / "tally.json").read_text()))
+    return total, operations
 
 
-def describe(tally: Tally, seconds: float) -> str:
+def describe(tally: Counter[str], operations: int, seconds: float) -> str:
     """The result in words."""
-    rows = "\n".join(f"| {name} | {tally.kills[name]} |" for name in MOMENTS)
-    return f"""{sum(tally.kills.values())} kills in {tally.runs} runs, {seconds:.0f} seconds:
+    rows = "\n".join(f"| {kind} | {tally[kind]} |" for kind in SHARES)
+    reads = tally["loadings while it was written"]
+    return f"""{tally["runs"]} runs of {operations} file operations each, {seconds / 60:.0f} minutes; at a chosen operation:
 
-| moment of the kill | kills |
+| what happened | times |
 |---|---|
 {rows}
+| the run was loaded while it was written | {reads} |
 
-{tally.parts} kills left a half-written file behind, {tally.twice} fell into the same epoch as the kill before.
-Runs that ended with the same bytes, weights and log, as the one never killed: **{tally.same} of {tally.runs}**.
+{tally["twice"]} processes were struck again after they had resumed, {tally["half-written"]} times a half-written file was left
+behind, {tally["lost"]} times the power took something that was not flushed. Promises broken: {tally["broken"]}.
+Runs that ended with the same bytes, weights and log, as the one left alone: **{tally["same"]} of {tally["runs"]}**.
 """
 
 
@@ -200,18 +260,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--page", type=Path, help="write the result between the marks of this page")
     asked = parser.parse_args()
-    random.seed(asked.seed)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
-        tally = survive(asked.kills, Path(work))
-    text = describe(tally, time.monotonic() - began)
+        tally, operations = run_all(asked.kills, Path(work).resolve(), seed=asked.seed, workers=asked.workers)
+    text = describe(tally, operations, time.monotonic() - began)
     print(text)
     if asked.page:
         put(asked.page, text)
-    if tally.same < tally.runs:
-        raise SystemExit("a killed run ended otherwise than the one left alone")
+    if tally["broken"] or tally["same"] < tally["runs"]:
+        raise SystemExit("a run that was struck ended otherwise than the one left alone")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ OWN = {  # the words of one task
     "music": "music musical midi composer soprano harmonise chorale chorales pianoroll",
     "classification": "classification",
     "tagging": "tagging",
-    "language": "",  # a word of its own right: only the task's name in a string counts
+    # ordinary words, which generic code may use; a task is never asked for by these names there
+    "language": "",
+    "embeddings": "",
 }
 # Where a verb may be named: the file of the verb, and the method of a run that is the verb.
 VERBS = ("cli/verbs/", "api/verbs.py")

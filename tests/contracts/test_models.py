@@ -42,9 +42,7 @@ class Case(NamedTuple):
     @property
     def sizes(self) -> Any:
         if self.family not in FAMILIES:
-            pytest.fail(
-                f"{self.name} is built from {self.family.__name__}: add it to FAMILIES in tests/contracts/model_examples.py"
-            )
+            pytest.fail(f"{self.name} is built from {self.family.__name__}: add it to FAMILIES in model_examples.py")
         return FAMILIES[self.family][0]
 
     def build(self, sizes: Any = None, **change: Any) -> Any:

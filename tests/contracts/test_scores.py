@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.attention import chunks, local, scores
-from regard.attention.attend import Attend
+from regard.attention.attend import Attend, AttendCache
 from regard.attention.masks import Mask
 from regard.attention.record import record
 from regard.core.registry import names
@@ -137,12 +137,13 @@ def test_over_a_cache_it_is_the_definition(name, place, mask, spare):
     keys, values = (torch.nn.functional.pad(x, (0, 0, 0, spare), value=9.0) for x in (k, v))
     for queries, part in ((q, mask), (q[:, :, -1:], mask.part(S - 1, S, keys=S))):
         expected = (attend.weigh(queries, k, part) @ v).transpose(1, 2).flatten(2).flatten(0, 1)
-        cached = attend.over_cache(queries.transpose(1, 2), keys, values, part, length=S)
+        flat = queries.transpose(1, 2).flatten(2).flatten(0, 1)
+        cached = AttendCache(attend)(flat, keys, values, part, shape=(B, queries.shape[2]), length=S)
         torch.testing.assert_close(cached, expected)
     if place == "none" and not mask.placed and mask.pairs is None:
-        twice = q.repeat_interleave(2, dim=0)
-        expected = (attend.weigh(q, k, mask) @ v).transpose(1, 2).flatten(2).repeat_interleave(2, dim=0).flatten(0, 1)
-        torch.testing.assert_close(attend.over_cache(twice.transpose(1, 2), keys, values, mask, length=S), expected)
+        twice = [x.transpose(1, 2).flatten(2).repeat_interleave(2, dim=0) for x in (q, attend.weigh(q, k, mask) @ v)]
+        cached = AttendCache(attend)(twice[0].flatten(0, 1), keys, values, mask, shape=(2 * B, S), length=S)
+        torch.testing.assert_close(cached, twice[1].flatten(0, 1))
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -85,3 +85,17 @@ def test_a_checksum_is_of_the_content_and_of_what_is_taken_from_it(tmp_path):
     assert made(9).checksum() == made(9).checksum() != made(10).checksum()
     gone = rows.from_files("a", lambda: iter(["one"]), tmp_path / "gone.txt")
     assert gone.checksum() == Rows("b", lambda: iter(["one"])).checksum()
+
+
+def test_rows_that_are_held_are_read_once(monkeypatch):
+    times = []
+
+    def read():
+        times.append(1)
+        return iter("abc")
+
+    kept = rows.held(Rows("x", read, key="k", bytes=3))
+    assert list(kept) == list(kept) == ["a", "b", "c"] and len(times) == 1 and kept.key == "k"
+    monkeypatch.setattr(rows, "HELD", 2)
+    large = Rows("x", read, bytes=3)
+    assert rows.held(large) is large

@@ -12,6 +12,8 @@ from subjects import GREEDY, MODELS
 from regard.attention.record import record
 from regard.core.errors import DataError, RegardError
 from regard.core.protocols import Hypothesis
+from regard.core.shown import Output, Shown
+from regard.core.task import Task
 from regard.inspection.collect import collect, glance, inspect, options_of
 from regard.inspection.format import to_json
 from regard.inspection.whatif import Changes
@@ -124,11 +126,20 @@ def test_a_switched_off_head_shows_as_empty(subject, sentence):
     assert not weights[1].any() and weights[0].any()
 
 
-def test_a_model_without_attention_says_so(subject, sentence):
+def test_a_model_without_attention_says_so_unless_there_is_something_else_to_show(documents, subject, sentence):
     with pytest.raises(RegardError, match=r"seq2seq has no attention to look at; regard compare shows it beside"):
         collect(subject("seq2seq"), sentence)
     found = inspect(subject("seq2seq"), sentence)
     assert found.maps == () and found.outputs
+    assert collect(replace(documents, model=torch.nn.Linear(1, 1), task=Unattended()), "a text").maps == ()
+
+
+class Unattended(Task):
+    """A task with a view of its own."""
+
+    def show(self, model, given, options, decoding):
+        logits, output = torch.zeros(1, 2), (Output("yes"),)
+        return Shown(given, {}, {}, {}, output, lambda: logits, torch.tensor([0]), extra={"numbers": [1]})
 
 
 def test_bad_input_is_one_clear_line(subject, documents):

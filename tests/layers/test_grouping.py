@@ -1,6 +1,8 @@
 import torch
 
-from regard.layers.grouping import Grouped, group, joined
+from regard.core.protocols import Padded
+from regard.core.sizes import Marks
+from regard.layers.grouping import Grouped, Units, first_tokens, group, joined, marked
 
 
 def test_sentences_are_grouped_by_document():
@@ -31,3 +33,16 @@ def test_wider_padding_changes_nothing():
 
 def test_no_documents():
     assert group(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long)).shape == (0, 0, 3)
+
+
+def test_marks_stand_around_every_row():
+    marks = Marks()
+    found = marked(Padded(torch.tensor([[7, 8, 9], [7, 0, 0]]), torch.tensor([3, 1])), marks)
+    assert found.tokens.tolist() == [[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]]
+    assert found.lengths.tolist() == [5, 3]
+
+
+def test_a_unit_has_the_features_of_its_first_token():
+    x = torch.arange(8.0).view(1, 4, 2)
+    units = Units(None, None, torch.tensor([[0, 3]]), torch.tensor([2]), None)
+    assert first_tokens(x, units).tolist() == [[[0, 1], [6, 7]]]

@@ -5,9 +5,8 @@ from torch import nn
 
 from regard.attention.masks import Mask
 from regard.core.protocols import Padded
-from regard.core.sizes import Marks
 from regard.layers.pooling import AttentionPooling
-from regard.models._heads import Classifier, Tagger, marked
+from regard.models._heads import Classifier, Tagger
 
 
 class Encoder(nn.Module):
@@ -21,13 +20,6 @@ class Encoder(nn.Module):
     def forward(self, text: Padded):
         x = self.table(text.tokens)
         return x + self.pool(x, Mask.lengths(text.lengths, text.tokens.shape[1]))[:, None]
-
-
-def test_marks_stand_around_every_row():
-    marks = Marks()
-    found = marked(Padded(torch.tensor([[7, 8, 9], [7, 0, 0]]), torch.tensor([3, 1])), marks)
-    assert found.tokens.tolist() == [[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]]
-    assert found.lengths.tolist() == [5, 3]
 
 
 def test_documents_are_the_same_in_any_batch():

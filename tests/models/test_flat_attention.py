@@ -18,4 +18,4 @@ def test_one_map_over_all_words():
     with record(model) as maps:
         model(given)
     (found,) = maps.values()
-    assert found.keys == "words" and found.weights.shape[-1] == int(joined(given).lengths.max())
+    assert found.keys == "document" and found.weights.shape[-1] == int(joined(given).lengths.max())

@@ -14,7 +14,7 @@ def test_where_each_token_looks_is_seen():
     assert torch.equal(seen, model(given))
     assert set(maps) == {"layers.0.self_attn", "layers.1.self_attn"}
     for found in maps.values():
-        assert (found.queries, found.keys) == ("text", "text")
+        assert (found.queries, found.keys) == ("sentence", "sentence")
         assert found.weights[1, :, :, int(given.lengths[1]) :].eq(0).all()
 
 

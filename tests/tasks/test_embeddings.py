@@ -107,8 +107,8 @@ def test_it_is_saved_and_loaded_without_the_text(task, config, model, tmp_path):
     )
 
 
-def test_notes_say_how_much_is_left_out(task):
-    assert task.notes() == [
+def test_the_overview_says_how_much_is_left_out(task):
+    assert task.overview() == [
         "3,600 words of training text, 13 different; 0.0% are too rare for a vector (data.minimum=2)"
     ]
 

@@ -123,8 +123,8 @@ def test_a_text_shorter_than_the_context_is_refused(task, tmp_path):
         language.build(config).plan(0, 1)
 
 
-def test_notes_say_how_much_text_there_is(task):
-    assert task.notes() == ["1,500 characters of training text are 1,500 tokens"]
+def test_the_overview_says_how_much_text_there_is(task):
+    assert task.overview()[0] == "1,500 characters of training text are 1,500 tokens"
 
 
 @pytest.mark.parametrize("name", ["vocabulary", "minimum", "rows", "evaluated"])
@@ -142,3 +142,18 @@ def test_other_wrong_settings_are_refused():
 
 def test_the_default_is_the_documentation_inside_python():
     assert Config().origin == Origin((), "python")
+
+
+def test_a_changed_text_has_another_fingerprint(task, tmp_path):
+    for split in ("train", "valid"):
+        (tmp_path / f"{split}.txt").write_text(TEXT)
+    config = Config(paths=(str(tmp_path),), level="char", context=16)
+    same = language.Language(config, task.tokenizer).fingerprint()
+    assert same["train"] == task.fingerprint()["train"]
+    (tmp_path / "train.txt").write_text(TEXT + "!")
+    other = language.Language(config, task.tokenizer).fingerprint()
+    assert other["train"] != same["train"] and other["valid"] == same["valid"]
+
+
+def test_words_are_the_texts_of_tokens(task):
+    assert task.words()[:4] == [""] * 4 and "t" in task.words() and len(task.words()) == task.sizes.size

@@ -113,11 +113,11 @@ def test_gaps_change_from_epoch_to_epoch(task):
     assert not torch.equal(first.chosen, second.chosen)
 
 
-def test_signatures_and_notes_say_what_is_counted(task, config):
+def test_signatures_and_overview_say_what_is_counted(task, config):
     assert "15% of the tokens of texts of 16 tokens" in task.signatures()["nats"]
     whole = masked_language.MaskedLanguage(replace(config, whole_words=True), task.tokenizer)
     assert "of the words" in whole.signatures()["nats"]
-    assert task.notes() == ["3,120 characters of training text are 841 tokens"]
+    assert task.overview()[0] == "3,120 characters of training text are 841 tokens"
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,15 @@ import torch
 from regard.core.errors import CheckpointError
 from regard.training.average import average
 from regard.training.checkpoint import mean
-from regard.training.folder import Folder
+from regard.training.folder import Folder, read_identity
 from regard.training.run import load_parts, train
 
 
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
     train(toy("training.evaluation.every=3", "training.evaluation.average=3"), tmp_path / "run", console=silent)
     path = average(tmp_path / "run", last=2, out=tmp_path / "mean")
-    expected = mean([Folder(tmp_path / "run").snapshot(step) for step in (9, 12)])
+    whole = Folder(tmp_path / "run")
+    expected = mean([whole.snapshot(step) for step in (9, 12)], read_identity(whole))
     loaded = load_parts(path)
     assert path == tmp_path / "mean"
     assert torch.equal(loaded.model.embedding.weight, expected["embedding.weight"])
@@ -26,6 +27,6 @@ def test_more_than_there_are_is_refused(toy, tmp_path, silent):
     train(toy("training.evaluation.average=2"), tmp_path / "run", console=silent)
     with pytest.raises(CheckpointError, match=r"keeps the weights of 2 evaluations, not 5; train with"):
         average(tmp_path / "run", last=5, out=tmp_path / "mean")
-    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out"):
+    with pytest.raises(CheckpointError, match="run already holds a run; go on with --resume"):
         average(tmp_path / "run", last=2, out=tmp_path / "run")
     assert not (tmp_path / "mean").exists()

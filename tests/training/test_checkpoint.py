@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -12,10 +11,12 @@ from toys import gated, summing
 
 from regard.core.errors import CheckpointError
 from regard.training import checkpoint, sealed
-from regard.training.checkpoint import Best, Progress, Window, fingerprint, mean
+from regard.training.checkpoint import Best, Progress, Window, checksum, mean
 from regard.training.config import Optimizer
-from regard.training.folder import Folder
+from regard.training.folder import Folder, Identity
 from regard.training.optimizer import build
+
+NOBODY = Identity(None, {}, None)  # of runs that are older than ids
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(folder):
     assert "embedding.weight" in checkpoint.weights(model)
     checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=3), write=True)
     other, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(3), other, optimizer=fresh)
+    checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY)
     assert other.readout.weight is other.embedding.weight
     assert torch.equal(other.embedding.weight, model.embedding.weight)
 
@@ -53,7 +54,7 @@ def test_saved_loaded_saved_is_the_same_bytes(folder):
     checkpoint.save(folder, model, optimizer=optimizer, now=now, write=True)
     first = folder.checkpoint(3).read_bytes()
     other, fresh = trained(seed=1)
-    assert checkpoint.load(folder.checkpoint(3), other, optimizer=fresh) == now
+    assert checkpoint.load(folder.checkpoint(3), other, optimizer=fresh, identity=NOBODY) == now
     checkpoint.save(folder, other, optimizer=fresh, now=now, write=True)
     assert folder.checkpoint(3).read_bytes() == first
 
@@ -62,7 +63,7 @@ def test_the_optimizer_goes_on_as_if_nothing_had_happened(folder):
     model, optimizer = trained()
     checkpoint.save(folder, model, optimizer=optimizer, now=Progress(), write=True)
     other, fresh = trained(seed=1)
-    checkpoint.load(folder.checkpoint(0), other, optimizer=fresh)
+    checkpoint.load(folder.checkpoint(0), other, optimizer=fresh, identity=NOBODY)
     for network, adam in ((model, optimizer), (other, fresh)):
         torch.manual_seed(9)
         network(torch.randint(6, (2, 4))).sum().backward()
@@ -86,7 +87,7 @@ def test_weights_of_another_model_are_refused_by_name(folder):
     wide, fresh = trained(dim=16)
     before = wide.embedding.weight.clone()
     with pytest.raises(CheckpointError, match=r"embedding\.weight is \(6, 8\) in the file, \(6, 16\) in the model"):
-        checkpoint.load(folder.checkpoint(0), wide, optimizer=fresh)
+        checkpoint.load(folder.checkpoint(0), wide, optimizer=fresh, identity=NOBODY)
     assert torch.equal(wide.embedding.weight, before)
     with pytest.raises(
         CheckpointError, match=r"does not fit the model: missing weight; unknown blocks\.0\.cell\.bias_hh"
@@ -98,7 +99,7 @@ def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
     sealed.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
     with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
-        checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer)
+        checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NOBODY)
 
 
 def test_only_the_last_ones_are_kept(folder):
@@ -130,44 +131,66 @@ def test_a_damaged_checkpoint_is_never_loaded(folder):
         for damaged in (data[:start], data[:start] + turned + data[start + 97 :], data[:start] + data[start + 97 :]):
             path.write_bytes(damaged)
             with pytest.raises(CheckpointError, match=r"step-000000000\.safetensors: damaged"):
-                checkpoint.load(path, model, optimizer=optimizer)
+                checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
     assert torch.equal(model.embedding.weight, before)
 
 
 def test_it_survives_json_to_the_last_digit():
     window, best = Window(1 / 3, 5, 1, {"penalty": 0.1 + 0.2}), Best(4, 2 / 3, 1, {"loss": 1e-17})
-    now = Progress(step=7, epoch=1, index=2, seconds=0.1 + 0.2, window=window, best=best, snapshots=[3, 6], data="x")
+    now = Progress(step=7, epoch=1, index=2, seconds=0.1 + 0.2, window=window, best=best, snapshots=[3, 6], plan="x")
     assert Progress.from_dict(json.loads(json.dumps(now.to_dict())), "here") == now
 
 
-def test_the_fingerprint_changes_with_data_and_batching():
-    task = summing.build(summing.Config())
-    plan = task.plan(0, 1)
-    same = fingerprint(summing.build(summing.Config()), plan)
-    assert fingerprint(task, plan) == same
-    assert fingerprint(task, plan[:-1]) != same
-    assert fingerprint(task, [plan[1], *plan[1:]]) != same
-    task.rows[plan[0][0], 0] = 5 - task.rows[plan[0][0], 0] % 5
-    assert fingerprint(task, plan) != same
-    assert fingerprint(task, []) != same
-    assert fingerprint(task, [np.array([], dtype=np.int64)]) != same
+def test_the_checksum_of_a_plan_changes_with_every_batch():
+    plan = summing.build(summing.Config()).plan(0, 1)
+    same = checksum(plan)
+    assert checksum(list(plan)) == same
+    for other in (plan[:-1], plan[::-1], [plan[0][::-1], *plan[1:]], [], [plan[0][:1], plan[0][1:], *plan[1:]]):
+        assert checksum(other) != same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"step": "x"}, {"step": None}, {"best": []}, {"best": {"step": []}}, {"window": 3}, {"log": []}, {"seconds": "1"},
+     {"snapshots": {}}, {"strange": 1}, {"best": {"metrics": []}}],
+)  # fmt: skip
+def test_a_progress_of_the_wrong_kind_is_refused(change):
+    table = Progress().to_dict()
+    assert Progress.from_dict(table | {"data": "of an earlier version"}, "here") == Progress()
+    table |= {key: table[key] | value if isinstance(value, dict) and value else value for key, value in change.items()}
+    with pytest.raises(CheckpointError, match="here: not a checkpoint of this version of regard; start the run anew"):
+        Progress.from_dict(table, "here")
+
+
+def test_a_checkpoint_of_another_run_is_refused(folder):
+    model, optimizer = trained()
+    checkpoint.save(folder, model, optimizer=optimizer, now=Progress(run="abc"), write=True)
+    path = folder.checkpoint(0)
+    mine = Identity("abc", {}, {})
+    assert checkpoint.load(path, model, optimizer=optimizer, identity=mine).run == "abc"
+    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds run other; put the file of this"):
+        checkpoint.load(path, model, optimizer=optimizer, identity=Identity("other", {}, {}))
+    with pytest.raises(CheckpointError, match=r"belongs to run abc, but .*state holds a run without an id"):
+        checkpoint.load(path, model, optimizer=optimizer, identity=NOBODY)
+    with pytest.raises(CheckpointError, match="belongs to run abc"):
+        mean([path], Identity("other", {}, {}))
 
 
 def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for number, path in enumerate(paths):
         sealed.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
-    average = mean(paths)
+    average = mean(paths, NOBODY)
     assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
     assert average["n"] == 2
-    assert mean(paths[:1])["w"].tolist() == [0.0, 0.0]
+    assert mean(paths[:1], NOBODY)["w"].tolist() == [0.0, 0.0]
 
 
 def test_what_cannot_be_averaged_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=r"no weights to average; train with training\.evaluation\.average=N"):
-        mean([])
+        mean([], NOBODY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
         sealed.write_tensors(path, {"w": torch.zeros(size)}, {})
     with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
-        mean(paths)
+        mean(paths, NOBODY)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from regard.core import files
 from regard.core.errors import CheckpointError, FileError, MissingExtra
 from regard.training import log
 from regard.training.checkpoint import Progress
@@ -42,20 +43,29 @@ def test_what_came_after_the_checkpoint_is_cut_off(tmp_path):
     assert again.position() == Log(path, again.position()).position()
 
 
-@pytest.mark.parametrize("damage", [b"", b'{"step": 9}\n'])
-def test_a_log_that_was_changed_is_named(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (b"", "12 of its 12 bytes are gone"),
+        (b'{"step": 9}\n', "its content was changed"),
+        (b'{"step": 1}\r\n', "its line ends were changed"),
+    ],
+)
+def test_a_log_that_was_changed_is_named_with_what_can_be_done(tmp_path, damage, words):
     path = tmp_path / "log.jsonl"
     written = Log(path, START)
     written.add({"step": 1})
     position = written.position()
     path.write_bytes(damage)
-    with pytest.raises(CheckpointError, match=r"log\.jsonl: damaged before byte 12; restore it from a copy"):
+    with pytest.raises(
+        CheckpointError, match=rf"not what it was at the checkpoint \({words}\); restore it .*--new-log"
+    ):
         Log(path, position)
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path, monkeypatch):
     written = Log(tmp_path / "log.jsonl", START)
-    monkeypatch.setattr(type(written.path), "open", full)
+    monkeypatch.setattr(files, "open_log", full)
     with pytest.raises(FileError, match=r"log\.jsonl: could not be written \(No space left on device\)"):
         written.add({"step": 1})
 

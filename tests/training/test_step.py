@@ -128,7 +128,7 @@ def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
     step = table["step"]
     before = f"the last checkpoint is step-{step - 1:09d}.safetensors" if step > 1 else "there is no checkpoint yet"
     said = str(stopped.value)
-    assert f"loss nan is not finite at step {step} (epoch 0, batch {step})" in said
+    assert f"loss nan is not finite at step {step} (epoch 1, batch {step})" in said
     assert before in said and "nonfinite.json" in said and "training.optimizer.nonfinite=skip" in said
     assert not Folder(tmp_path / "run").checkpoint(step).exists()
 

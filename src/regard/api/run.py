@@ -16,6 +16,7 @@ from regard.api.engines import Engine
 from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs
 from regard.core import config as configs
+from regard.core import trust as trusts
 from regard.core.errors import ConfigError, nearest
 from regard.core.task import Answer, Task
 from regard.decoding import Decoding
@@ -24,6 +25,7 @@ from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
 from regard.training import recipe as recipes
 from regard.training import run as runs
+from regard.training.console import Console, Silent
 from regard.training.hardware import pick
 from regard.training.recipe import Recipe
 from regard.training.run import Parts
@@ -54,6 +56,7 @@ class Run(Verbs):
         self.verbs = tuple(getattr(module, "VERBS", (self.verb,)))
         self.options = getattr(module, "Options", NoOptions)
         self._settings, self._device, self._engine_name = list(settings), device, engine
+        self._trusted = parts.trusted
 
     def __repr__(self) -> str:
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
@@ -61,7 +64,7 @@ class Run(Verbs):
 
     def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, list[str]]]:
         """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
-        again = partial(load, device=self._device, engine=self._engine_name)
+        again = partial(load, device=self._device, engine=self._engine_name, trust=self._trusted)
         return again, (str(self.folder.resolve()), self._settings)
 
     @property
@@ -108,12 +111,12 @@ class Run(Verbs):
 
     def evaluate(self, split: str = "test") -> dict[str, float]:
         """Free-running scores on a split; the goal's metric is among them."""
-        with torch.no_grad():
+        with torch.no_grad(), trusts.using(self.folder, trusted=self._trusted):
             return self.task.evaluate(self.model, split, self.recipe.decoding)
 
     def report(self, split: str = "test") -> dict[str, float]:
         """Further scores, which take longer."""
-        with torch.no_grad():
+        with torch.no_grad(), trusts.using(self.folder, trusted=self._trusted):
             return self.task.report(self.model, split, self.recipe.decoding)
 
     def check(self) -> list[Verdict]:
@@ -133,22 +136,64 @@ def _short(count: int) -> str:
     return str(count)
 
 
-def load(folder: Path | str, settings: Settings = (), *, device: str = "cpu", engine: str = engines.NATIVE) -> Run:
+def load(
+    folder: Path | str,
+    settings: Settings = (),
+    *,
+    device: str = "cpu",
+    engine: str = engines.NATIVE,
+    trust: bool = False,
+) -> Run:
     """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
 
     `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; int8, for Transformers,
-    faster where they are wide and not exact; ctranslate2, for plain Transformers.
+    faster where they are wide and not exact; ctranslate2, for plain Transformers. A run that was not trained on this
+    machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
     """
     words = to_words(settings)
-    return Run(runs.load_parts(folder, words, device=pick(device)), words, device=device, engine=engine)
+    parts = runs.load_parts(folder, words, device=pick(device), trust=trust)
+    return Run(parts, words, device=device, engine=engine)
 
 
-def train(task: str, settings: Settings = (), *, out: Path | str, recipe: Path | str | None = None) -> Run:
-    """Train: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`."""
-    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=to_words(settings))
-    return load(runs.train(chosen, out, watch=probes.watch))
+def train(
+    task: str,
+    settings: Settings = (),
+    *,
+    out: Path | str,
+    recipe: Path | str | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+) -> Run:
+    """Train: `regard.train("translation", {"model": "transformer", "training.minutes": 5}, out="runs/first")`.
+
+    `device` is where it is trained and then used, cpu, cuda, mps or auto; `quiet` says nothing while it works.
+    """
+    words = [*to_words(settings), *_on(device)]
+    chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
+    return load(runs.train(chosen, out, watch=probes.watch, console=_console(quiet)), device=device or "cpu")
 
 
-def resume(folder: Path | str, settings: Settings = ()) -> Run:
-    """Go on with a run as if it had never stopped; settings may change its [training] and its [decoding]."""
-    return load(runs.resume(folder, to_words(settings), watch=probes.watch))
+def resume(
+    folder: Path | str,
+    settings: Settings = (),
+    *,
+    device: str | None = None,
+    quiet: bool = False,
+    trust: bool = False,
+    new_log: bool = False,
+) -> Run:
+    """Go on with a run as if it had never stopped; settings may change its [training] and its [decoding].
+
+    `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
+    """
+    words = [*to_words(settings), *_on(device)]
+    runs.resume(folder, words, watch=probes.watch, console=_console(quiet), trust=trust, new_log=new_log)
+    return load(folder, device=device or "cpu", trust=trust)
+
+
+def _on(device: str | None) -> list[str]:
+    return [] if device is None else [f"training.hardware.device={device}"]
+
+
+def _console(quiet: bool) -> Console | None:
+    return Silent() if quiet else None

@@ -57,17 +57,6 @@ class Attend(nn.Module):
             raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
         return unfold(self._mix(fold(q, k, mask), k, v, mask), q.shape[0])
 
-    def over_cache(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, length: int) -> Tensor:
-        """The same for decoding on a CPU, without gradients: rows of queries (r t h d), a cache of keys (b h n d) and
-        values (b h n e) -> (r·t h·e). Only the first `length` columns count; the spare ones must be finite."""
-        scale = self.weigh.scale
-        if scale is not None and q.dtype == torch.float32:
-            bias = bias_of_keys(mask, q.shape[1], length, k.shape[2], k.shape[1])
-            if bias is not None:
-                return mix_rows(q, k, v, bias, scale)
-        mixed: Tensor = self(q.transpose(1, 2), k[:, :, :length], v[:, :, :length], mask)
-        return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
-
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         dot = self.weigh.as_dot(q, k, mask.start)
@@ -85,6 +74,28 @@ class Attend(nn.Module):
     def _plain(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, first: int) -> Tensor:
         weights = self.weigh(q, k, mask, first)
         return drop(weights, self.dropout, self.training) @ v
+
+
+class AttendCache:
+    """An `Attend` for decoding on a CPU, without gradients: it reads keys and values in a cache where they are.
+
+    Over few keys of a plain inner product these are two products; everything else is done by the `Attend` itself.
+    """
+
+    def __init__(self, attend: Attend) -> None:
+        self.attend = attend
+        self.scale = attend.weigh.scale
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, shape: tuple[int, int], length: int) -> Tensor:
+        """Queries (r·t h·d) of `shape` (r, t), a cache of keys (b h n d) and values (b h n e) -> (r·t h·e). Only the
+        first `length` columns count; the spare ones must be finite."""
+        if self.scale is not None and q.dtype == torch.float32:
+            bias = bias_of_keys(mask, shape[1], length, k.shape[2], k.shape[1])
+            if bias is not None:
+                return mix_rows(q, k, v, bias, self.scale)
+        queries = q.view(*shape, k.shape[1], k.shape[3]).transpose(1, 2)
+        mixed: Tensor = self.attend(queries, k[:, :, :length], v[:, :, :length], mask)
+        return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:

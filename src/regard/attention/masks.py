@@ -53,7 +53,7 @@ class Mask(NamedTuple):
     @staticmethod
     def causal() -> Mask:
         """No looking ahead."""
-        return Mask(ordered=True)
+        return CAUSAL
 
     @staticmethod
     def local(back: int | None = None, ahead: int | None = None) -> Mask:
@@ -276,6 +276,7 @@ class Mask(NamedTuple):
 
 
 EVERYTHING = Mask()  # forbids nothing
+CAUSAL = Mask(ordered=True)
 
 
 def _later(a: Tensor | None, b: Tensor | None) -> Tensor | None:

@@ -65,16 +65,16 @@ def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> T
 
 
 def mix_rows(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, scale: float) -> Tensor:
-    """Rows of queries (b·w t h d), keys (b h n d), values (b h n e), `bias_of_keys` -> (b·w·t h·e); the w rows of a
-    source are queries of it side by side."""
-    (rows, t, heads, width), (sources, _, _, out) = q.shape, v.shape
-    each = rows // sources * t
+    """Queries (b·w h·d), keys (b h n d), values (b h n e), `bias_of_keys` -> (b·w h·e); the w queries of a source stand
+    side by side."""
+    count, (sources, heads, _, width), out = q.shape[0], k.shape, v.shape[3]
+    each = count // max(1, sources)
     if each == 1:
-        q = q.reshape(-1, 1, width)
+        q = q.reshape(sources * heads, 1, width)
     else:
-        q = q.reshape(sources, each, heads, width).transpose(1, 2).reshape(sources * heads, each, width)  # (b·h w·t d)
+        q = q.reshape(sources, each, heads, width).transpose(1, 2).reshape(sources * heads, each, width)  # (b·h w d)
     weights = torch.baddbmm(bias, q, k.flatten(0, 1).mT, alpha=scale).softmax(-1)
     mixed = torch.bmm(weights, v.flatten(0, 1))
     if each == 1:
-        return mixed.view(rows, heads * out)
-    return mixed.view(sources, heads, each, out).transpose(1, 2).reshape(rows * t, heads * out)
+        return mixed.view(count, heads * out)
+    return mixed.view(sources, heads, each, out).transpose(1, 2).reshape(count, heads * out)

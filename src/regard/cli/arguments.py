@@ -17,6 +17,7 @@ Inputs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 Engine = Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")]
 Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
+Trust = Annotated[bool, typer.Option("--trust", help="Let the run import code from outside regard and fetch its data.")]
 Out = Annotated[
     list[Path] | None,
     typer.Option(help="Write the answer to a file; its suffix says as what. May be given several times."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Workers
+from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Trust, Workers
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -33,6 +33,7 @@ class How(NamedTuple):
     out: tuple[Path, ...] = ()
     engine: str = "native"
     workers: int = 0  # 0: one on each core
+    trust: bool = False
 
 
 class Asking(Words):
@@ -47,12 +48,12 @@ class Asking(Words):
         return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
 
 
-def subject_of(folder: Path, settings: Sequence[str]) -> Subject:
+def subject_of(folder: Path, settings: Sequence[str], *, trust: bool = False) -> Subject:
     """A run and what is asked of it -> what inspection looks into."""
     from regard.api.run import load
     from regard.inspection.look import subject
 
-    run = load(folder)
+    run = load(folder, trust=trust)
     options, decoding = run.request(to_options(settings, run.options))
     return subject(run, options=options, decoding=decoding)
 
@@ -69,10 +70,11 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         out: Out = None,
         engine: Engine = "native",
         workers: Workers = 0,
+        trust: Trust = False,
     ) -> None:
         from regard.cli.answering import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers)
+        how = How(as_json, tuple(out or ()), engine, workers, trust)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc

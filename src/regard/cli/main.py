@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import PANELS
-from regard.core.errors import RegardError
+from regard.core.errors import RegardError, printable
 from regard.core.registry import find, names
 from regard.core.version import __version__
 
@@ -65,5 +65,5 @@ def main() -> None:
     try:
         app(prog_name="regard")
     except RegardError as error:
-        print("regard:", " ".join(str(error).split()), file=sys.stderr)
+        print("regard:", printable(" ".join(str(error).split())), file=sys.stderr)
         raise SystemExit(1) from None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard.core import trust
 from regard.core.describe import constant, describe, source_of, summary
 from regard.core.errors import RegardError
 from regard.core.registry import names
@@ -74,6 +75,8 @@ def of_run(words: Sequence[str]) -> list[Section]:
         path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
+        if trust.foreign_names(path.parent) and not ("--trust" in words or trust.remembered(path.parent)):
+            return []  # to find the file of a module, Python imports the package it is in
         return [of_options(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
         return []

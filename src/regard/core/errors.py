@@ -38,6 +38,11 @@ class MissingExtra(RegardError):
     """An optional dependency that is not installed."""
 
 
+def printable(text: str) -> str:
+    """The text without control codes, which would be obeyed by a terminal that shows it."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """'; did you mean …?' for a misspelt name, or the list of what there is."""
     options = sorted(known)

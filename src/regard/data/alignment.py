@@ -35,14 +35,14 @@ def links(weights: NDArray[Any], *, source: Sequence[int], target: Sequence[int]
     return frozenset((int(words[t].argmax()), t) for t in sorted(set(target)))
 
 
-def error_rate(found: Iterable[Links], truth: Iterable[Links]) -> float:
+def error_rate(alignments: Iterable[Links], truth: Iterable[Links]) -> float:
     """Alignments and the true ones -> the alignment error rate, 0 (best) … 1 (Och and Ney 2003, section 5).
 
     All true links are possible; sure are those of target words that have one true source word, since an alignment that
     names one source word for each target word cannot have more.
     """
     hits, total = 0, 0
-    for guess, true in zip(found, truth, strict=True):
+    for guess, true in zip(alignments, truth, strict=True):
         partners = [target for _, target in true]
         sure = {link for link in true if partners.count(link[1]) == 1}
         hits += len(guess & sure) + len(guess & true)

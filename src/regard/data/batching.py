@@ -27,7 +27,7 @@ class PairBatch(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which examples can be trained on, and which are too long; together they are all."""
+    """The numbers of the examples that fit the limits, and of those that are too long."""
 
     kept: Indices
     too_long: Indices
@@ -74,7 +74,8 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
 
 
 def chapter(pairs: int, *, epoch: int, seed: int) -> tuple[int, int]:
-    """Which pairs an epoch goes through: all, or of a large corpus one of its chapters, each once before any again."""
+    """First pair and end of what an epoch goes through: all, or one chapter of a large corpus. Every chapter comes once
+    before any comes again."""
     chapters = -(-pairs // CHAPTER)
     if chapters <= 1:
         return 0, pairs

@@ -61,16 +61,16 @@ Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split,
 
 def check(path: Path) -> list[Finding]:
     """A file or folder of parallel text -> what is wrong with it, by file and line."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     held: Held = {}
     for group in sorted(_groups(path), key=lambda group: group.split == "train"):  # train is looked up in the others
         sizes: list[tuple[Row, list[int]]] = []
-        for row in _rows(group, found):
-            found += _line(row)
-            found += _repeats(row, group.split, held=held)
+        for row in _rows(group, findings):
+            findings += _line(row)
+            findings += _repeats(row, group.split, held=held)
             sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
-        found += _outliers(sizes)
-    return sorted(found, key=lambda finding: (str(finding.file), finding.line, finding.text))
+        findings += _outliers(sizes)
+    return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 
 def _groups(path: Path) -> list[Group]:
@@ -90,9 +90,9 @@ def _groups(path: Path) -> list[Group]:
     return [Group(split, tuple(files)) for (_, split), files in stems.items()]
 
 
-def _rows(group: Group, found: list[Finding]) -> Iterator[Row]:
+def _rows(group: Group, findings: list[Finding]) -> Iterator[Row]:
     """The lines of a group as far as all its files go; what cannot be read is a finding."""
-    readers = [_decoded(file, found) for file in group.files]
+    readers = [_decoded(file, findings) for file in group.files]
     ends: dict[Path, int] = {}
     for line, texts in enumerate(zip_longest(*readers, fillvalue=""), start=1):
         for file, text in zip(group.files, texts, strict=True):
@@ -100,18 +100,18 @@ def _rows(group: Group, found: list[Finding]) -> Iterator[Row]:
                 ends.setdefault(file, line - 1)
         if not ends and all(text is not None for text in texts):
             cells = [Cell(f, str(t).rstrip("\r\n")) for f, t in zip(group.files, texts, strict=True)]
-            yield Row(line, cells if len(cells) > 1 else _columns(cells[0], line, found))
+            yield Row(line, cells if len(cells) > 1 else _columns(cells[0], line, findings))
     longest = max((file for file in group.files if file not in ends), default=None)
     for file, end in ends.items():
         if longest is not None:
-            found.append(
+            findings.append(
                 Finding(
                     "error", "misaligned", file, end, f"ends here, but {longest.name} goes on; lines must be aligned"
                 )
             )
 
 
-def _decoded(file: Path, found: list[Finding]) -> Iterator[str | None]:
+def _decoded(file: Path, findings: list[Finding]) -> Iterator[str | None]:
     """The lines of a file with their \\n, None for one that is not UTF-8."""
     try:
         for line, raw in enumerate(raw_lines(file), start=1):
@@ -119,13 +119,13 @@ def _decoded(file: Path, found: list[Finding]) -> Iterator[str | None]:
                 yield raw.decode("utf-8") + ("" if raw.endswith(b"\n") else "\n")
             except UnicodeDecodeError as wrong:
                 byte = f"byte {wrong.start + 1} of the line is 0x{raw[wrong.start]:02x}"
-                found.append(Finding("error", "encoding", file, line, f"not UTF-8: {byte}"))
+                findings.append(Finding("error", "encoding", file, line, f"not UTF-8: {byte}"))
                 yield None
     except DataError as wrong:
-        found.append(Finding("error", "unreadable", file, 0, str(wrong).removeprefix(f"{file}: ")))
+        findings.append(Finding("error", "unreadable", file, 0, str(wrong).removeprefix(f"{file}: ")))
 
 
-def _columns(cell: Cell, line: int, found: list[Finding]) -> list[Cell]:
+def _columns(cell: Cell, line: int, findings: list[Finding]) -> list[Cell]:
     """The first two columns of a TSV line, or the texts of a JSON record."""
     texts = cell.text.split("\t")[:2]
     if plain(cell.file).suffix == ".jsonl":
@@ -134,10 +134,10 @@ def _columns(cell: Cell, line: int, found: list[Finding]) -> list[Cell]:
             table = record.get("translation", record)
             texts = [value for _, value in sorted(table.items()) if isinstance(value, str)]
         except (ValueError, AttributeError):
-            found.append(Finding("error", "columns", cell.file, line, "not a JSON object"))
+            findings.append(Finding("error", "columns", cell.file, line, "not a JSON object"))
             return []
     if len(texts) < 2:
-        found.append(Finding("error", "columns", cell.file, line, "has one text where a pair is expected"))
+        findings.append(Finding("error", "columns", cell.file, line, "has one text where a pair is expected"))
     return [Cell(cell.file, text) for text in texts]
 
 

@@ -74,17 +74,17 @@ def get(name: str, folder: Path | None = None) -> Path:
 
 
 def fetch(url: str, path: Path, *, checksum: str) -> None:
-    """The file at a URL -> `path`, whole and with the right SHA-256; what came of it before is gone on with."""
+    """Download a URL to `path` and check its SHA-256; an interrupted download is continued."""
     trust.check_network(url)
     part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _receive(url, part)
-        found = digest(part)
-        if found != checksum:
+        received = digest(part)
+        if received != checksum:
             part.unlink()
             raise DataError(
-                f"{url}: SHA-256 is {found[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
+                f"{url}: SHA-256 is {received[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
             )
         os.replace(part, path)
     except urllib.error.HTTPError as wrong:

@@ -46,8 +46,8 @@ def _first_line(wrong: Exception) -> str:
     return (str(wrong).splitlines() or [type(wrong).__name__])[0]
 
 
-def _pairs(found: Any, languages: Languages, where: str) -> dict[str, Pairs]:
-    parts = found if isinstance(found, dict) else {"train": found}
+def _pairs(dataset: Any, languages: Languages, where: str) -> dict[str, Pairs]:
+    parts = dataset if isinstance(dataset, dict) else {"train": dataset}
     named = {SPLITS[name]: part for name, part in parts.items() if name in SPLITS}
     if not named:
         raise DataError(f"{where}: no split named train, valid or test; found {', '.join(map(str, parts))}")

@@ -41,7 +41,8 @@ def open_documents(origin: Origin, layout: Layout) -> dict[str, Rows[Document]]:
         found = hub.read_documents(origin.name, layout)
     else:
         return _built_in(origin, REVIEWS, _documents)
-    return rows.complete(found, origin.seed, text_of=lambda document: document.text)
+    kept = {split: rows.held(part) for split, part in found.items()}
+    return rows.complete(kept, origin.seed, text_of=lambda document: document.text)
 
 
 def open_tagged(origin: Origin, *, form: Format = "auto", scheme: Scheme | None = None) -> dict[str, Rows[Sentence]]:
@@ -49,7 +50,8 @@ def open_tagged(origin: Origin, *, form: Format = "auto", scheme: Scheme | None 
     if origin.path is None:
         return _built_in(origin, ENTITIES, _sentences)
     found = tagged.read(origin.path, form=form, scheme=scheme)
-    return rows.complete(found, origin.seed, text_of=lambda sentence: sentence.text)
+    kept = {split: rows.held(part) for split, part in found.items()}
+    return rows.complete(kept, origin.seed, text_of=lambda sentence: sentence.text)
 
 
 def reviews_of(origin: Origin, split: str) -> list[Review] | None:

@@ -11,7 +11,6 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import download
-from regard.data.rows import PACKED, RATIO, split_of
+from regard.data.rows import PACKED, RATIO, Rows, plain, split_of
 from regard.data.text import lines, raw_lines
 
 BUILT_IN = "python"
@@ -30,17 +29,7 @@ TABLES = {".tsv": "\t", ".csv": ","}
 ABOUT = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
 
 
-@dataclass(frozen=True)
-class Documents:
-    """Texts that can be gone through again and again without being held in memory."""
-
-    where: str  # what an error message calls them
-    read: Callable[[], Iterator[str]]
-    key: str = ""  # the same for the same content: paths, sizes, times and choices
-    bytes: int = 0  # of text, about
-
-    def __iter__(self) -> Iterator[str]:
-        return self.read()
+Documents = Rows[str]  # texts that can be gone through again and again without being held in memory
 
 
 class Origin(NamedTuple):
@@ -83,7 +72,7 @@ def _folder(path: Path, column: str) -> dict[str, Documents]:
     files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
     splits: dict[str, list[Documents]] = {}
     for file in files:
-        split = split_of(_plain(file).stem)
+        split = split_of(plain(file).stem)
         if split is not None:
             splits.setdefault(split, []).append(_file(file, column))
     if "train" in splits:
@@ -95,7 +84,7 @@ def _folder(path: Path, column: str) -> dict[str, Documents]:
 
 
 def _file(path: Path, column: str) -> Documents:
-    kind = _plain(path).suffix
+    kind = plain(path).suffix
     read: Callable[[], Iterator[str]] = partial(_whole, path)
     if kind == ".zip":
         read = partial(_members, path)
@@ -108,10 +97,6 @@ def _file(path: Path, column: str) -> Documents:
     fact = path.stat()
     size = fact.st_size * (RATIO if path.suffix in (*PACKED, ".zip") else 1)
     return Documents(str(path), read, f"{path.resolve()}:{fact.st_size}:{fact.st_mtime_ns}#{column};", size)
-
-
-def _plain(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in PACKED else path
 
 
 def _joined(parts: Sequence[Documents], where: str = "") -> Documents:
@@ -166,7 +151,7 @@ def _records(path: Path, column: str) -> Iterator[str]:
 
 def _cells(path: Path, column: str) -> Iterator[str]:
     """The text column of a table, by its name in the first line or by its number; tags <br /> become line ends."""
-    delimiter = TABLES[_plain(path).suffix]
+    delimiter = TABLES[plain(path).suffix]
     ended = (f"{line}\n" for line in lines(path))
     quoted = delimiter == ","
     rows = csv.reader(ended, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from regard.core import fingerprint
 from regard.core.errors import DataError, nearest
 
+HELD = 2**28  # bytes of text that are kept in memory rather than read again and again
 T = TypeVar("T")
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 PACKED = (".gz", ".xz")
@@ -42,6 +43,20 @@ class Rows(Generic[T]):
         if not self.files:
             return fingerprint.of_rows(self)
         return blake2b(f"{fingerprint.of_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
+
+
+def held(rows: Rows[T]) -> Rows[T]:
+    """The same rows, kept in memory once they have been read; of more text than HELD bytes they are read each time."""
+    if rows.bytes > HELD:
+        return rows
+    kept: list[T] = []
+
+    def read() -> Iterator[T]:
+        if not kept:
+            kept.extend(rows)
+        return iter(kept)
+
+    return replace(rows, read=read)
 
 
 def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Rows[T]:

@@ -43,8 +43,8 @@ def open_pairs(origin: Origin, *, count: int) -> dict[str, Pairs]:
     if name.startswith(huggingface.PREFIX):
         return _complete(huggingface.read_named(name, languages), seed)
     if name not in TRANSLATIONS:
-        known = (BUILT_IN, *TRANSLATIONS)
-        raise ConfigError(f"no data {name!r}; {nearest(name, known)}; files are given as data.path=…")
+        names = (BUILT_IN, *TRANSLATIONS)
+        raise ConfigError(f"no data {name!r}; {nearest(name, names)}; files are given as data.path=…")
     return _complete(text.read(download.get(name), languages), seed)
 
 

@@ -117,10 +117,10 @@ def jsonl(path: Path, languages: Languages) -> Pairs:
     def read() -> Iterator[Pair]:
         for number, line in enumerate(lines(path), start=1):
             try:
-                found = json.loads(line)
+                record = json.loads(line)
             except json.JSONDecodeError as wrong:
                 raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
-            yield from_record(found, languages, f"{path}:{number}")
+            yield from_record(record, languages, f"{path}:{number}")
 
     return from_files(f"{path}", read, path, key=str(languages))
 
@@ -146,10 +146,10 @@ def read(path: Path, languages: Languages) -> dict[str, Pairs]:
         if packed := _beside(path, languages):
             return {"train": packed}
         raise DataError(f"{path}: no such file or folder")
-    found = _columns_in(path, languages) or _files_in(path, languages)
-    if "train" not in found and len(found) == 1:
-        return {"train": next(iter(found.values()))}
-    return found
+    splits = _columns_in(path, languages) or _files_in(path, languages)
+    if "train" not in splits and len(splits) == 1:
+        return {"train": next(iter(splits.values()))}
+    return splits
 
 
 def _single(path: Path, languages: Languages) -> Pairs:
@@ -174,12 +174,12 @@ def _packed(path: Path) -> Path:
 
 def _columns_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
     files = sorted(p for p in folder.iterdir() if plain(p).suffix in (".tsv", ".jsonl"))
-    found: dict[str, Pairs] = {}
+    splits: dict[str, Pairs] = {}
     for path in files:
         split = split_of(plain(path).stem)
         if split is not None:
-            found.setdefault(split, _single(path, languages))
-    return {"train": _single(files[0], languages)} if files and not found else found
+            splits.setdefault(split, _single(path, languages))
+    return {"train": _single(files[0], languages)} if files and not splits else splits
 
 
 def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
@@ -189,15 +189,15 @@ def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
         if not side:
             present = {Path(name).suffix.removeprefix(".") for name in files} - {"", "md", "txt", "json"}
             raise DataError(f"{folder}: no file for language {code!r}; {nearest(code, present)}")
-    found: dict[str, Pairs] = {}
+    splits: dict[str, Pairs] = {}
     for stem in sorted({*sides[0], *sides[1]}):
         split = split_of(stem)
-        if split is None or split in found:
+        if split is None or split in splits:
             continue
         for code, side in zip(languages[:2], sides, strict=True):
             if stem not in side:
                 raise DataError(f"{folder}: {stem}.{code} is missing beside the other language")
-        found[split] = parallel(sides[0][stem], sides[1][stem])
-    if not found:
+        splits[split] = parallel(sides[0][stem], sides[1][stem])
+    if not splits:
         raise DataError(f"{folder}: no file named train, valid or test; found {', '.join(sorted(files)[:5])}")
-    return found
+    return splits

@@ -53,7 +53,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts -> token numbers, without marks."""
-        return [found.ids for found in self.engine.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return [encoding.ids for encoding in self.engine.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Token numbers -> texts; marks vanish, an unknown token becomes U+FFFD."""
@@ -74,10 +74,10 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """A raw text -> its tokens with offsets into that raw text, composed or not."""
-        found = self.engine.encode(nfc(text), add_special_tokens=False)
+        encoding = self.engine.encode(nfc(text), add_special_tokens=False)
         places = spans(text)
         pieces: list[Piece] = []
-        for token, (start, stop) in zip(found.ids, found.offsets, strict=True):
+        for token, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
             prefix = not pieces and self._prefixed and self.engine.id_to_token(token) == " "
             here = places[start:start] if prefix else places[start:stop]
             first, last = (here[0][0], here[-1][1]) if here else (0, 0)
@@ -156,7 +156,7 @@ def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
     least = min((score for _, score in others), default=0.0)
     near = least + 0.0001 * sum(len(piece) == 1 for piece, _ in others)
     tied = [(p, least if len(p) == 1 and score <= near else score) for p, score in others]
-    return [*marks, *sorted(((p, round(score, 6)) for p, score in tied), key=lambda found: (-found[1], found[0]))]
+    return [*marks, *sorted(((p, round(score, 6)) for p, score in tied), key=lambda piece: (-piece[1], piece[0]))]
 
 
 def _parts(level: Level, size: int, minimum: int) -> tuple[tokenizers.Tokenizer, str, Any]:

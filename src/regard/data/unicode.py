@@ -17,13 +17,13 @@ def spans(text: str) -> list[tuple[int, int]]:
     """A raw text -> for each character of nfc(text), the (start, stop) of what it was made from."""
     if unicodedata.is_normalized("NFC", text):
         return [(i, i + 1) for i in range(len(text))]
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     start = 0
     for stop in range(1, len(text) + 1):
         if stop == len(text) or _parts(text[start:stop], text[stop]):
-            found += [(start, stop)] * len(unicodedata.normalize("NFC", text[start:stop]))
+            places += [(start, stop)] * len(unicodedata.normalize("NFC", text[start:stop]))
             start = stop
-    return found
+    return places
 
 
 def _parts(before: str, character: str) -> bool:

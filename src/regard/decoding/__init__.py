@@ -67,7 +67,7 @@ class Decoding:
         return replace(self, name=name, config=config(**kept | settings))
 
     def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
-        """The decoder at work on a model, step by step; what a grammar does not allow never comes."""
+        """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""
         plan: Plan = find("regard.decoding", self.name).plan(self.config)
         return Search(model, plan, marks=marks, constraints=self.config, grammar=grammar)
 

@@ -33,7 +33,7 @@ class Constraints(Protocol):
 
 
 def check(constraints: Constraints) -> None:
-    """Nothing, or the error that says which setting is wrong."""
+    """Raise an error for a setting that cannot be."""
     if constraints.min_length < 0:
         raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
     if constraints.no_repeat < 0:

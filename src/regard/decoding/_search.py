@@ -72,7 +72,7 @@ class Plan:
 
 
 class Search:
-    """A decoder at work on a model: what stays the same from step to step."""
+    """A decoder applied to a model: what stays the same from step to step."""
 
     def __init__(
         self, model: Decoder, plan: Plan, *, marks: Marks, constraints: Constraints, grammar: Grammar | None = None
@@ -97,7 +97,7 @@ class Search:
     def begin(
         self, state: State, limits: Tensor, *, first: Tensor | None = None, numbers: Tensor | None = None
     ) -> Running:
-        """The state before the first token, one row a source, and the greatest length of each (s) -> nothing decoded.
+        """The state before the first token, one row a source, and the greatest length of each (s).
 
         At its limit a hypothesis is ended, and the end mark counted, as if the decoder had chosen it. So a score is
         always the teacher-forced score of the tokens and the end mark. `first` (s) is the token to feed first, in
@@ -179,7 +179,7 @@ class Search:
         return scores.view(sources, width, -1), state
 
     def _set_aside(self, running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
-        """Note the candidates that end, and leave those that may still be wanted."""
+        """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
         alive = candidates.sums > NONE
         done = alive & (candidates.tokens == self.marks.end)
         some = bool(done.any())
@@ -198,7 +198,7 @@ class Search:
         return running, candidates._replace(sums=sums.masked_fill((best <= running.kept[:, -1])[:, None], NONE))
 
     def _finish(self, running: Running, going: Tensor) -> tuple[Running, Ended]:
-        """Take out what has ended of the sources that have nothing left to grow."""
+        """Take the hypotheses of sources that have nothing left to grow out of `ended`."""
         over = ~going & (running.sums > NONE).any(dim=1)  # those that were over before are in the batch at most
         ended, finished = dict(running.ended), dict[int, list[Hypothesis]]()
         for source in running.sources[over].tolist():
@@ -228,7 +228,7 @@ def _allowed(grammar: Grammar, history: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _noted(running: Running, candidates: Candidates, *, done: Tensor, ranks: Tensor) -> Ended:
-    """What has ended so far, with the candidates that are done."""
+    """What has ended so far, together with the candidates that end now."""
     ended = dict(running.ended)
     source, place = done.nonzero(as_tuple=True)
     rows = running.tokens[source, candidates.parents[source, place]]
@@ -240,7 +240,7 @@ def _noted(running: Running, candidates: Candidates, *, done: Tensor, ranks: Ten
 
 
 def _shrink(running: Running, candidates: Candidates, *, alive: Tensor, going: Tensor) -> tuple[Running, Candidates]:
-    """Drop sources that are over and rows that hold nothing, once there are enough of them."""
+    """Drop finished sources and empty rows from the batch, once that saves more than copying the caches costs."""
     width = int(alive.sum(dim=1).max())
     if int(going.sum()) * width > WORTHWHILE * alive.numel():
         return running, candidates
@@ -255,7 +255,7 @@ def _shrink(running: Running, candidates: Candidates, *, alive: Tensor, going: T
 
 
 def _grow(running: Running, candidates: Candidates) -> Running:
-    """The hypotheses that the candidates make."""
+    """Every row becomes what its candidate says: the tokens of the parent and one more."""
     sources, width, length = running.tokens.shape
     parents, new = candidates.parents, candidates.tokens
     running = running._replace(fed=new, sums=candidates.sums, lengths=running.lengths + 1, spare=running.spare - 1)

@@ -49,10 +49,10 @@ def _two_levels(matrix: Matrix, k: int) -> Index:
     maxima = torch.from_numpy(blocks).amax(dim=2).numpy()
     winners = np.sort(_one_by_one(maxima, k), axis=1)  # left to right, so that ties stay in order
     searched = blocks[np.arange(rows)[:, None], winners].reshape(rows, -1)
-    found = _one_by_one(np.concatenate([searched, matrix[:, whole:]], axis=1), k)
-    inside = np.minimum(found, k * BLOCK - 1)
+    chosen = _one_by_one(np.concatenate([searched, matrix[:, whole:]], axis=1), k)
+    inside = np.minimum(chosen, k * BLOCK - 1)
     columns = np.take_along_axis(winners, inside // BLOCK, axis=1) * BLOCK + inside % BLOCK
-    return np.asarray(np.where(found < k * BLOCK, columns, found - k * BLOCK + whole), dtype=np.int64)
+    return np.asarray(np.where(chosen < k * BLOCK, columns, chosen - k * BLOCK + whole), dtype=np.int64)
 
 
 def _by_sorting(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -72,8 +72,8 @@ def plan(config: Config) -> Plan:
 
 
 def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
-    """Limits and numbers of sources (s) -> from [0, 1) one for every sample and step (s l n), each source's by its own
-    seed."""
+    """Limits and numbers of sources (s) -> random numbers in [0, 1) for every sample and step (s l n), drawn for each
+    source by a generator of its own."""
     table = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
     for row, (limit, number) in enumerate(zip(limits.tolist(), numbers.tolist(), strict=True)):
         generator = torch.Generator().manual_seed(mix(config.seed, number))

@@ -67,11 +67,13 @@ def options_of(task: Task) -> Any:
 
 
 def collect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> Inspection:
-    """An input -> everything worth seeing of how the model treated it. A model without attention is an error."""
-    if not subject.attends:
+    """An input -> everything worth seeing of how the model treated it. A model without attention is an error, unless
+    its task has something else to show (extra values for views of its own)."""
+    inspection = inspect(subject, given, changes=changes)
+    if not subject.attends and not inspection.extra:
         name = subject.about.model
         raise RegardError(f"{name} has no attention to look at; regard compare shows it beside models that have")
-    return inspect(subject, given, changes=changes)
+    return inspection
 
 
 def inspect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> Inspection:

@@ -29,8 +29,8 @@ class Transitions(NamedTuple):
 class Chain(Protocol):
     """What a readout of tags asks of a distribution over sequences, given logits (b t v) and lengths (b)."""
 
-    def loss(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        """The sum of -log p(tags) over the sequences."""
+    def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """(b): log p(tags) of each sequence."""
 
     def marginals(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """(b t v): the probability of each tag at each place; zeros at padding."""
@@ -61,9 +61,10 @@ class Independent(nn.Module):
         super().__init__()
         self.allowed = Allowed(rules)
 
-    def loss(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+    def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         there = _there(logits, lengths)
-        return nn.functional.cross_entropy(logits[there], tags[there], reduction="sum")
+        picked = logits.log_softmax(dim=-1).gather(2, tags.masked_fill(~there, 0)[..., None])[..., 0]
+        return torch.where(there, picked, 0.0).sum(dim=1)
 
     def marginals(self, logits: Tensor, lengths: Tensor) -> Tensor:
         return logits.softmax(dim=-1) * _there(logits, lengths)[..., None]
@@ -87,8 +88,8 @@ class LinearChain(nn.Module):
         allowed: Transitions = self.allowed()
         return Transitions(self.first + allowed.first, self.follows + allowed.follows, self.last + allowed.last)
 
-    def loss(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
-        return (self.log_partition(logits, lengths) - self.score(logits, tags, lengths)).sum()
+    def log_probability(self, logits: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        return self.score(logits, tags, lengths) - self.log_partition(logits, lengths)
 
     def log_partition(self, logits: Tensor, lengths: Tensor) -> Tensor:
         """(b): log Σ over all sequences that keep the rules; 0 for an empty sequence."""
@@ -133,7 +134,11 @@ class TagReadout(nn.Module):
 
     def loss(self, features: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
         """Features (b t d), tags (b t) and lengths (b) -> the sum of -log p over the sequences."""
-        return self.chain.loss(self(features), tags, lengths)
+        return -self.chain.log_probability(self(features), tags, lengths).sum()
+
+    def log_probability(self, features: Tensor, tags: Tensor, lengths: Tensor) -> Tensor:
+        """(b): log p of each sequence of tags."""
+        return self.chain.log_probability(self(features), tags, lengths)
 
     def best(self, features: Tensor, lengths: Tensor) -> Tensor:
         """(b t): the best sequence that keeps the rules; 0 at padding."""

@@ -13,8 +13,9 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, relu
+from torch.nn.functional import relu
 
+from regard.attention.attend import AttendCache
 from regard.attention.masks import EVERYTHING, Mask
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
@@ -76,11 +77,10 @@ class FastHeads:
     def __init__(self, heads: Heads, products: Products, *, over_source: bool) -> None:
         self.heads = heads.heads
         self.attend = _copy(heads.attend, products).eval()
-        self.score = self.attend.weigh.score
+        self.mix, self.score = AttendCache(self.attend), self.attend.weigh.score
         layers = [heads.k, heads.v] if over_source else [heads.q, heads.k, heads.v]
         self.project = products(layers)
         self.widths = [layer.out_features for layer in layers]
-        self.width = heads.q.out_features // heads.heads
         if over_source:
             self.queries = products([heads.q])
         self.out = products([heads.o])
@@ -88,25 +88,24 @@ class FastHeads:
     def look_back(self, x: Tensor, shape: Shape, past: KV, mask: Mask, beside: Tensor | None) -> tuple[Tensor, KV]:
         """Self-attention -> (r·t d), and the past with the keys and values of `x`."""
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
-        q = q.view(*shape, self.heads, self.width)  # (r t h d)
         k = self.score.project_keys(self._columns(k, shape))
         if beside is not None:
-            q, k = with_beside(q.transpose(1, 2), beside).transpose(1, 2), with_beside(k, beside)
+            q = with_beside(self._columns(q, shape), beside).transpose(1, 2).flatten(2).flatten(0, 1)
+            k = with_beside(k, beside)
         memory = past.extended(k, self._columns(v, shape))
-        return self._mix(q, memory, mask & memory.mask), memory
+        mixed = self.mix(q, memory.keys, memory.values, mask & memory.mask, shape=shape, length=memory.length)
+        return self.out(mixed), memory
 
     def look_at(self, x: Tensor, shape: Shape, source: KV) -> Tensor:
         """Attention over a source -> (r·t d)."""
-        return self._mix(self.queries(x).view(*shape, self.heads, self.width), source, source.mask)
+        q = self.queries(x)
+        return self.out(self.mix(q, source.keys, source.values, source.mask, shape=shape, length=source.length))
 
     def memorize(self, source: Tensor, mask: Mask) -> KV:
         """A source (b s d) -> its keys and values."""
         k, v = torch.split_with_sizes(self.project(source.flatten(0, 1)), self.widths, 1)
         k, v = (self._columns(x, (source.shape[0], source.shape[1])) for x in (k, v))
         return NOTHING.extended(self.score.project_keys(k), v)._replace(mask=mask)
-
-    def _mix(self, q: Tensor, memory: KV, mask: Mask) -> Tensor:
-        return self.out(self.attend.over_cache(q, memory.keys, memory.values, mask, length=memory.length))
 
     def _columns(self, x: Tensor, shape: Shape) -> Tensor:
         """(r·t h·d) -> (r h t d)."""
@@ -176,7 +175,7 @@ class FastEmbedding(nn.Module):
         self.places = None if encoded is None else encoded.to(self.table.dtype)
 
     def forward(self, tokens: Tensor, start: Tensor | int = 0) -> Tensor:
-        x = embedding(tokens, self.table)
+        x = torch.embedding(self.table, tokens)
         if isinstance(start, Tensor) or start + tokens.shape[1] > self.ready:
             placed: Tensor = self.position(x, start)
             return placed

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.protocols import Padded
+from regard.core.sizes import Marks
 
 
 class Grouped(NamedTuple):
@@ -44,3 +45,21 @@ def joined(documents: Grouped) -> Padded:
     document = torch.arange(len(documents.counts), device=documents.counts.device).repeat_interleave(documents.counts)
     lengths = torch.zeros_like(documents.counts).index_add(0, document, documents.lengths)
     return Padded(group(documents.tokens[there], lengths), lengths)
+
+
+def marked(text: Padded, marks: Marks) -> Padded:
+    """Rows w1 … wn -> start w1 … wn end."""
+    rows, width = text.tokens.shape
+    tokens = text.tokens.new_full((rows, width + 2), marks.pad)
+    tokens[:, 0] = marks.start
+    tokens[:, 1:-1] = text.tokens
+    places = torch.arange(width + 2, device=tokens.device)
+    end = places == text.lengths[:, None] + 1
+    return Padded(
+        tokens.masked_fill(end, marks.end).masked_fill(places > text.lengths[:, None] + 1, marks.pad), text.lengths + 2
+    )
+
+
+def first_tokens(x: Tensor, sentences: Units) -> Tensor:
+    """Features of tokens (b t d) -> features of units (b u d)."""
+    return x.gather(1, sentences.firsts[..., None].expand(-1, -1, x.shape[2]))

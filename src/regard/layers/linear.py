@@ -80,8 +80,7 @@ def exact(layers: Sequence[nn.Linear]) -> Product:
     bias = _biases(layers)
     if weight.numel() >= WIDE and has_wide_vectors():
         return _packed(weight, bias)
-    plain, least = _plain(weight, bias), LARGE / weight.numel() if has_wide_vectors() else torch.inf
-    return lambda x: one_dnn(x, weight, bias) if x.shape[0] >= least else plain(x)
+    return _plain(weight, bias)
 
 
 def _packed(weight: Tensor, bias: Tensor | None) -> Product:
@@ -96,9 +95,17 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
 
 
 def _plain(weight: Tensor, bias: Tensor | None) -> Product:
-    """By MKL. A turned copy of a matrix is read twice as fast for one row; where it is small that does not matter."""
+    """By MKL, and many rows by oneDNN. A turned copy of a matrix is read twice as fast for one row; where it is small
+    that does not matter."""
     turned = weight.mT.contiguous() if weight.numel() >= WIDE else weight.mT
-    return lambda x: torch.mm(x, turned) if bias is None else torch.addmm(bias, x, turned)
+    many = LARGE / weight.numel() if has_wide_vectors() else torch.inf
+
+    def multiply(x: Tensor) -> Tensor:
+        if x.shape[0] >= many:
+            return one_dnn(x, weight, bias)
+        return torch.mm(x, turned) if bias is None else torch.addmm(bias, x, turned)
+
+    return multiply
 
 
 def _biases(layers: Sequence[nn.Linear]) -> Tensor | None:

@@ -80,7 +80,8 @@ class KV(NamedTuple):
         if keys is self.keys:
             return self
         owner = None if _shares_storage(keys, self.keys) else Owner(self.length)
-        return KV(keys, change(self.values), self.length, map_tensors(self.mask, change), owner)
+        mask = self.mask if self.mask is EVERYTHING else map_tensors(self.mask, change)
+        return KV(keys, change(self.values), self.length, mask, owner)
 
     def _join(self, other: KV, *, shared: bool) -> KV:
         """For core.tree: the rows of two memories one below the other. The shorter one is padded: on the right in the

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.masks import Mask
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Marks, Tagged
+from regard.core.sizes import Documents, Tagged
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.dropout import Dropout
-from regard.layers.grouping import Grouped, Units, joined
+from regard.layers.grouping import Grouped, Units, first_tokens, joined, marked
 from regard.layers.labels import readout
 from regard.layers.pooling import AttentionPooling
 
@@ -59,21 +58,3 @@ class Tagger(nn.Module):
         x = self.encoder(marked(Padded(sentences.tokens, sentences.lengths), self.marks))
         features: Tensor = self.dropout(first_tokens(x[:, 1:], sentences))
         return features
-
-
-def marked(text: Padded, marks: Marks) -> Padded:
-    """Rows w1 … wn -> start w1 … wn end."""
-    rows, width = text.tokens.shape
-    tokens = text.tokens.new_full((rows, width + 2), marks.pad)
-    tokens[:, 0] = marks.start
-    tokens[:, 1:-1] = text.tokens
-    places = torch.arange(width + 2, device=tokens.device)
-    end = places == text.lengths[:, None] + 1
-    return Padded(
-        tokens.masked_fill(end, marks.end).masked_fill(places > text.lengths[:, None] + 1, marks.pad), text.lengths + 2
-    )
-
-
-def first_tokens(x: Tensor, sentences: Units) -> Tensor:
-    """Features of tokens (b t d) -> features of units (b u d)."""
-    return x.gather(1, sentences.firsts[..., None].expand(-1, -1, x.shape[2]))

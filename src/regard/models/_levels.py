@@ -92,6 +92,7 @@ class Blocks(nn.Module):
         super().__init__()
         dim = 2 * shape.dim
         self.widen = Linear(inputs, dim)
+        self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
         self.position = positions.build(shape.position, dim, longest=longest)
         widths = Widths.divided(dim, shape.heads)
         self.layers = nn.ModuleList()
@@ -103,7 +104,7 @@ class Blocks(nn.Module):
         self.last = PreNorm.last(dim)
 
     def forward(self, given: Sequences) -> Tensor:
-        x = self.position(given.how.pad(self.widen(given.features), given.shape))
+        x = self.position(given.how.pad(self.enter(self.widen(given.features)), given.shape))
         mask = Mask.lengths(given.lengths, given.shape[1])
         for layer in self.layers:
             x, _ = layer(x, mask)

@@ -14,11 +14,10 @@ from regard.core.errors import ConfigError
 from regard.core.sizes import Tagged
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.dropout import Dropout
-from regard.layers.grouping import Units
+from regard.layers.grouping import Units, first_tokens
 from regard.layers.packed import BothWays
 from regard.layers.spelling import Spelling, with_spelling
 from regard.layers.words import Words
-from regard.models._heads import first_tokens
 from regard.models._levels import pack
 
 

@@ -31,14 +31,14 @@ class Config:
     heads: int = 4  # of a block
     position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
     score: str = "dot"  # of the learned query and a word: see regard list scores
-    dropout: float = 0.3  # of embeddings and of pooled features
-    word_dropout: float = 0.0  # how often a word is read as unknown in training
+    dropout: float = 0.5  # of embeddings and of pooled features
+    word_dropout: float = 0.1  # how often a word is read as unknown in training
 
     def __post_init__(self) -> None:
         Shape.of(self)
 
 
-TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1)  # for tests
+TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
 class FlatAttention(nn.Module):
@@ -49,13 +49,12 @@ class FlatAttention(nn.Module):
         shape = Shape.of(config)
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, shape, longest=sizes.longest, axis="words")
+        self.words = Level(config.embedding, shape, longest=sizes.longest, axis="document")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:
         whole = joined(documents)
-        words = pack(whole.tokens, whole.lengths)
-        document: Tensor = self.words(words._replace(features=self.embedding(words.features)))
+        document: Tensor = self.words(pack(self.embedding(whole.tokens), whole.lengths))
         return document
 
 

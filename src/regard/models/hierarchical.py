@@ -33,14 +33,14 @@ class Config:
     heads: int = 4  # of a block
     position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
     score: str = "dot"  # of the learned query and a word: see regard list scores
-    dropout: float = 0.3  # of embeddings and of pooled features
-    word_dropout: float = 0.0  # how often a word is read as unknown in training
+    dropout: float = 0.5  # of embeddings and of pooled features
+    word_dropout: float = 0.1  # how often a word is read as unknown in training
 
     def __post_init__(self) -> None:
         Shape.of(self)
 
 
-TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1)  # for tests
+TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
 class Hierarchical(nn.Module):
@@ -56,8 +56,7 @@ class Hierarchical(nn.Module):
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:
-        words = pack(documents.tokens, documents.lengths)
-        sentences = self.words(words._replace(features=self.embedding(words.features)))  # (n 2·dim)
+        sentences = self.words(pack(self.embedding(documents.tokens), documents.lengths))  # (n 2·dim)
         document: Tensor = self.sentences(pack(group(sentences, documents.counts), documents.counts))
         return document
 

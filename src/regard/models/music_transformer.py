@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import Mask
+from regard.attention.masks import CAUSAL
 from regard.attention.weigh import Anywhere, Place
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -142,7 +142,7 @@ class MusicTransformer(nn.Module):
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
-            x, memory = layer(x, Mask.causal(), past=before, beside=notes)
+            x, memory = layer(x, CAUSAL, past=before, beside=notes)
             past.append(memory)
         return self.last(x), state._replace(past=tuple(past))
 

@@ -23,13 +23,12 @@ from regard.layers.block import Block
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.grouping import Units
+from regard.layers.grouping import Units, first_tokens
 from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Linear
 from regard.layers.residual import PreNorm
 from regard.layers.spelling import Spelling, with_spelling
 from regard.layers.words import Words
-from regard.models._heads import first_tokens
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Tagger(nn.Module):
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
             place = self.position.place(heads=widths.heads, dim=widths.head)
-            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="text", keys="text")
+            attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="sentence", keys="sentence")
             around = partial(PreNorm, dim, dropout)
             self.layers.append(Block(Heads(attend, widths), FeedForward(dim, config.hidden), around=around))
         self.last = PreNorm.last(dim)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import Mask
+from regard.attention.masks import CAUSAL, Mask
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.sizes import Text
@@ -104,9 +104,9 @@ class DecoderStack(nn.Module):
         x = self.embedding(tokens, state.past[0].place)  # (b t d)
         past = []
         for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
-            x, memory = layer(x, Mask.causal(), past=before, source=source)
+            x, memory = layer(x, CAUSAL, past=before, source=source)
             past.append(memory)
-        return self.last(x), state._replace(past=tuple(past))
+        return self.last(x), TransformerState(tuple(past), state.source)
 
 
 class Transformer(nn.Module):

@@ -30,7 +30,7 @@ from regard.core.sizes import Documents, Masked, Tagged
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
+from regard.layers.heads import Heads, Widths, with_beside
 from regard.layers.memory import KV
 from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
@@ -67,14 +67,14 @@ TINY = Config(layers=2, dim=16, heads=2, hidden=32, reach=3)  # for tests
 
 
 class Scattered(nn.Module):
-    """Relative places of queries that stand anywhere: the last feature of a query is its place."""
+    """Relative places of queries that stand anywhere: the last feature of a query is its place, of a key zero."""
 
     def __init__(self, relative: Relative) -> None:
         super().__init__()
         self.relative = relative
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
-        q, places = q[..., :-1], q[:, :1, :, -1:]  # (b h t d), (b 1 t 1)
+        q, places, k = q[..., :-1], q[:, :1, :, -1:], k[..., :-1]  # (b h t d), (b 1 t 1), (b h s d)
         reach = self.relative.table.shape[1] // 2
         met = (q * q.shape[-1] ** -0.5) @ self.relative.table.mT  # (b h t 2r+1): distance reach back … ahead
         distance = places.long() - torch.arange(k.shape[-2], device=k.device)  # (b 1 t s)
@@ -127,18 +127,24 @@ class XLNet(nn.Module):
         real = Mask.lengths(given.lengths, given.tokens.shape[1])
         turns = given.turns
         memories = self.encoder.memories(given.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
-        places, there = _scattered(given.chosen)  # (b k)
+        places, there = _places_of(given.chosen)  # (b k)
         seen = real & Mask.explicit(turns[:, None, :] < turns.gather(1, places)[:, :, None])
         x = self.unseen.expand(*places.shape, -1)
         for layer, queries, memory in zip(self.encoder.layers, self.queries, memories, strict=True):
             block = cast("Block", layer)
-            look = partial(queries, memory=memory, mask=seen, beside=places[..., None])
+            look = partial(queries, memory=scattered(memory), mask=seen, beside=places[..., None])
             x = block.around_self(x, look)
             x = block.around_feedforward(x, block.feedforward)
         return Foretold(self.encoder.last(x)[there])
 
 
-def _scattered(chosen: Tensor) -> tuple[Tensor, Tensor]:
+def scattered(memory: KV) -> KV:
+    """A memory for queries that bring their places along: its keys have a zero where a query has its place."""
+    zeros = memory.k.new_zeros(memory.k.shape[0], memory.length, 1)
+    return KV.of(with_beside(memory.k, zeros), memory.v, memory.mask)
+
+
+def _places_of(chosen: Tensor) -> tuple[Tensor, Tensor]:
     """Which tokens are chosen (b t) -> their places in order (b k), and which of these there are (b k)."""
     most = max(1, int(chosen.sum(dim=1).max()))
     places = (~chosen).int().argsort(dim=1, stable=True)[:, :most]

@@ -51,8 +51,8 @@ def _aligned(model: Any, pairs: Sequence[Pair], vocabularies: Vocabularies, mark
     return {
         name: [
             links(weights.numpy(), source=columns, target=rows)
-            for weights, columns, rows in zip(found.weights.mean(dim=1).cpu(), *words, strict=True)
+            for weights, columns, rows in zip(attention.weights.mean(dim=1).cpu(), *words, strict=True)
         ]
-        for name, found in maps.items()
-        if (found.queries, found.keys) == AXES
+        for name, attention in maps.items()
+        if (attention.queries, attention.keys) == AXES
     }

@@ -21,13 +21,13 @@ def metrics(language: str) -> dict[str, Any]:
 
 def scores(hypotheses: Sequence[str], references: Sequence[str], *, language: str) -> dict[str, float]:
     """Translations and references -> bleu, bleu_lc and chrf, 0 … 100."""
-    found = metrics(language)
-    return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in found.items()}
+    measures = metrics(language)
+    return {name: float(metric.corpus_score(hypotheses, [references]).score) for name, metric in measures.items()}
 
 
 def signatures(language: str) -> dict[str, str]:
     """A target language -> how each score is computed, for others to repeat it."""
-    found = metrics(language)
-    for metric in found.values():
+    measures = metrics(language)
+    for metric in measures.values():
         metric.corpus_score(["."], [["."]])  # a signature names the number of references, known only after a use
-    return {name: str(metric.get_signature()) for name, metric in found.items()}
+    return {name: str(metric.get_signature()) for name, metric in measures.items()}

@@ -24,7 +24,7 @@ class Classes:
 
     @property
     def size(self) -> int:
-        """Of the vocabulary, marks included; there is room for one class even where there is none."""
+        """Class tokens, marks included; one class is counted even where there is none."""
         return FIRST + max(1, len(self.names))
 
     def row(self, names: Sequence[str]) -> list[int]:
@@ -33,20 +33,20 @@ class Classes:
 
     def ask(self, words: Sequence[str]) -> Padded:
         """A user's words ('Bach', 'minor', 'G minor') -> one row of class tokens."""
-        known = {name.partition(":")[2].lower(): name for name in self.names}
+        full = {name.partition(":")[2].lower(): name for name in self.names}
         for word in words:
-            if word.lower() not in known:
+            if word.lower() not in full:
                 options = [name.partition(":")[2] for name in self.names]
                 hint = nearest(word, options) if options else "it was trained without data.conditions, so it knows none"
                 raise DataError(f"the model does not know the class {word!r}; {hint}")
-        return batching.pad([self.row([known[word.lower()] for word in words])])
+        return batching.pad([self.row([full[word.lower()] for word in words])])
 
 
 def classes_of(conditions: Sequence[Condition], composers: Iterable[str]) -> Classes:
     """The classes of some conditions; composers are those of the training data."""
-    known = {
+    values = {
         "composer": sorted(set(filter(None, composers))),
         "key": [f"{tonic} {mode}" for mode in MODES for tonic in TONICS],
         "mode": list(MODES),
     }
-    return Classes(tuple(f"{name}:{value}" for name in conditions for value in known[name]))
+    return Classes(tuple(f"{name}:{value}" for name in conditions for value in values[name]))

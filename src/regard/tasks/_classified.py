@@ -1,119 +1,214 @@
-"""An image and its class as they are shown: the patches, what became of them, and the answer without the strongest."""
+"""A document as it is shown: its sentences, the words of each, and the model run again without one of them.
+
+Which axes there are follows from what the model's attention looks at: `words` of each sentence and `sentences`, all
+words of the `document`, or its `text` between marks.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from regard.attention.record import AttentionMap, record
-from regard.attention.rollout import rollout
-from regard.core.shown import Axis, Item, Output, Place, Shown, Token
-from regard.tasks._images import GivenImage
+from regard.attention.record import attentions
+from regard.core.shown import Axis, Item, Output, Parent, Place, Shown, Truth, Vocabulary
+from regard.core.sizes import Marks
+from regard.core.tree import map_tensors
+from regard.data import labelled
+from regard.data.builtin.reviews import Review
+from regard.data.labelled import Cut
+from regard.data.sentences import Span
+from regard.data.tokens import Tokenizer
+from regard.layers.grouping import joined, marked
+from regard.tasks._foretold import vocabulary_of
 
-BEST = 5  # classes that are shown
-GREY = 0.0  # what covers a patch: the middle of -1 … 1
+TOGETHER = 64  # documents that are read at once when one word after the other is taken away
+SHORT = 60  # characters of a sentence that stand on its axis
 
 
-def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]) -> Shown:
-    """An image (1 c h w) -> axes of its patches, the likeliest classes, and ways to run the model again."""
-    begun = time.perf_counter()
-    scores = model(image).float().log_softmax(dim=1)[0]
-    seconds = time.perf_counter() - begun
-    best = scores.topk(min(BEST, len(classes)))
-    before, patches = len(getattr(model, "first", ())), _patches(model, *image.shape[2:])
-    own = tuple(Item("class", special=True) for _ in range(before))
-    named = tuple((classes[number], score) for score, number in zip(*(x.tolist() for x in best), strict=True))
-    outputs = tuple(Output(name, score=score, rank=score, tokens=(Token(name, score, named),)) for name, score in named)
+class Classified(NamedTuple):
+    """A document and what the model says of it."""
+
+    text: str
+    cut: Cut
+    answers: Sequence[Output]  # best first
+    chosen: int  # the number of the best label
+    seconds: float
+    review: Review | None  # what decides, where that is known
+
+
+class Word(NamedTuple):
+    """A token of a document: in which row it stands, at which place, and where in the raw text."""
+
+    row: int
+    place: int
+    item: Item
+
+
+def words_of(text: str, cut: Cut, tokenizer: Tokenizer) -> list[list[Word]]:
+    """The tokens of each row, numbered through the document, with their places in the raw text."""
+    rows: list[list[Word]] = []
+    number, begun, before = 0, 0, None
+    pieces: list[Item] = []
+    for index, (row, span) in enumerate(zip(cut.rows, cut.spans, strict=True)):
+        if span != before:
+            found = tokenizer.pieces(text[span[0] : span[1]])
+            pieces = [Item(p.text, span=(span[0] + p.start, span[0] + p.stop)) for p in found]
+            begun, before = 0, span
+        own = pieces[begun : begun + len(row)]
+        rows.append([Word(index, i, item._replace(word=number + i)) for i, item in enumerate(own)])
+        begun, number = begun + len(row), number + len(row)
+    return rows
+
+
+def inside(span: Span | None, spans: Sequence[Span]) -> bool:
+    """Whether a place in a text touches one of some others."""
+    return span is not None and any(span[0] < stop and span[1] > start for start, stop in spans)
+
+
+def show(model: nn.Module, found: Classified, *, tokenizer: Tokenizer, marks: Marks, device: torch.device) -> Shown:
+    """A document and its label -> axes, outputs, and ways to run the model again."""
+    words = words_of(found.text, found.cut, tokenizer)
+    replay = Replay(model, found.cut, device)
+    used = {name for attend in attentions(model).values() for name in (attend.queries, attend.keys)}
+    parts = [part for name, make in PARTS.items() if name in used for part in make(found, words, tokenizer, marks)]
+    axes = {"label": Axis((Item(found.answers[0].text, word=0),), "label")} | {part.axis: part.made for part in parts}
+    places: dict[str, tuple[Place, ...]] = {"label": (Place("label", None),)}
+    for part in parts:
+        places[part.name] = (*places.get(part.name, ()), Place(part.axis, part.batch))
+    grouped = labelled.group([found.cut])
+    whole = joined(grouped)
     return Shown(
-        title=given.name,
-        axes={"patches": Axis((*own, *patches), "patches"), "answer": Axis((Item(named[0][0]),), "answer")},
-        rows={"patches": (Place("patches"),), "image": (Place("answer"),)},
-        columns={"patches": (Place("patches"),)},
-        outputs=outputs,
-        replay=lambda: model(image),
-        chosen=best.indices[:1],
-        seconds=seconds,
-        answered="answer",
-        without={"patches": lambda: _without_each(model, image, patches, before=before)} if patches else {},
-        views=("overlay",) if patches else (),
-        extra={"overlay": _extra(model, image, given, patches, before=before, classes=classes)},
+        title=" ".join(found.text.split())[:200],
+        axes=axes,
+        rows=places,
+        columns=places,
+        outputs=tuple(found.answers),
+        replay=replay,
+        chosen=torch.tensor([found.chosen], device=device),
+        seconds=found.seconds,
+        without={part.axis: partial(part.without, replay) for part in parts},
+        inputs={"words": grouped.tokens, "document": whole.tokens, "text": marked(whole, marks).tokens},
+        truth=_truth(found, words, axes),
+        vocabularies=(_vocabulary(found, tokenizer),),
+        views=("document",),
+        extra={"document": _extra(found)},
     )
 
 
-def _patches(model: Any, height: int, width: int) -> list[Item]:
-    """The patches of a model's images, row by row; none where it has no such."""
-    if not hasattr(model, "tokens"):
-        return []
-    rows, columns = model.tokens.grid(height, width)
-    high, wide = (
-        getattr(model.tokens, "side", 0) or side / count for side, count in ((height, rows), (width, columns))
-    )
-    edges = [min(1.0, row * high / height) for row in range(rows + 1)]
-    sides = [min(1.0, column * wide / width) for column in range(columns + 1)]
+@dataclass(frozen=True)
+class Replay:
+    """The model run again over a document, or over the document with something taken away."""
+
+    model: nn.Module
+    cut: Cut
+    device: torch.device
+
+    def __call__(self) -> Tensor:
+        """Logits (1 v)."""
+        return self.read([self.cut.rows])[0]
+
+    def read(self, documents: Sequence[Sequence[Sequence[int]]]) -> Tensor:
+        """Documents as rows of tokens -> logits (m 1 v); empty rows are left out."""
+        logits: list[Tensor] = []
+        for start in range(0, len(documents), TOGETHER):
+            some = [self.cut._replace(rows=[list(r) for r in d if r]) for d in documents[start : start + TOGETHER]]
+            given = map_tensors(labelled.group(some), lambda x: x.to(self.device))
+            logits.append(self.model.readout(self.model(given)))  # type: ignore[operator]  # a module of the model
+        return torch.cat(logits)[:, None]
+
+    def without_sentences(self) -> Tensor:
+        """Each sentence taken out in turn."""
+        rows = self.cut.rows
+        return self.read([[*rows[:i], *rows[i + 1 :]] for i in range(len(rows))])
+
+    def without_words(self, words: Sequence[Word | None]) -> Tensor:
+        """Each word taken out in turn; None, a mark, takes nothing out."""
+        return self.read([self._less(word) for word in words])
+
+    def _less(self, word: Word | None) -> list[list[int]]:
+        rows = [list(row) for row in self.cut.rows]
+        if word is not None:
+            del rows[word.row][word.place]
+        return rows
+
+
+class Part(NamedTuple):
+    """An axis that attention of some name means."""
+
+    name: str  # of the axis in the model
+    axis: str  # here
+    made: Axis
+    batch: int
+    without: Callable[[Replay], Tensor]
+
+
+def _word_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
     return [
-        Item(f"{row},{column}", box=(sides[column], edges[row], sides[column + 1], edges[row + 1]))
-        for row in range(rows)
-        for column in range(columns)
-    ]
-
-
-def _without_each(model: Any, image: Tensor, patches: Sequence[Item], *, before: int) -> Tensor:
-    """Logits (m 1 v), each patch in turn covered with grey; a class token cannot be covered."""
-    covered = [image[0]] * before + [cover(image, [patch])[0] for patch in patches]
-    logits: Tensor = model(torch.stack(covered))
-    return logits[:, None]
-
-
-def cover(image: Tensor, patches: Sequence[Item]) -> Tensor:
-    """(1 c h w) -> the same with grey in place of some patches."""
-    covered, (height, width) = image.clone(), image.shape[2:]
-    for patch in patches:
-        assert patch.box is not None
-        left, top, right, bottom = patch.box
-        rows, columns = (
-            slice(round(top * height), round(bottom * height)),
-            slice(round(left * width), round(right * width)),
+        Part(
+            "words",
+            f"words.{index}",
+            Axis(
+                tuple(word.item for word in row), f"words of sentence {index + 1}", Parent("sentences", index), "words"
+            ),
+            index,
+            lambda replay, row=row: replay.without_words(row),  # type: ignore[misc]  # a lambda's default has no type
         )
-        covered[:, :, rows, columns] = GREY
-    return covered
-
-
-def strengths(maps: dict[str, AttentionMap], *, before: int) -> Tensor:
-    """Recorded maps -> how much of each patch reaches the answer (n), by rollout."""
-    layers = [found.weights for found in maps.values() if found.queries == found.keys == "patches"]
-    reached = rollout(layers)[0]  # (t t)
-    pooling = [found.weights for found in maps.values() if found.queries == "image"]
-    if pooling:
-        final = pooling[0][0, 0, 0] @ reached
-    else:
-        final = reached[0] if before else reached.mean(dim=0)
-    return final[before:]
-
-
-def _extra(
-    model: Any, image: Tensor, given: GivenImage, patches: Sequence[Item], *, before: int, classes: Sequence[str]
-) -> dict[str, Any]:
-    """Plain values for the view: the image, rollout, and what is answered without the strongest patches."""
-    height, width, channels = given.pixels.shape
-    extra: dict[str, Any] = {"height": height, "width": width, "pixels": given.pixels.reshape(-1, channels).tolist()}
-    extra["before"] = before
-    if not patches:  # a model without patches has no attention between them
-        return extra
-    with record(model) as maps:
-        model(image)
-    strong = strengths(maps, before=before)
-    order = strong.argsort(descending=True).tolist()
-    counts = [count for count in (0, 1, 2, 4, 8, 16, 32) if count < len(order)]
-    changed = torch.cat([cover(image, [patches[place] for place in order[:count]]) for count in counts])
-    shares = model(changed).float().log_softmax(dim=1).exp()
-    best = shares.max(dim=1)
-    extra["rollout"] = [round(value, 6) for value in strong.tolist()]
-    extra["removed"] = [
-        {"patches": order[:count], "answer": classes[number], "share": round(share, 4)}
-        for count, share, number in zip(counts, best.values.tolist(), best.indices.tolist(), strict=True)
+        for index, row in enumerate(words)
     ]
-    return extra
+
+
+def _sentence_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+    items = []
+    for index, (row, span) in enumerate(zip(words, found.cut.spans, strict=True)):
+        first, last = row[0].item.span, row[-1].item.span
+        place = span if first is None or last is None else (first[0], last[1])
+        text = " ".join(found.text[place[0] : place[1]].split())
+        items.append(Item(text if len(text) <= SHORT else f"{text[:SHORT]}…", word=index, span=place))
+    return [Part("sentences", "sentences", Axis(tuple(items), "sentences"), 0, Replay.without_sentences)]
+
+
+def _document_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+    flat = [word for row in words for word in row]
+    axis = Axis(tuple(word.item for word in flat), "words", input="document")
+    return [Part("document", "document", axis, 0, lambda replay: replay.without_words(flat))]
+
+
+def _text_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+    flat = [word for row in words for word in row]
+    first, last = (Item(tokenizer.name(mark), special=True) for mark in (marks.start, marks.end))
+    axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
+    return [Part("text", "text", axis, 0, lambda replay: replay.without_words([None, *flat, None]))]
+
+
+PARTS: dict[str, Callable[[Classified, list[list[Word]], Tokenizer, Marks], list[Part]]] = {
+    "sentences": _sentence_parts,
+    "words": _word_parts,
+    "document": _document_parts,
+    "text": _text_parts,
+}
+
+
+def _truth(found: Classified, words: list[list[Word]], axes: dict[str, Axis]) -> Truth | None:
+    """The label should look at the deciding words, in their sentence or in the whole document."""
+    if found.review is None:
+        return None
+    deciding = [word for row in words for word in row if inside(word.item.span, found.review.words)]
+    names = [f"words.{deciding[0].row}", "document", "text"] if deciding else []
+    axis = next((name for name in names if name in axes), None)
+    links = frozenset((word.item.word, 0) for word in deciding if word.item.word is not None)
+    return None if axis is None else Truth("label", axis, links)
+
+
+def _extra(found: Classified) -> dict[str, object]:
+    review = found.review
+    deciding = None if review is None else {"words": list(review.words), "sentence": review.sentences[review.deciding]}
+    return {"text": found.text, "deciding": deciding}
+
+
+def _vocabulary(found: Classified, tokenizer: Tokenizer) -> Vocabulary:
+    return vocabulary_of(tokenizer, tuple(token for row in found.cut.rows for token in row))

@@ -41,8 +41,8 @@ class Composition(NamedTuple):
     given: float  # seconds that came from the primer
 
 
-def after(primer: Any | None, encoding: Encoding, *, keep: float | None, seconds: float) -> Beginning:
-    """The content of a file, or nothing -> that much of it, and so many seconds to follow."""
+def continuing(primer: Any | None, encoding: Encoding, *, keep: float | None, seconds: float) -> Beginning:
+    """The content of a file, or None -> the first `keep` seconds of it, to be continued by so many seconds."""
     if primer is None:
         tokens, given = np.zeros(0, dtype=np.int64), 0.0
     else:
@@ -52,8 +52,8 @@ def after(primer: Any | None, encoding: Encoding, *, keep: float | None, seconds
     return Beginning(tokens, encoding.grammar(tokens, seconds=seconds), encoding.longest(seconds), given)
 
 
-def around_soprano(content: Any, encoding: Encoding, *, seconds: float, where: object) -> Beginning:
-    """The content of a file -> its highest voice kept, the others to be found."""
+def harmonising(content: Any, encoding: Encoding, *, seconds: float, where: object) -> Beginning:
+    """The content of a file -> a piece in which its highest voice is fixed and the others are new."""
     if not isinstance(encoding, Grid):
         raise DataError(f"{where}: only a model of the grid encoding has voices to harmonise; use --prompt")
     line = highest(content)
@@ -73,15 +73,15 @@ def highest(grid: NDArray[np.int16]) -> NDArray[np.int16]:
 
 
 class Composer(NamedTuple):
-    """What is needed to make pieces, beside a model."""
+    """Makes pieces with a model: the encoding, classes and sizes it was trained with."""
 
     encoding: Encoding
     classes: Classes
     sizes: Notes
 
     def from_nothing(self, model: Decoder, decoding: Decoding, *, seconds: float) -> list[Composition]:
-        """Pieces of so many seconds, best first."""
-        return self.compose(model, after(None, self.encoding, keep=None, seconds=seconds), decoding)
+        """New pieces of so many seconds, best first."""
+        return self.compose(model, continuing(None, self.encoding, keep=None, seconds=seconds), decoding)
 
     def compose(
         self, model: Decoder, beginning: Beginning, decoding: Decoding, *, like: Sequence[str] = ()

@@ -48,6 +48,23 @@ class Corpus:
             self._streams[split] = found
         return self._streams[split]
 
+    def overview(self, context: int) -> list[str]:
+        """How much training text there is, and how it begins."""
+        text = self.training(context)
+        begin = self.tokenizer.decode([text.tokens[:40].tolist()])[0].split()
+        lines = [f"{text.characters:,} characters of training text are {len(text.tokens):,} tokens"]
+        return [*lines, f"it begins: {' '.join(begin)[:80]} …"]
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        self.documents("train")
+        return {split: documents.checksum() for split, documents in self._splits.items()}
+
+    def words(self) -> list[str]:
+        """The text of each token number, without the space before it; none for marks."""
+        marks = len(tokens.MARKS)
+        return [*[""] * marks, *map(self.tokenizer.name, range(marks, self.tokenizer.size))]
+
     def training(self, context: int) -> Stream:
         """The training text, which must be at least as long as the context."""
         found = self.stream("train")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Decoder, Indices, Padded
 from regard.core.seed import mix
 from regard.core.sizes import Marks
@@ -67,15 +68,15 @@ class Shape(NamedTuple):
 
 
 def plan(
-    lengths: Sequence[int], rooms: Sequence[tuple[int, int]], *, shape: Shape, seed: int, epoch: int
+    lengths: Sequence[int], ranges: Sequence[tuple[int, int]], *, shape: Shape, seed: int, epoch: int
 ) -> list[Indices]:
-    """Lengths of pieces (tokens to be predicted) and their room to be transposed -> an epoch's batches of crops.
+    """Lengths of pieces (tokens to be predicted) and their transposable ranges -> an epoch's batches of crops.
 
     Every token of every piece is in at least one crop; a piece shorter than a crop is one.
     """
     random = np.random.default_rng(mix(seed, epoch))
     numbers: list[int] = []
-    for piece, (length, (down, up)) in enumerate(zip(lengths, rooms, strict=True)):
+    for piece, (length, (down, up)) in enumerate(zip(lengths, ranges, strict=True)):
         for place in _places(length, shape, random):
             shift = int(random.integers(max(down, -shape.transpose), min(up, shape.transpose) + 1))
             tempo = int(random.integers(TEMPO_STEPS)) if shape.tempo > 0 else TEMPO_STEPS // 2
@@ -117,7 +118,7 @@ class TrainingPieces:
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
-        return [self.encoding.room(self.tokens(piece)) for piece in range(len(self.pieces))]
+        return [self.encoding.transposable(self.tokens(piece)) for piece in range(len(self.pieces))]
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -187,7 +188,7 @@ def note_nats(
     parts = [(i, part) for i, cut in enumerate(cuts) for part in cut]
     lengths = np.array([part.end - part.begin for _, part in parts])
     with evaluating(model) as device:
-        for batch in batching.by_length(lengths, budget=budget):
+        for batch in track(batching.by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[number] for number in batch]
             tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
             none = Padded(tokens.new_full((len(tokens), 1), Marks.pad), tokens.new_ones(len(tokens)))

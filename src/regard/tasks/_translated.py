@@ -52,15 +52,15 @@ def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
     model = optimised(model)
     budget, most = max(PADDED, how.budget), min(SOURCES, max(1, ROWS // how.decoding.width))
-    found: list[list[Hypothesis]] = [[] for _ in numbers]
+    translations: list[list[Hypothesis]] = [[] for _ in numbers]
     batches = batching.by_length(source.lengths.numpy(), budget=budget, most=most)
     for rows in track(batches, total=len(numbers), size=len):
         lengths = source.lengths[rows]
         part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
         own = torch.tensor([numbers[row] for row in rows], device=device)
         for row, hypotheses in zip(rows, how(model, part, own), strict=True):
-            found[row] = hypotheses
-    return found
+            translations[row] = hypotheses
+    return translations
 
 
 class Translated(NamedTuple):
@@ -73,34 +73,34 @@ class Translated(NamedTuple):
     links: Links | None  # the true word alignment of text and best translation, where it is known
 
 
-def show(model: Decoder, found: Translated, *, vocabularies: Vocabularies, marks: Marks) -> Shown:
+def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, marks: Marks) -> Shown:
     """A text and its translations -> axes, outputs, and ways to run the model again."""
-    source, best = found.source, [*found.hypotheses[0].tokens, marks.end]
+    source, best = translated.source, [*translated.hypotheses[0].tokens, marks.end]
     target = torch.tensor([[marks.start, *best]], device=source.tokens.device)
     output = vocabularies.target.decode([best])[0]
     items = {
-        "source": _items(found.text, vocabularies.source.pieces(found.text)),
+        "source": _items(translated.text, vocabularies.source.pieces(translated.text)),
         "output": _items(output, vocabularies.target.pieces_of(best[:-1])),
     }
     items["read"] = (Item(vocabularies.target.name(marks.start), special=True), *items["output"][:-1])
     inputs = {"source": source.tokens, "read": target[:, :-1]}
     replay = Replay(model, source, target)
     return Shown(
-        title=found.text,
+        title=translated.text,
         axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
         rows={"source": (Place("source"),), "target": (Place("output"),)},
         columns={"source": (Place("source"),), "target": (Place("read"),)},
-        outputs=_outputs(model, found, vocabulary=vocabularies.target, marks=marks),
+        outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=marks),
         replay=replay,
         chosen=target[0, 1:],
-        seconds=found.seconds,
+        seconds=translated.seconds,
         answered="output",
         without={
             "source": replay.without_source,
             "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
         },
         inputs=inputs,
-        truth=None if found.links is None else Truth("output", "source", found.links),
+        truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(
             _vocabulary("source", vocabularies.source, first=source.tokens[0].tolist()),
             _vocabulary("target", vocabularies.target, first=best),
@@ -138,14 +138,14 @@ def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
     return (*items, Item(MARKS[Marks.end].strip(), special=True))
 
 
-def _outputs(model: Decoder, found: Translated, *, vocabulary: Tokenizer, marks: Marks) -> tuple[Output, ...]:
+def _outputs(model: Decoder, translated: Translated, *, vocabulary: Tokenizer, marks: Marks) -> tuple[Output, ...]:
     """The translations with log p of every token, and what else might have stood there."""
-    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in found.hypotheses]
-    tokens = batching.pad(rows, marks.pad).tokens.to(found.source.tokens.device)
-    logits, _ = model(tokens[:, :-1], spread(model.start(found.source), len(rows)))
+    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in translated.hypotheses]
+    tokens = batching.pad(rows, marks.pad).tokens.to(translated.source.tokens.device)
+    logits, _ = model(tokens[:, :-1], spread(model.start(translated.source), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
     outputs = []
-    for row, hypothesis, own in zip(rows, found.hypotheses, scores, strict=True):
+    for row, hypothesis, own in zip(rows, translated.hypotheses, scores, strict=True):
         each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
         text = vocabulary.decode([hypothesis.tokens])[0]
         outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))

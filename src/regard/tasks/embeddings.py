@@ -22,6 +22,7 @@ from regard.core.sizes import Marks, Words
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors
 from regard.data import plain, stream, tokens, vectors
+from regard.data.draws import uniform
 from regard.data.plain import Documents, Origin
 from regard.data.stream import Stream
 from regard.data.tokens import Tokenizer
@@ -140,7 +141,7 @@ class Embeddings(Task):
         """Cumulative shares from which other words are drawn: frequency to the power of 3/4."""
         weights = self._counts.astype(np.float64) ** 0.75
         weights[: self.marks.first] = 0.0
-        return np.asarray(np.cumsum(weights) / weights.sum())
+        return np.asarray(np.cumsum(weights)[:-1] / weights.sum())  # no draw is beyond the last word
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of rows, each a place and a number that all draws follow from."""
@@ -154,15 +155,16 @@ class Embeddings(Task):
         return self._batch(self.stream("train"), examples)
 
     def _batch(self, text: Stream, examples: Indices) -> Batch:
-        random = np.random.default_rng(examples)
-        rows = text.tokens[(examples // SALTS)[:, None] + np.arange(self.config.length)].astype(np.int64)
-        kept = random.random(rows.shape) < self._kept[rows]
+        length, window = self.config.length, self.config.window
+        draws = uniform(examples, 2 * length + self.config.drawn)  # each example's from its own number
+        rows = text.tokens[(examples // SALTS)[:, None] + np.arange(length)].astype(np.int64)
+        kept = draws[:, :length] < self._kept[rows]
+        reach = np.where(kept, 1 + (draws[:, length : 2 * length] * window).astype(np.int64), 0)
+        others = np.searchsorted(self._noise, draws[:, 2 * length :], side="right")
         order = np.argsort(~kept, axis=1, kind="stable")[:, : max(1, int(kept.sum(axis=1).max()))]
-        rows, kept = np.take_along_axis(rows, order, axis=1), np.take_along_axis(kept, order, axis=1)
-        reach = np.where(kept, random.integers(1, self.config.window + 1, rows.shape), 0)
-        drawn = np.searchsorted(self._noise, random.random((len(rows), self.config.drawn)), side="right")
-        others = np.minimum(drawn, self.tokenizer.size - 1)
-        return Batch(*(torch.from_numpy(part) for part in (np.where(kept, rows, self.marks.pad), reach, others)))
+        rows = np.where(kept, rows, self.marks.pad)
+        parts = (*(np.take_along_axis(part, order, axis=1) for part in (rows, reach)), others)
+        return Batch(*map(torch.from_numpy, parts))
 
     def loss(self, model: Any, batch: Batch) -> Loss:
         """Negative sampling, summed over all pairs of neighbours."""
@@ -193,7 +195,11 @@ class Embeddings(Task):
             "analogy_covered": "share of those analogies whose words all have vectors",
         }
 
-    def notes(self) -> list[str]:
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {split: text.checksum() for split, text in plain.open_text(self.config.origin).items()}
+
+    def overview(self) -> list[str]:
         """How much text there is."""
         words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words

@@ -25,7 +25,7 @@ from regard.data.images.collection import Collection, Origin
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.images.shape import Fit
-from regard.tasks import _classified, _images
+from regard.tasks import _recognised, _images
 from regard.tasks._images import GivenImage, Known, to_tensor
 
 VERB = "classify"
@@ -187,7 +187,7 @@ class ImageClassification(Task):
     def show(self, model: Any, given: GivenImage, options: Options, decoding: Any) -> Shown:
         """An image -> its class, and where the model looked."""
         with evaluating(model) as device:
-            return _classified.show(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
+            return _recognised.show(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
 
 
 def _origin(config: Config) -> Origin:

@@ -157,10 +157,17 @@ class Language(Task):
             "bits_per_character": "-log2 p of all tokens, as for nats, per character of the raw text",
         }
 
-    def notes(self) -> list[str]:
+    def overview(self) -> list[str]:
         """How much text there is."""
-        text = self.corpus.training(self.config.context)
-        return [f"{text.characters:,} characters of training text are {len(text.tokens):,} tokens"]
+        return self.corpus.overview(self.config.context)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return self.corpus.fingerprint()
+
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.corpus.words()
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer and the examples."""

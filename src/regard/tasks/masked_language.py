@@ -171,10 +171,17 @@ class MaskedLanguage(Task):
             "pairs_accuracy": f"share of pairs ({self.config.pairs}) told right; half of them do not follow",
         }
 
-    def notes(self) -> list[str]:
+    def overview(self) -> list[str]:
         """How much text there is."""
-        text = self.corpus.training(self.config.context)
-        return [f"{text.characters:,} characters of training text are {len(text.tokens):,} tokens"]
+        return self.corpus.overview(self.config.context)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return self.corpus.fingerprint()
+
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.corpus.words()
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the mask mark in it, and the examples."""

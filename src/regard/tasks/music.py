@@ -85,10 +85,10 @@ TINY = Config(limit=12, crop=64, window=64, longest=1024)  # for tests
 
 @dataclass(frozen=True)
 class Options:
-    """What one can ask for. A file that is given is gone on from; without one, a piece is made from nothing."""
+    """What one can ask for. A file that is given is continued; without one, a piece is made from nothing."""
 
     seconds: float = 30.0  # of what is new, or of the whole where a soprano is harmonised
-    prompt: Path | None = None  # a MIDI or MusicXML file to go on from
+    prompt: Path | None = None  # a MIDI or MusicXML file to continue
     keep: float | None = None  # seconds of the prompt that are used; None: all
     harmonise: Path | None = None  # a file whose soprano is kept; the other voices are new
     like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
@@ -105,7 +105,7 @@ class Options:
             raise ConfigError(f"keep={self.keep}: keep more than 0 seconds of the prompt, or leave it out")
 
     def search(self, decoding: Decoding | None) -> Decoding:
-        """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
+        """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         drawn = ("samples", "temperature", "top_k", "top_p", "seed")
         return (decoding or decoders.build("sample")).asked(**{name: getattr(self, name) for name in drawn})
 
@@ -129,7 +129,7 @@ class Music(Task):
         self.composer = Composer(encoding, classes, self.sizes)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
-        self.examples = (*kept, "")  # a file to go on from, and nothing
+        self.examples = (*kept, "")  # a file to continue, and nothing
 
     @cached_property
     def collection(self) -> Collection:
@@ -142,7 +142,7 @@ class Music(Task):
 
     def overview(self) -> list[str]:
         """How many pieces there are, as what tokens, and the first of them."""
-        counts = ", ".join(f"{name} {len(found):,}" for name, found in self.collection.splits.items())
+        counts = ", ".join(f"{name} {len(several):,}" for name, several in self.collection.splits.items())
         first = self.split("train")[0]
         last = max((note.end for note in self.encoding.notes(first.content)), default=0.0)
         vocabulary = f"{self.encoding.size} tokens of the encoding {self.encoding.name!r}"
@@ -151,8 +151,8 @@ class Music(Task):
     def fingerprint(self) -> dict[str, str]:
         """A checksum of the pieces of each split."""
         return {
-            name: fingerprint.of_rows((piece.name, piece.composer, pieces.raw(piece.content)) for piece in found)
-            for name, found in self.collection.splits.items()
+            name: fingerprint.of_rows((piece.name, piece.composer, pieces.raw(piece.content)) for piece in several)
+            for name, several in self.collection.splits.items()
         }
 
     def split(self, name: str) -> list[Piece]:
@@ -234,7 +234,7 @@ class Music(Task):
     def answer(
         self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: Decoding | None
     ) -> list[list[Answer]]:
-        """Files to go on from, or nothing -> for each as many pieces as are asked for, likeliest first."""
+        """Files to continue, or None -> for each as many pieces as are asked for, likeliest first."""
         return [self._answers(model, given, options, options.search(decoding)) for given in inputs]
 
     def _answers(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding) -> list[Answer]:
@@ -244,9 +244,9 @@ class Music(Task):
         given = given if path is None else self.read(str(path))
         content, remarks, title = (None, (), "") if given is None else (given.content, given.remarks, given.path.stem)
         if options.harmonise is not None:
-            beginning = _compose.around_soprano(content, self.encoding, seconds=options.seconds, where=path)
+            beginning = _compose.harmonising(content, self.encoding, seconds=options.seconds, where=path)
         else:
-            beginning = _compose.after(content, self.encoding, keep=options.keep, seconds=options.seconds)
+            beginning = _compose.continuing(content, self.encoding, keep=options.keep, seconds=options.seconds)
         composed = self.composer.compose(model, beginning, decoding, like=options.like)
         return [_compose.answer(piece, self.encoding, title=title, remarks=remarks) for piece in composed]
 

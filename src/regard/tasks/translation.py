@@ -231,9 +231,10 @@ class Translation(Task):
         full = [i for i, text in enumerate(inputs) if text.strip()]
         source = self.encode_sources([inputs[i] for i in full])
         answers = [[Answer("", score=0.0, rank=0.0)] for _ in inputs]
+        search = self._searching(decoding.best(options.nbest))
         with evaluating(model):
-            found = _translated.search(model, source, self._searching(decoding.best(options.nbest)), numbers=full)
-        for number, hypotheses in zip(full, found, strict=True):
+            translations = _translated.search(model, source, search, numbers=full)
+        for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
         return answers
@@ -252,8 +253,8 @@ class Translation(Task):
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
-            found = _translated.Translated(given, source, hypotheses, seconds, links)
-            return _translated.show(model, found, vocabularies=self.vocabularies, marks=self.marks)
+            translated = _translated.Translated(given, source, hypotheses, seconds, links)
+            return _translated.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""

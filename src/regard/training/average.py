@@ -5,40 +5,48 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from regard.core import trust as trusts
 from regard.core.errors import CheckpointError
-from regard.core.files import replacing
 from regard.training import card, sealed
+from regard.training.begin import check_free, create
 from regard.training.checkpoint import Best, Progress, mean
-from regard.training.folder import Folder, read_config
+from regard.training.folder import Folder, check_files, read_identity
 from regard.training.run import load_parts
 
 
-def average(run: Path | str, *, last: int, out: Path | str) -> Path:
+def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False) -> Path:
     """The mean of the last `last` evaluations' weights of a run, as a run of its own in `out`."""
     source, target = Folder(Path(run)), Folder(Path(out))
-    table = read_config(source)
-    if target.config.exists():
-        raise CheckpointError(f"{target.path} already holds a run; choose another --out")
+    check_files(source)
+    check_free(target.path)
     kept = source.snapshots()
     if len(kept) < last:
         raise CheckpointError(
             f"{source.path} keeps the weights of {len(kept)} evaluations, not {last}; "
             f"train with training.evaluation.average={last}"
         )
-    chosen = kept[len(kept) - last :]
-    tensors = mean(chosen)
+    identity, chosen = read_identity(source), kept[len(kept) - last :]
+    tensors = mean(chosen, identity)
     steps = [int(path.stem.partition("-")[2]) for path in chosen]
-    target.make()
-    for name in table.get("files", {}):
-        (target.path / name).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target.path / name) as part:
-            shutil.copyfile(source.path / name, part)
-    sealed.write_tensors(target.model, tensors, {"step": steps[-1], "metrics": {}, "average": steps})
-    with replacing(target.config) as part:
-        shutil.copyfile(source.config, part)
-    parts = load_parts(target.path)
     now = Progress(
-        step=steps[-1], best=Best(step=steps[-1]), ended="averaging " + ", ".join(f"step {s}" for s in steps)
+        step=steps[-1],
+        best=Best(step=steps[-1]),
+        run=identity.run,
+        ended="averaging " + ", ".join(f"step {step}" for step in steps),
     )
+    trusted = trust or trusts.remembered(source.path)
+
+    def fill(draft: Folder) -> None:
+        for name in (*identity.files, source.config.name):
+            (draft.path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.path / name, draft.path / name)
+        facts: sealed.Facts = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
+        sealed.write_tensors(draft.model, tensors, facts)
+        load_parts(draft.path, trust=trusted)  # what cannot be loaded is not made
+
+    create(target.path, fill)
+    if trusted:
+        trusts.remember(target.path)
+    parts = load_parts(target.path, trust=trusted)
     card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
     return target.path

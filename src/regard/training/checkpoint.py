@@ -16,10 +16,9 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.core.errors import CheckpointError
 from regard.core.protocols import Indices
-from regard.core.task import Task
-from regard.core.tree import map_tensors
 from regard.training import sealed
-from regard.training.folder import Folder
+from regard.training.folder import Folder, Identity
+from regard.training.shapes import compare, named_weights
 
 Tensors = dict[str, Tensor]
 
@@ -42,6 +41,7 @@ class Best:
     score: float | None = None
     since: int = 0  # evaluations since then
     metrics: dict[str, float] = field(default_factory=dict)
+    loss: float | None = None  # of the validation data, where the evaluation has it: it decides between equal scores
 
 
 @dataclass
@@ -49,15 +49,22 @@ class Progress:
     """Where a run stands: all but weights and optimizer that the next step depends on. Saved with every checkpoint."""
 
     step: int = 0
-    epoch: int = 0
+    epoch: int = 0  # whole epochs done
     index: int = 0  # batches of this epoch already done
     seconds: float = 0.0  # over all resumes; the only value that no two runs share
     window: Window = field(default_factory=Window)
     best: Best = field(default_factory=Best)
     snapshots: list[int] = field(default_factory=list)  # steps whose weights are kept for averaging
     log: dict[str, Any] = field(default_factory=lambda: {"bytes": 0, "sha256": hashlib.sha256().hexdigest()})
-    data: str = ""  # fingerprint of the epoch's data
+    plan: str = ""  # checksum of the epoch's batches
+    skipped: int = 0  # batches in a row that were left out because their loss was no number
+    run: str | None = None  # the id of the run
     ended: str | None = None  # why the run is over
+
+    @property
+    def epoch_of_step(self) -> int:
+        """The number, from 1, of the epoch that the last step belongs to."""
+        return self.epoch + (self.index > 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -67,34 +74,31 @@ class Progress:
     def from_dict(cls, table: dict[str, Any], where: object) -> Progress:
         """The progress in a checkpoint's facts."""
         try:
-            values = dict(table)
+            values = {name: value for name, value in table.items() if name != "data"}  # of earlier versions
             window, best = Window(**values.pop("window")), Best(**values.pop("best"))
-            return cls(window=window, best=best, **values)
-        except (TypeError, KeyError):
+            now = cls(window=window, best=best, **values)
+            _check_kinds(now, cls())
+            return now
+        except (TypeError, KeyError, AttributeError):
             raise CheckpointError(f"{where}: not a checkpoint of this version of regard; start the run anew") from None
 
 
-def fingerprint(task: Task, plan: Sequence[Indices]) -> str:
-    """A few bytes that change when the training data or the way it is batched does."""
-    sha = hashlib.sha256(str(len(plan)).encode())
-    if plan:
-        sha.update(np.ascontiguousarray(plan[0]).tobytes())
+def _check_kinds(value: Any, pattern: Any) -> None:
+    """Every number, text and list of a progress is one; TypeError otherwise."""
+    for item in dataclasses.fields(pattern):
+        given, usual = getattr(value, item.name), getattr(pattern, item.name)
+        if dataclasses.is_dataclass(usual):
+            _check_kinds(given, usual)
+        elif usual is not None and not isinstance(given, int | float if isinstance(usual, float) else type(usual)):
+            raise TypeError(item.name)
 
-        def note(tensor: Tensor) -> Tensor:
-            flat = tensor.detach().cpu().contiguous().reshape(-1)
-            sha.update(str(tuple(tensor.shape)).encode())
-            sha.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
-            return tensor
 
-        map_tensors(task.batch(plan[0]), note)
+def checksum(plan: Sequence[Indices]) -> str:
+    """A checksum of an epoch's batches; the data itself has one of its own (Task.fingerprint)."""
+    sha = hashlib.sha256()
+    for batch in plan:
+        sha.update(len(batch).to_bytes(8, "little") + np.ascontiguousarray(batch, dtype="<i8").tobytes())
     return sha.hexdigest()
-
-
-def named_weights(model: nn.Module) -> Tensors:
-    """Each parameter and saved buffer under one name, however many names it has."""
-    saved = model.state_dict(keep_vars=True)
-    named = [*model.named_parameters(), *model.named_buffers()]  # both leave out repetitions
-    return {name: tensor for name, tensor in named if name in saved}
 
 
 def full(tensor: Tensor) -> Tensor:
@@ -111,17 +115,14 @@ def weights(model: nn.Module) -> Tensors:
 def restore_weights(model: nn.Module, tensors: Tensors, where: Path) -> None:
     """Copy saved weights into a model of the same shape, or say what does not fit."""
     own = named_weights(model)
-    missing, extra = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
-    if missing or extra:
-        listed = f"missing {', '.join(missing[:3]) or 'nothing'}; unknown {', '.join(extra[:3]) or 'nothing'}"
-        raise CheckpointError(f"{where}: does not fit the model: {listed}")
-    for name, tensor in own.items():
-        if tensor.shape != tensors[name].shape:
-            shapes = f"{tuple(tensors[name].shape)} in the file, {tuple(tensor.shape)} in the model"
-            raise CheckpointError(f"{where}: does not fit the model: {name} is {shapes}")
+    compare(_shapes(own), _shapes(tensors), where)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(_like(tensors[name], tensor))
+
+
+def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
 
 
 def _like(value: Tensor, target: Tensor) -> Tensor:
@@ -157,12 +158,18 @@ def save(folder: Folder, model: nn.Module, *, optimizer: torch.optim.Optimizer, 
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
-        sealed.write_tensors(folder.checkpoint(now.step), tensors, {"progress": now.to_dict()})
+        sealed.write_tensors(folder.checkpoint(now.step), tensors, {"run": now.run, "progress": now.to_dict()})
 
 
-def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer) -> Progress:
-    """Restore model and optimizer from a checkpoint and say where it stood."""
-    tensors, facts = sealed.read_tensors(path)
+def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: Identity) -> Progress:
+    """Restore model and optimizer from a checkpoint of this run and say where it stood."""
+    try:
+        tensors, facts = sealed.read_tensors(path)
+    except sealed.Damaged as wrong:
+        raise CheckpointError(
+            f"{wrong}, or move it away to go on from the checkpoint before it, if there is one"
+        ) from None
+    identity.check(path, facts)
     now = Progress.from_dict(facts.get("progress", {}), path)
     restore_weights(model, _section(tensors, "model."), path)
     restore_optimizer(model, optimizer, tensors=_section(tensors, "optimizer."))
@@ -183,14 +190,16 @@ def prune(folder: Folder, now: Progress, *, keep: int) -> None:
             old.unlink(missing_ok=True)
 
 
-def mean(paths: list[Path]) -> dict[str, Tensor]:
-    """The elementwise mean of the tensors in several files, summed in double precision; integers as in the last."""
+def mean(paths: list[Path], identity: Identity) -> dict[str, Tensor]:
+    """The elementwise mean of the tensors in several files of a run, summed in double precision; integers as in the
+    last."""
     if not paths:
         raise CheckpointError("no weights to average; train with training.evaluation.average=N to keep the last N")
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for path in paths:
-        last, _ = sealed.read_tensors(path)
+        last, facts = sealed.read_tensors(path)
+        identity.check(path, facts)
         if total and {n: t.shape for n, t in last.items()} != {n: t.shape for n, t in total.items()}:
             raise CheckpointError(f"{path}: holds other tensors than {paths[0].name}; average weights of one run only")
         for name, tensor in last.items():

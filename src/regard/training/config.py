@@ -49,6 +49,8 @@ class Evaluation:
     every: int | None = None  # steps; none = after each epoch
     patience: int | None = None  # evaluations without a new best before stopping; none = never
     average: int = 0  # mean of the weights of the last so many evaluations, tried at the end
+    metric: str | None = None  # the score by which the best weights are chosen; none = the task's own
+    more: bool | None = None  # whether more of that score is better; none = as the task says
 
     def __post_init__(self) -> None:
         _positive("every", self.every)

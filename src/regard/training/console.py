@@ -7,9 +7,11 @@ import time
 from typing import Any, Protocol, TextIO
 
 from rich.console import Console as RichConsole
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 Row = dict[str, Any]
+PATIENCE = 30.0  # seconds of an evaluation between two lines about it
 
 
 class Console(Protocol):
@@ -24,6 +26,12 @@ class Console(Protocol):
     def moved(self, done: float) -> None:
         """The share of the run that is done, after each step."""
 
+    def doing(self, text: str) -> None:
+        """What is being done, until the first row of the log says more."""
+
+    def evaluating(self, done: float, before: float | None) -> None:
+        """The share of an evaluation that is done, and the seconds that the one before it took."""
+
     def close(self) -> None:
         """The run is over."""
 
@@ -37,6 +45,10 @@ class Silent:
 
     def moved(self, done: float) -> None: ...
 
+    def doing(self, text: str) -> None: ...
+
+    def evaluating(self, done: float, before: float | None) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -45,6 +57,7 @@ class Lines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._began = self._said = 0.0  # the evaluation, and when it was last spoken of
 
     def say(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -55,6 +68,16 @@ class Lines:
 
     def moved(self, done: float) -> None: ...
 
+    def doing(self, text: str) -> None: ...
+
+    def evaluating(self, done: float, before: float | None) -> None:
+        now = time.monotonic()
+        if not done:
+            self._began = self._said = now
+        elif now - self._said > PATIENCE:
+            self._said = now
+            self.say(f"evaluating  {done:.0%} after {clock(now - self._began)}")
+
     def close(self) -> None: ...
 
 
@@ -64,7 +87,7 @@ class Bar:
     def __init__(self, console: RichConsole) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f}%"))
         self._bar = Progress(*columns, console=console)
-        self._task = self._bar.add_task("", total=1.0)
+        self._task = self._bar.add_task("the first step", total=1.0)
         self._drawn = 0.0
         self._bar.start()
 
@@ -73,7 +96,7 @@ class Bar:
 
     def show(self, row: Row, *, left: float | None) -> None:
         if "loss" in row:
-            self._bar.update(self._task, description=describe(row, left))
+            self.doing(describe(row, left))
         else:
             self.say(describe(row, left))
 
@@ -81,6 +104,13 @@ class Bar:
         if time.monotonic() - self._drawn > 0.1:
             self._drawn = time.monotonic()
             self._bar.update(self._task, completed=done)
+
+    def doing(self, text: str) -> None:
+        self._bar.update(self._task, description=escape(text))
+
+    def evaluating(self, done: float, before: float | None) -> None:
+        took = "" if before is None else f" (the last one took {clock(before)})"
+        self.doing(f"evaluating  {done:.0%}{took}" if done else f"evaluating{took}")
 
     def close(self) -> None:
         self._bar.stop()

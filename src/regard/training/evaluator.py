@@ -3,43 +3,71 @@
 from __future__ import annotations
 
 import math
+import time
 
 import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
+from regard.core.progress import watched
+from regard.core.protocols import Goal
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, sealed
-from regard.training.checkpoint import Progress
-from regard.training.console import Row
-from regard.training.folder import Folder
+from regard.training.checkpoint import Best, Progress
+from regard.training.console import Console, Row
+from regard.training.folder import Folder, read_identity
 from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
 
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
 
+def chosen_goal(recipe: Recipe, task: Task) -> Goal:
+    """The score by which the best weights are chosen: the task's own, or that of training.evaluation.metric."""
+    config = recipe.training.evaluation
+    metric = config.metric or task.goal.metric
+    directions = {**task.directions, task.goal.metric: task.goal.more}
+    more = config.more if config.more is not None else directions.get(metric)
+    if more is None:
+        raise ConfigError(
+            f"training.evaluation.metric={metric}: the task does not say whether more of it is better; set "
+            f"training.evaluation.more=true or false, or choose among {', '.join(sorted(directions))}"
+        )
+    return Goal(metric, more)
+
+
 class Evaluator:
     """Scores the model on the validation data and decides which weights are kept."""
 
-    def __init__(self, recipe: Recipe, task: Task, *, engine: Engine, folder: Folder, processes: Processes) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        task: Task,
+        *,
+        engine: Engine,
+        folder: Folder,
+        processes: Processes,
+        console: Console,
+    ) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
-        self.folder, self.processes = folder, processes
+        self.folder, self.processes, self.console = folder, processes, console
+        self.goal = chosen_goal(recipe, task)
+        self._seconds: float | None = None  # that the last evaluation took
 
     def evaluate(self, now: Progress) -> Row:
         """Score the model, keep its weights if they are the best so far; the row for the log."""
         metrics = self._metrics(now.step)
         better = self._keep_if_best(now, metrics)
         self._keep_snapshot(now)
-        return {"step": now.step, "epoch": now.epoch, "valid": metrics, "best": better}
+        return {"step": now.step, "epoch": now.epoch_of_step, "valid": metrics, "best": better}
 
     def evaluate_mean(self, now: Progress) -> Row | None:
         """Score the mean of the last evaluations' weights; keep it if it is better than the best of them."""
         if len(now.snapshots) < 2:
             return None
         own = {name: tensor.clone() for name, tensor in checkpoint.weights(self.engine.model).items()}
-        mean = checkpoint.mean([self.folder.snapshot(step) for step in now.snapshots])
+        mean = checkpoint.mean([self.folder.snapshot(step) for step in now.snapshots], read_identity(self.folder))
         checkpoint.restore_weights(self.engine.model, mean, self.folder.state)
         metrics = self._metrics(now.step)
         better = self._keep_if_best(now, metrics)
@@ -53,8 +81,11 @@ class Evaluator:
         if self.processes.first:
             seed_all(self.recipe.seed, step, _EVALUATION)
             model.eval()
-            with torch.no_grad():
+            began = time.monotonic()
+            self.console.evaluating(0.0, self._seconds)
+            with torch.no_grad(), watched(lambda share: self.console.evaluating(share, self._seconds)):
                 metrics = self.task.evaluate(model, "valid", self.recipe.decoding)
+            self._seconds = time.monotonic() - began
         if self.engine.twin is not None:
             self.engine.twin.to("cpu")  # its place on the device is needed for training
         self.processes.wait()
@@ -71,13 +102,14 @@ class Evaluator:
         return twin
 
     def _keep_if_best(self, now: Progress, metrics: dict[str, float]) -> bool:
-        score = self._score(metrics)
-        better = score is not None and (now.best.score is None or score > now.best.score)
+        score, best = self._score(metrics), now.best
+        loss = metrics.get("loss")
+        better = score is not None and (best.score is None or score > best.score or _wins(score, loss, best))
         better = self.processes.agree(better)
-        now.best.since = 0 if better else now.best.since + 1
+        best.since = 0 if better else best.since + 1
         if better:
-            now.best.step, now.best.score, now.best.metrics = now.step, score, metrics
-        nothing_yet = self.processes.agree(now.best.score is None)
+            best.step, best.score, best.metrics, best.loss = now.step, score, metrics, loss
+        nothing_yet = self.processes.agree(best.score is None)
         if better or nothing_yet:
             self.write_model(now)
         return better
@@ -86,7 +118,7 @@ class Evaluator:
         """One number that grows as the model gets better, or none if there was nothing to evaluate."""
         if not metrics:
             return None
-        name, more = self.task.goal
+        name, more = self.goal
         if name not in metrics:
             raise ConfigError(f"the task's evaluation has no {name!r} to choose by; it has {', '.join(metrics)}")
         value = metrics[name] if more else -metrics[name]
@@ -96,7 +128,8 @@ class Evaluator:
         """The weights as the run's model.safetensors."""
         tensors = checkpoint.weights(self.engine.model)
         if self.processes.first:
-            sealed.write_tensors(self.folder.model, tensors, {"step": now.step, "metrics": now.best.metrics})
+            facts = {"run": now.run, "step": now.step, "metrics": now.best.metrics}
+            sealed.write_tensors(self.folder.model, tensors, facts)
 
     def _keep_snapshot(self, now: Progress) -> None:
         last = self.recipe.training.evaluation.average
@@ -104,5 +137,12 @@ class Evaluator:
             now.snapshots = [*now.snapshots, now.step][-last:]
             tensors = checkpoint.weights(self.engine.model)
             if self.processes.first:
-                sealed.write_tensors(self.folder.snapshot(now.step), tensors, {"step": now.step})
+                sealed.write_tensors(self.folder.snapshot(now.step), tensors, {"run": now.run, "step": now.step})
             self.processes.wait()
+
+
+def _wins(score: float, loss: float | None, best: Best) -> bool:
+    """Of two equal scores the one with the lower loss is better: while a score is still 0, the loss already falls."""
+    if score != best.score or loss is None or not math.isfinite(loss):
+        return False
+    return best.loss is None or loss < best.loss

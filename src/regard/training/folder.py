@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
-from regard.core.files import digest, replacing
+from regard.core.files import digest
 from regard.training import recipe as recipes
 from regard.training import sealed
 from regard.training.recipe import Recipe
+
+_OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,25 @@ class Folder:
 
     def clean(self) -> None:
         """Remove what a killed process left half-written."""
-        for part in [*self.path.glob(".*.part"), *self.state.glob(".*.part")]:
-            part.unlink(missing_ok=True)
+        for part in [*self.path.glob(".*.part"), *self.state.glob(".*.part"), *self.state.glob(".task*")]:
+            remove(part)
+
+    def check_links(self) -> None:
+        """Nothing in the folder is a link to elsewhere, so that nothing elsewhere is written to."""
+        for path in (*self.path.iterdir(), *(self.state.iterdir() if self.state.is_dir() else ())):
+            if path.is_symlink():
+                raise CheckpointError(
+                    f"{path}: a link; nothing in a run is written through a link: put what it leads to in its place"
+                )
+
+
+def remove(path: Path) -> None:
+    """A file or a whole folder, if it is there and can be removed; of a link the link itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -99,7 +121,7 @@ def locked(folder: Folder) -> Iterator[None]:
     import fcntl
 
     try:
-        handle = os.open(folder.state / "lock", os.O_CREAT | os.O_RDWR, 0o644)
+        handle = os.open(folder.state / "lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
     except OSError as wrong:
         raise CheckpointError(f"{folder.path}: cannot be written to ({wrong.strerror}); choose another --out") from None
     try:
@@ -113,24 +135,34 @@ def locked(folder: Folder) -> Iterator[None]:
         os.close(handle)
 
 
-def begin(folder: Folder, recipe: Recipe, save: Callable[[Path], None]) -> None:
-    """Write the files that `save` puts into a folder and, last of all, config.json: with it the folder is a run."""
-    folder.clean()
-    digests: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(dir=folder.state, prefix=".task") as draft:
-        save(Path(draft))
-        for source in sorted(path for path in Path(draft).rglob("*") if path.is_file()):
-            name = source.relative_to(draft).as_posix()
-            digests[name] = digest(source)
-            (folder.path / name).parent.mkdir(parents=True, exist_ok=True)
-            with replacing(folder.path / name) as part:
-                os.replace(source, part)
-    write_recipe(folder, recipe, digests)
+@dataclass(frozen=True)
+class Identity:
+    """What config.json holds beside the recipe: that by which the files of a run are known to belong together."""
+
+    run: str | None  # the id that every file of the run carries; None: the run is older than ids
+    files: Mapping[str, str]  # name -> SHA-256 of the files of task and start
+    data: Mapping[str, str] | None  # part of the data -> checksum (Task.fingerprint); None: older than these
+
+    def check(self, path: Path, facts: Mapping[str, Any]) -> None:
+        """Refuse a file of another run."""
+        if facts.get("run") != self.run:
+            theirs, ours = (f"run {run}" if run else "a run without an id" for run in (facts.get("run"), self.run))
+            raise CheckpointError(
+                f"{path}: belongs to {theirs}, but {path.parent} holds {ours}; put the file of this run back"
+            )
 
 
-def write_recipe(folder: Folder, recipe: Recipe, digests: dict[str, str]) -> None:
-    """config.json: the version, the whole recipe, and the checksums of the run's other files."""
-    sealed.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), "files": digests})
+def identify(recipe: Recipe, files: Mapping[str, str], data: Mapping[str, str]) -> Identity:
+    """The identity of a new run. Its id is made of all that decides it: the same recipe, files and data are the same
+    run, wherever they are trained, and give the same bytes."""
+    decided = json.dumps([recipe.to_dict(), dict(files), dict(data)], sort_keys=True)
+    return Identity(hashlib.sha256(decided.encode()).hexdigest()[:16], files, data)
+
+
+def write_config(folder: Folder, recipe: Recipe, identity: Identity) -> None:
+    """config.json: the version, the whole recipe, and the identity of the run."""
+    own = {"run": identity.run, "files": dict(identity.files), "fingerprint": identity.data}
+    sealed.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), **own})
 
 
 def read_config(folder: Folder) -> Table:
@@ -144,14 +176,49 @@ def read_recipe(folder: Folder) -> Recipe:
     """The recipe of a run."""
     table = read_config(folder)
     try:
-        return recipes.from_dict({key: value for key, value in table.items() if key != "files"})
+        return recipes.from_dict({key: value for key, value in table.items() if key not in _OWN})
     except ConfigError as wrong:
         raise CheckpointError(f"{folder.config}: {wrong}") from None
 
 
+def read_identity(folder: Folder) -> Identity:
+    """The identity of a run. Every name in it is a plain one inside the folder."""
+    table = read_config(folder)
+    run, files, data = (table.get(key) for key in _OWN)
+    if not (run is None or isinstance(run, str)) or not (data is None or _is_text_table(data)):
+        raise CheckpointError(f"{folder.config}: not written by regard (run or fingerprint is of the wrong kind)")
+    if files is not None and not _is_text_table(files):
+        raise CheckpointError(f"{folder.config}: not written by regard (files must be names with checksums)")
+    for name in files or {}:
+        if not _is_plain(name):
+            raise CheckpointError(
+                f"{folder.config}: files: {name!r} is no plain name inside the run folder; regard never wrote this"
+            )
+    return Identity(run, files or {}, data)
+
+
+def read_kept(folder: Folder) -> tuple[int, dict[str, float]]:
+    """The step of the weights that a run keeps, and what they scored on the validation data."""
+    facts = sealed.read_facts(folder.model)
+    step, metrics = facts.get("step"), facts.get("metrics")
+    if not isinstance(step, int) or not isinstance(metrics, dict):
+        raise sealed.Damaged(f"{folder.model}: not written by regard (no step and scores in it)")
+    return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
+
+
+def _is_text_table(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for pair in value.items() for item in pair)
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name leads to a file inside the folder on every system: no way up, no drive, no absolute path."""
+    parts = name.split("/")
+    return all(part not in ("", ".", "..") and not set(part) & set("\\:\0") for part in parts)
+
+
 def check_files(folder: Folder) -> None:
     """The files of task and start are as they were written, or the one that is not is named."""
-    for name, expected in read_config(folder).get("files", {}).items():
+    for name, expected in read_identity(folder).files.items():
         path = folder.path / name
         if not path.is_file():
             raise CheckpointError(f"{path}: missing; restore it from a copy of the run")

@@ -8,12 +8,13 @@ import json
 import math
 import os
 from dataclasses import dataclass
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import CheckpointError
+from regard.core.errors import CheckpointError, FileError
 from regard.core.extras import require
-from regard.core.files import append
+from regard.core.files import append, flush, open_log
 from regard.training.console import Console, Row
 from regard.training.folder import Folder
 
@@ -25,12 +26,18 @@ class Log:
         """Cut the file back to the position of a checkpoint; all after it will be written again."""
         self.path, self.bytes = path, int(position["bytes"])
         self._sha = hashlib.sha256()
-        append(path, b"")
-        with path.open("r+b") as file:
-            self._sha.update(file.read(self.bytes))
+        with _opened(path) as file:
+            content = file.read(self.bytes)
+            self._sha.update(content)
             if self._sha.hexdigest() != position["sha256"]:
-                raise CheckpointError(f"{path}: damaged before byte {self.bytes}; restore it from a copy")
+                difference = _difference(content, file.read(), position)
+                raise CheckpointError(
+                    f"{path}: not what it was at the checkpoint ({difference}); restore it from a copy, or begin a new "
+                    f"one: regard train --resume {path.parent} --new-log"
+                )
             file.truncate(self.bytes)
+        if not self.bytes:
+            flush(path.parent)  # it may just have been made
 
     def add(self, row: Row) -> None:
         """One more line; numbers that are not finite become null, as JSON has none."""
@@ -41,9 +48,35 @@ class Log:
 
     def position(self) -> dict[str, Any]:
         """Where the log stands, after making sure that it is on disk."""
-        with self.path.open("ab") as file:
+        with _opened(self.path) as file:
             os.fsync(file.fileno())
         return {"bytes": self.bytes, "sha256": self._sha.hexdigest()}
+
+
+def _opened(path: Path) -> BufferedRandom:
+    try:
+        return open_log(path)
+    except OSError as wrong:
+        raise FileError(f"{path}: could not be written ({wrong.strerror})") from wrong
+
+
+def _difference(content: bytes, rest: bytes, position: dict[str, Any]) -> str:
+    """What has happened to a log, as far as that can be told."""
+    plain = (content + rest).replace(b"\r\n", b"\n")[: position["bytes"]]
+    if hashlib.sha256(plain).hexdigest() == position["sha256"]:
+        return "its line ends were changed"
+    missing = position["bytes"] - len(content)
+    return f"{missing} of its {position['bytes']} bytes are gone" if missing else "its content was changed"
+
+
+def set_aside(path: Path) -> Path | None:
+    """Move a log out of the way; its new name, or None if there is none."""
+    if not path.exists():
+        return None
+    names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, 10**6))
+    target = next(name for name in names if not name.exists())
+    os.replace(path, target)
+    return target
 
 
 def _plain(value: Any) -> Any:
@@ -55,10 +88,11 @@ def _plain(value: Any) -> Any:
 def read(path: Path) -> list[Row]:
     """The rows of a log."""
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [dict(row.items()) for row in rows]
     except FileNotFoundError:
         return []
-    except ValueError:
+    except (ValueError, AttributeError, RecursionError):
         raise CheckpointError(f"{path}: a line is not JSON; regard train --resume {path.parent} cuts it off") from None
 
 
@@ -99,6 +133,8 @@ class Pace:
 class NoReport:
     """For all processes but the first."""
 
+    def note(self, row: Row) -> None: ...
+
     def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None: ...
 
     def position(self) -> dict[str, Any]:
@@ -111,6 +147,10 @@ class Report:
     def __init__(self, folder: Folder, console: Console, *, position: dict[str, Any], board: Board | None) -> None:
         self._log, self._board = Log(folder.log, position), board
         self._timing, self._console = folder.timing, console
+
+    def note(self, row: Row) -> None:
+        """A row for the log that need not be shown."""
+        self._log.add(row)
 
     def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None:
         """A row for the log, how fast the steps went, and the seconds left."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +31,8 @@ from regard.core.protocols import Loss
 from regard.training.hardware import blocks, pick
 
 SMALLEST = 256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
+_LOOK = 1.0  # seconds between two looks at whether torchrun still lives
+_GRACE = 60.0  # seconds to save in when it does not
 _PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates; torchrun ends them if it dies
 
 
@@ -77,10 +82,20 @@ def joined(device: str) -> Iterator[Processes]:
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_PATIENCE)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     try:
         yield Processes(rank=dist.get_rank(), world=world, device=chosen)
     finally:
         dist.destroy_process_group()
+
+
+def _end_with_parent(parent: int) -> None:
+    """When torchrun is gone nobody would end this process: save and stop, and if that hangs, end."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
+    os._exit(1)
 
 
 class Caller(nn.Module):

@@ -16,9 +16,11 @@ from regard.decoding import Decoding
 from regard.tasks import check_fit
 from regard.training.config import BUDGET, Config, Start
 
-VERSION = 1
+VERSION = 2
 # version -> the function that brings a table of that version to the next one
-MIGRATIONS: dict[int, Callable[[Table], Table]] = {}
+MIGRATIONS: dict[int, Callable[[Table], Table]] = {
+    1: lambda table: table,  # runs got ids and checksums of their data; those without are used, and it is said
+}
 _SECTIONS = ("task", "seed", "data", "model", "start", "training", "decoding")
 
 

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from regard.core.errors import CheckpointError, ConfigError
+from regard.core import trust as trusts
+from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
+from regard.core.extras import require
+from regard.core.fingerprint import changes
 from regard.core.protocols import Loss
-from regard.core.seed import seed_all
+from regard.core.seed import kept, seed_all
 from regard.core.task import Task
-from regard.training import card, checkpoint, sealed, start
+from regard.training import announce, card, checkpoint, sealed, start
+from regard.training.begin import check_free, create
+from regard.training.checkpoint import Tensors
 from regard.training.console import Console, Silent, open_console
-from regard.training.folder import Folder, begin, check_files, locked, read_config, read_recipe, write_recipe
-from regard.training.hardware import keep_freed_memory, recompute_blocks
+from regard.training.evaluator import chosen_goal
+from regard.training.folder import (
+    Folder,
+    Identity,
+    check_files,
+    identify,
+    locked,
+    read_identity,
+    read_recipe,
+    write_config,
+)
+from regard.training.hardware import keep_freed_memory, number_format, recompute_blocks
 from regard.training.processes import Engine, Processes, join, joined
 from regard.training.recipe import Recipe
+from regard.training.shapes import check_shapes
 from regard.training.start import Taken
 from regard.training.step import move
 from regard.training.stop import listening
@@ -36,60 +53,94 @@ class Parts:
     recipe: Recipe
     task: Task
     model: nn.Module
+    trusted: bool = True  # False: a stranger's run, for which nothing is imported or fetched
 
 
 def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Path:
     """Train a new run into the folder `out` and return it; `watch` sees the model after every step."""
     folder = Folder(Path(out))
     with ExitStack() as held:
+        held.enter_context(kept())
         processes = held.enter_context(joined(recipe.training.hardware.device))
         task = None
         if processes.first:
+            check_free(folder.path)
             if recipe.start is not None:
                 start.check(recipe.start)
-            folder.make()
-            held.enter_context(locked(folder))
-            if folder.config.exists():
-                raise CheckpointError(
-                    f"{folder.path} already holds a run; go on with --resume {folder.path}, or choose another --out"
-                )
             task = start.build_task(recipe)
-            _begin(recipe, folder, task)
+            _begin(recipe, folder, task=task, processes=processes)
+            trusts.remember(folder.path)
+            held.enter_context(locked(folder))
         processes.wait()
         return _fit(recipe, folder, processes=processes, task=task, console=console, watch=watch)
 
 
-def _begin(recipe: Recipe, folder: Folder, task: Task) -> None:
-    """Write all that a run has before its first step: what it starts from, the task's files, the recipe."""
-    taken: Taken | None = None
-    if recipe.start is not None:
-        taken, tensors = start.take(recipe.start, build_model(recipe, task))
-        sealed.write_tensors(folder.start, tensors, {})
+def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) -> None:
+    """The folder with all that a run has before its first step: what it starts from, the task's files, the recipe.
 
-    def save(draft: Path) -> None:
-        task.save(draft)
+    Whatever can be wrong with a recipe is found before there is a folder.
+    """
+    taken, tensors = _rehearse(recipe, task, device=processes.device)
+    data = task.fingerprint()
+
+    def fill(draft: Folder) -> None:
+        task.save(draft.path)
         if recipe.start is not None and taken is not None:
-            start.save(recipe.start, taken, draft=draft)
+            start.save(recipe.start, taken, draft=draft.path)
+        identity = identify(recipe, start.digests(draft), data)
+        if tensors:
+            sealed.write_tensors(draft.start, tensors, {"run": identity.run})
+        write_config(draft, recipe, identity)
 
-    begin(folder, recipe, save)
+    create(folder.path, fill)
+
+
+def _rehearse(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Taken | None, Tensors]:
+    """Build everything once and compute the loss of one example; what is taken from another run."""
+    number_format(recipe.training.hardware.precision, device)
+    chosen_goal(recipe, task)
+    if recipe.training.files.tensorboard:
+        require("tensorboard", extra="tensorboard")
+    model = build_model(recipe, task)
+    taken, tensors = (None, {}) if recipe.start is None else start.take(recipe.start, model)
+    if not len(task.plan(0, recipe.seed)):
+        raise DataError("there are no training batches; give more data or a larger batch size")
+    _one_example(recipe, task, model=model).total.backward()
+    return taken, tensors
 
 
 def resume(
-    out: Path | str, settings: Sequence[str] = (), *, console: Console | None = None, watch: Watch = nobody
+    out: Path | str,
+    settings: Sequence[str] = (),
+    *,
+    console: Console | None = None,
+    watch: Watch = nobody,
+    trust: bool = False,
+    new_log: bool = False,
 ) -> Path:
-    """Go on with a run as if it had never stopped; `settings` may change [training] and [decoding]."""
+    """Go on with a run as if it had never stopped; `settings` may change [training] and [decoding].
+
+    `new_log` sets a log aside that is lost or was changed, and begins a new one. `trust`: see `load_parts`.
+    """
     folder = Folder(Path(out))
-    old = read_recipe(folder)
+    trusted = trust or trusts.remembered(folder.path)
+    with trusts.using(folder.path, trusted=trusted):
+        old = read_recipe(folder)
     recipe = _changed(old, settings)
     with ExitStack() as held:
+        held.enter_context(trusts.using(folder.path, trusted=trusted))
+        held.enter_context(kept())
         processes = held.enter_context(joined(recipe.training.hardware.device))
         if processes.first:
+            folder.check_links()
             held.enter_context(locked(folder))
             folder.clean()
             if recipe != old:
-                write_recipe(folder, recipe, read_config(folder)["files"])
+                write_config(folder, recipe, read_identity(folder))
+            if trusted:
+                trusts.remember(folder.path)
         processes.wait()
-        return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch)
+        return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch, new_log=new_log)
 
 
 def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
@@ -108,32 +159,38 @@ def _fit(
     task: Task | None,
     console: Console | None,
     watch: Watch,
+    new_log: bool = False,
 ) -> Path:
     """The part that new and resumed runs share, on every process."""
     keep_freed_memory()
-    if task is None:
-        check_files(folder)
-        task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
     speaker = (console or open_console()) if processes.first else Silent()
     try:
+        identity = read_identity(folder)
+        if task is None:
+            check_files(folder)
+            task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
+            if processes.first:
+                _check_data(folder, identity, task=task, console=speaker)
         trainer = Trainer(
             recipe,
             task,
-            engine=_engine(recipe, task, folder=folder, processes=processes),
+            engine=_engine(recipe, task, folder=folder, identity=identity, processes=processes),
             folder=folder,
             processes=processes,
             console=speaker,
             watch=watch,
         )
         saved = folder.checkpoints()
+        trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
         taken = None if saved else start.read(folder.path)
+        for line in announce.lines(recipe, task, model=trainer.engine.model, plan=trainer.plan, processes=processes):
+            speaker.say(line)
         for note in [*task.notes(), *(taken.lines() if taken else [])]:
             speaker.say(note)
-        trainer.restore(saved[-1] if saved else None)
         with listening() as stop:
             now = trainer.fit(stop)
         if processes.first:
-            parts = load_parts(folder.path)
+            parts = load_parts(folder.path, trust=True)
             card.write(folder, recipe, task=parts.task, model=parts.model, now=now)
     finally:
         speaker.close()
@@ -141,12 +198,28 @@ def _fit(
     return folder.path
 
 
-def _engine(recipe: Recipe, task: Task, *, folder: Folder, processes: Processes) -> Engine:
+def _check_data(folder: Folder, identity: Identity, *, task: Task, console: Console) -> None:
+    """The data is what the run was begun with, or what has changed is said."""
+    if identity.run is None or identity.data is None:
+        console.say(
+            f"{folder.path} was begun by an earlier regard: that its model, checkpoints and log belong together, and "
+            "that the data is the same, cannot be checked"
+        )
+        return
+    changed = changes(identity.data, task.fingerprint())
+    if changed:
+        raise DataError(
+            f"the data is not what {folder.path} was begun with: {', '.join(changed)}; restore the data, or start a "
+            "new run"
+        )
+
+
+def _engine(recipe: Recipe, task: Task, *, folder: Folder, identity: Identity, processes: Processes) -> Engine:
     hardware = recipe.training.hardware
     model = build_model(recipe, task)
     taken = start.read(folder.path)
     if taken is not None:
-        start.apply(taken, model, weights=None if folder.checkpoints() else folder.start)
+        start.apply(taken, model, weights=None if folder.checkpoints() else folder.start, identity=identity)
     model = model.to(processes.device)
     if hardware.checkpoint_activations:
         recompute_blocks(model)
@@ -165,15 +238,42 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
     return model
 
 
-def load_parts(path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu") -> Parts:
-    """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe."""
+def load_parts(
+    path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu", trust: bool = False
+) -> Parts:
+    """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe.
+
+    A run that was trained here may import what it was trained with. For any other nothing from outside regard is
+    imported, and nothing is fetched over a network, unless `trust` says so.
+    """
     folder = Folder(Path(path))
-    recipe = _changed(read_recipe(folder), settings)
-    check_files(folder)
-    task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
-    if not folder.model.exists():
-        raise CheckpointError(f"{folder.model}: no weights yet; train on with: regard train --resume {folder.path}")
-    tensors, _ = sealed.read_tensors(folder.model)
-    model = build_model(recipe, task)
-    checkpoint.restore_weights(model, tensors, folder.model)
-    return Parts(folder.path, recipe, task, model.to(device).eval())
+    trusted = trust or trusts.remembered(folder.path)
+    with kept(), trusts.using(folder.path, trusted=trusted), _in_one_line(folder, trusted=trusted):
+        recipe = read_recipe(folder)
+        identity = read_identity(folder)
+        check_files(folder)
+        task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
+        if not folder.model.exists():
+            raise CheckpointError(f"{folder.model}: no weights yet; train on with: regard train --resume {folder.path}")
+        build = partial(build_model, recipe, task)
+        check_shapes(build, sealed.read_shapes(folder.model), config=folder.config, weights=folder.model)
+        tensors, facts = sealed.read_tensors(folder.model)
+        identity.check(folder.model, facts)
+        model = build()
+        checkpoint.restore_weights(model, tensors, folder.model)
+        model = model.to(device).eval()
+    return Parts(folder.path, _changed(recipe, settings), task, model, trusted)
+
+
+@contextmanager
+def _in_one_line(folder: Folder, *, trusted: bool) -> Iterator[None]:
+    """What goes wrong while a stranger's run is built is one line; in a run of the user's own it is a fault of ours."""
+    try:
+        yield
+    except RegardError:
+        raise
+    except Exception as wrong:
+        if trusted:
+            raise
+        reason = " ".join(f"{type(wrong).__name__}: {wrong}".split())[:200]
+        raise CheckpointError(f"{folder.config}: no run can be built from it ({reason})") from wrong

@@ -19,11 +19,12 @@ from torch import nn
 from regard.core.errors import CheckpointError, ConfigError, RegardError
 from regard.core.files import digest
 from regard.core.task import Task
-from regard.training import checkpoint, sealed
+from regard.training import sealed
 from regard.training.checkpoint import Tensors
 from regard.training.config import Start
-from regard.training.folder import Folder, check_files, read_config, read_recipe
+from regard.training.folder import Folder, Identity, check_files, read_config, read_identity
 from regard.training.recipe import Recipe
+from regard.training.shapes import named_weights
 
 FILE = "start.json"
 
@@ -62,7 +63,20 @@ def _listed(names: Sequence[str], shown: int) -> str:
 def read(folder: Path) -> Taken | None:
     """What a run began with; None if it started from nothing."""
     path = folder / FILE
-    return Taken(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        taken = Taken(**json.loads(path.read_text(encoding="utf-8")))
+        taken.lines()
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise CheckpointError(f"{path}: damaged or not written by regard; restore it from a copy") from None
+    return taken
+
+
+def digests(draft: Folder) -> dict[str, str]:
+    """The checksums of the files that task and start have put into the folder of a new run."""
+    files = sorted(path for path in draft.path.rglob("*") if path.is_file() and draft.state not in path.parents)
+    return {path.relative_to(draft.path).as_posix(): digest(path) for path in files}
 
 
 def check(start: Start) -> Folder:
@@ -84,7 +98,7 @@ def build_task(recipe: Recipe) -> Task:
         task: Task = build(config)
         return task
     other = check(recipe.start)
-    theirs = read_recipe(other).task.name
+    theirs = str(read_config(other).get("task"))
     try:
         task = build(config, folder=other.path)
     except (RegardError, OSError, LookupError, ValueError) as wrong:
@@ -100,7 +114,9 @@ def build_task(recipe: Recipe) -> Task:
 def take(start: Start, model: nn.Module) -> tuple[Taken, Tensors]:
     """The weights of the other run that the patterns name and that fit the model."""
     other = check(start)
-    own, theirs = checkpoint.named_weights(model), sealed.read_tensors(other.model)[0]
+    theirs, facts = sealed.read_tensors(other.model)
+    read_identity(other).check(other.model, facts)
+    own = named_weights(model)
     wanted = _matching(start.patterns, own, "start.only")
     shared = [name for name in wanted if name in theirs]
     tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
@@ -138,18 +154,20 @@ def _groups(names: Iterable[str]) -> str:
 
 def save(start: Start, taken: Taken, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
-    files = {} if start.vocabulary else read_config(Folder(Path(start.run))).get("files", {})
+    files = {} if start.vocabulary else read_identity(Folder(Path(start.run))).files
     changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
     table = asdict(taken) | {"changed": changed}
     (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def apply(taken: Taken, model: nn.Module, *, weights: Path | None) -> None:
+def apply(taken: Taken, model: nn.Module, *, weights: Path | None, identity: Identity) -> None:
     """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
-    own = checkpoint.named_weights(model)
+    own = named_weights(model)
     if weights is not None:
+        tensors, facts = sealed.read_tensors(weights)
+        identity.check(weights, facts)
         with torch.no_grad():
-            for name, tensor in sealed.read_tensors(weights)[0].items():
+            for name, tensor in tensors.items():
                 own[name].copy_(tensor)
     for name in taken.frozen:
         own[name].requires_grad_(False)

@@ -32,7 +32,7 @@ from regard.training.recipe import Recipe
 
 _LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
 # of the log, beside the parts of the loss
-COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "tokens/s")
+COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run", "tokens/s")
 
 
 class Diverged(RegardError):
@@ -198,10 +198,14 @@ def plain(batch: Any) -> Any:
 
 def explain_nonfinite(folder: Folder, now: Progress, outcome: Outcome) -> str:
     """What happened, where to look, what to do: one line."""
-    what = "gradient" if math.isfinite(outcome.loss) else f"loss {outcome.loss}"
     saved = folder.checkpoints()
     back = f"the last checkpoint is {saved[-1].name}" if saved else "there is no checkpoint yet"
-    return (
-        f"{what} is not finite at step {now.step} (epoch {now.epoch}, batch {now.index}); its examples are in "
-        f"{folder.nonfinite}; {back}; lower training.optimizer.lr, or set training.optimizer.nonfinite=skip"
-    )
+    where = f"step {now.step} (epoch {now.epoch_of_step}, batch {now.index})"
+    where += f"; its examples are in {folder.nonfinite}; {back}"
+    if now.skipped > 1:
+        return (
+            f"none of the last {now.skipped} batches, as many as an epoch has, gave a finite loss and gradient, up to "
+            f"{where}; lower training.optimizer.lr, or see what is wrong with the data"
+        )
+    what = "gradient" if math.isfinite(outcome.loss) else f"loss {outcome.loss}"
+    return f"{what} is not finite at {where}; lower training.optimizer.lr, or set training.optimizer.nonfinite=skip"

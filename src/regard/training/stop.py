@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM ask for a stop after the current step; a second Ctrl-C does not wait."""
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) ask for a stop after the step; a second Ctrl-C does not wait."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ class Stop:
 
 @contextmanager
 def listening() -> Iterator[Stop]:
-    """Listen for the two signals. Only a program's main thread can; elsewhere nothing ever asks."""
+    """Listen for the signals. Only a program's main thread can; elsewhere nothing ever asks."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup has it ignored
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, stop.note) for number in numbers}
     try:
         yield stop
     finally:

@@ -15,13 +15,13 @@ from torch import nn
 from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
-from regard.training import checkpoint, optimizer
-from regard.training.checkpoint import Progress, Window, fingerprint
-from regard.training.console import Console, Row
+from regard.training import announce, checkpoint, optimizer
+from regard.training.checkpoint import Progress, Window
+from regard.training.console import Console, Row, clock, describe
 from regard.training.evaluator import Evaluator
-from regard.training.folder import Folder
+from regard.training.folder import Folder, Identity
 from regard.training.hardware import Compiled
-from regard.training.log import Board, NoReport, Pace, Report
+from regard.training.log import Board, NoReport, Pace, Report, set_aside
 from regard.training.optimizer import schedule
 from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
@@ -57,17 +57,25 @@ class Trainer:
         self.folder, self.processes, self.console, self.watch = folder, processes, console, watch
         self.config = recipe.training
         self.optimizer = optimizer.build(self.config.optimizer, engine.model)
-        self.evaluator = Evaluator(recipe, task, engine=engine, folder=folder, processes=processes)
+        self.evaluator = Evaluator(recipe, task, engine=engine, folder=folder, processes=processes, console=console)
         self.now = Progress()
         self.plan: Sequence[Indices] = ()
         self.report: Report | NoReport = NoReport()
         self._pace = Pace()
         self._birth = time.monotonic()
+        self._first = 0  # the step this process began after
+        self._foretold = False  # whether it was said how long it will take
+        self._row_shown = False  # whether the bar shows a row of the log
 
-    def restore(self, path: Path | None) -> None:
-        """Go to where a checkpoint stood, or to the very beginning."""
+    def restore(self, path: Path | None, *, identity: Identity, new_log: bool = False) -> None:
+        """Go to where a checkpoint stood, or to the very beginning; with a new log if the old one is set aside."""
         if path is not None:
-            self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer)
+            self.now = checkpoint.load(path, self.engine.model, optimizer=self.optimizer, identity=identity)
+        self.now.run, self._first = identity.run, self.now.step
+        if new_log and self.processes.first:
+            aside = set_aside(self.folder.log)
+            self.now.log = Progress().log
+            self.console.say(f"a new log is begun; the old one is {aside.name if aside else 'gone'}")
         self._birth = time.monotonic() - self.now.seconds
         time_used = self.processes.agree(self._time_used())
         self.now.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
@@ -75,6 +83,8 @@ class Trainer:
         if self.processes.first:
             board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
             self.report = Report(self.folder, self.console, position=self.now.log, board=board)
+            if not self.now.log["bytes"] and self.now.run is not None:
+                self.report.note({"step": self.now.step, "run": self.now.run})
 
     def fit(self, stop: Stop) -> Progress:
         """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
@@ -132,18 +142,19 @@ class Trainer:
         self.plan = self.task.plan(now.epoch, self.recipe.seed)
         if not len(self.plan):
             raise DataError("there are no training batches; give more data or a larger batch size")
-        data = fingerprint(self.task, self.plan)
-        if now.index and now.data != data:
+        plan = checkpoint.checksum(self.plan)
+        if now.index and now.plan and now.plan != plan:
             raise DataError(
-                f"the training data or its batching differs from what {self.folder.path} was trained on so far; "
-                "restore the data, or start a new run"
+                f"the batches of this epoch differ from those {self.folder.path} was trained on so far; go on with the "
+                "version of regard that began it, or start a new run"
             )
-        now.data = data
+        now.plan = plan
 
     def _advance(self, outcome: Outcome, examples: Indices) -> bool:
         """Count the step; says whether it was the last of its epoch."""
         now = self.now
         now.step, now.index = now.step + 1, now.index + 1
+        now.skipped = 0 if outcome.finite else now.skipped + 1
         if outcome.finite:
             now.window.loss += outcome.loss
             now.window.tokens += outcome.tokens
@@ -158,23 +169,40 @@ class Trainer:
         return epoch_ended
 
     def _not_finite(self, outcome: Outcome, examples: Indices) -> None:
-        self.now.window.skipped += 1
-        if self.config.optimizer.nonfinite == "stop":
+        now = self.now
+        now.window.skipped += 1
+        hopeless = now.skipped >= len(self.plan)  # as many as an epoch has, one after the other
+        if self.config.optimizer.nonfinite == "stop" or hopeless:
             if self.processes.first:
-                write_nonfinite(self.folder, self.task, examples=examples, outcome=outcome, now=self.now)
-            raise Diverged(explain_nonfinite(self.folder, self.now, outcome))
+                write_nonfinite(self.folder, self.task, examples=examples, outcome=outcome, now=now)
+            raise Diverged(explain_nonfinite(self.folder, now, outcome))
 
     def _write_row(self, outcome: Outcome) -> None:
         now, window = self.now, self.now.window
         self.console.moved(self._done())
+        self._foretell()
         if _due(now.step, self.config.files.log_every):
             tokens = max(1, window.tokens)
-            row: Row = {"step": now.step, "epoch": now.epoch, "loss": window.loss / tokens}
+            row: Row = {"step": now.step, "epoch": now.epoch_of_step}
+            row["loss"] = window.loss / tokens if window.tokens else float("nan")
             row |= {name: value / tokens for name, value in window.parts.items()}
             row |= {"lr": outcome.rate, "norm": outcome.norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
             self.report.add(row, pace=self._pace, left=self._left())
-            now.window, self._pace = Window(), Pace()
+            now.window, self._pace, self._row_shown = Window(), Pace(), True
+        elif not self._row_shown:
+            loss = outcome.loss / max(1, outcome.tokens)
+            self.console.doing(describe({"step": now.step, "epoch": now.epoch_of_step, "loss": loss}, self._left()))
+
+    def _foretell(self) -> None:
+        """Say once how long the rest will take, when enough steps were timed; not where minutes are given."""
+        steps, seconds = self.now.step - self._first, self._pace.seconds
+        if self._foretold or self.config.minutes is not None or steps < 3 or seconds < 3.0:
+            return
+        self._foretold = True
+        left = self._left()
+        if left is not None:
+            self.console.say(f"about {clock(left)} to go, by the first {steps} steps; evaluation comes on top")
 
     def _be_watched(self) -> None:
         """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
@@ -187,6 +215,7 @@ class Trainer:
         if not (epoch_ended if every is None else _due(now.step, every)) and now.ended is None:
             return False
         self.report.add(self.evaluator.evaluate(now))
+        self._row_shown = False
         if now.ended is None:
             now.ended = self._over(time_used=False)
         return True
@@ -195,7 +224,14 @@ class Trainer:
         row = self.evaluator.evaluate_mean(self.now)
         if row is not None:
             self.report.add(row)
-        self.report.add({"step": self.now.step, "end": self.now.ended})
+        now = self.now
+        if now.skipped and now.skipped == now.step:
+            raise Diverged(
+                f"the loss of none of the {now.step} batches was a number, so nothing was learned; lower "
+                "training.optimizer.lr, or see what is wrong with the data"
+            )
+        self.report.note({"step": now.step, "end": now.ended})
+        self.console.say(f"stopped after step {now.step}: {announce.why(now.ended or '', self.config)}")
 
     def _over(self, *, time_used: bool) -> str | None:
         """Why training ends here, if it does."""

@@ -69,10 +69,10 @@ def test_marks_come_first():
 
 def test_transposition_moves_every_note(scale):
     tokens = EVENTS.encode(scale)
-    assert EVENTS.room(tokens) == (21 - 60, 108 - 67)
+    assert EVENTS.transposable(tokens) == (21 - 60, 108 - 67)
     moved = EVENTS.decode(EVENTS.shift(tokens, -5))
     assert [n.pitch for n in moved] == [n.pitch - 5 for n in scale]
-    assert EVENTS.room(np.zeros(0, dtype=np.int64)) == (0, 0)
+    assert EVENTS.transposable(np.zeros(0, dtype=np.int64)) == (0, 0)
 
 
 def drawn(before: np.ndarray, seconds: float, rows: int = 6, most: int = 400) -> torch.Tensor:

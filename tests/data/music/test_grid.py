@@ -84,7 +84,7 @@ def test_fewer_notes_keep_to_the_outer_voices(pitches):
 @given(grids, st.integers(-60, 60))
 def test_transposition_stays_in_the_range(grid, wanted):
     tokens = GRID.encode(grid)
-    down, up = GRID.room(tokens)
+    down, up = GRID.transposable(tokens)
     shift = max(down, min(up, wanted))
     moved = GRID.decode(GRID.shift(tokens, shift))
     assert (np.where(grid == SILENT, SILENT, grid + shift) == moved).all()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import TRAIN, Folder
+from regard.cli.arguments import TRAIN, Folder, Trust
 
 PANEL = TRAIN
 
@@ -16,10 +16,12 @@ def run(
     folder: Folder,
     last: Annotated[int, typer.Option(min=1, help="How many evaluations, counted from the last.")] = 5,
     out: Annotated[Path | None, typer.Option(help="The run folder to make.", show_default="RUN-average")] = None,
+    *,
+    trust: Trust = False,
 ) -> None:
     """Average the weights of a run's last evaluations into a new run."""
     from regard.training.average import average
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-average")
-    average(folder, last=last, out=target)
+    average(folder, last=last, out=target, trust=trust)
     print(f"{target}: the mean of the last {last} evaluations; score it with: regard evaluate {target}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from regard.cli.arguments import INSIDE, Folder
+from regard.cli.arguments import INSIDE, Folder, Trust
 from regard.core.errors import RegardError
 
 PANEL = INSIDE
 
 
-def run(folder: Folder) -> None:
+def run(folder: Folder, *, trust: Trust = False) -> None:
     """Check the laws on a run: cached = uncached, batched = single, fast = plain, beam 1 = greedy."""
     from regard.api.run import load
 
-    verdicts = load(folder).check()
+    verdicts = load(folder, trust=trust).check()
     for verdict in verdicts:
         print(f"{'kept  ' if verdict.kept else 'BROKEN'}  {verdict.law}: {verdict.detail}")
     broken = [verdict.law for verdict in verdicts if not verdict.kept]

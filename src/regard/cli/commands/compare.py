@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.arguments import INSIDE
+from regard.cli.arguments import INSIDE, Trust
 from regard.cli.asking import Asking, subject_of
 from regard.cli.words import settings_of
 from regard.core.errors import RegardError
@@ -25,6 +25,8 @@ def run(
         list[str], typer.Argument(metavar="RUN RUN… INPUT|KEY=VALUE", help="Two or more runs, then a text or a file.")
     ],
     html: Annotated[Path | None, typer.Option(help="Write one page with the maps side by side.")] = None,
+    *,
+    trust: Trust = False,
 ) -> None:
     """Put one input through several runs: outputs, scores, speed, size, maps."""
     if len(words) < 3:
@@ -37,7 +39,8 @@ def run(
     from regard.inspection.bundle import bundle
     from regard.inspection.collect import inspect
 
-    inspections = [inspect(subject_of(Path(folder), settings_of(context)), given) for folder in folders]
+    subjects = [subject_of(Path(folder), settings_of(context), trust=trust) for folder in folders]
+    inspections = [inspect(subject, given) for subject in subjects]
     _print(compare.COLUMNS, compare.table(inspections))
     for inspection in inspections:
         if not inspection.maps:

@@ -68,12 +68,15 @@ def show(trained: Run, console: Console) -> None:
 
 
 def draw_map(trained: Run, given: str, console: Console) -> None:
-    """The kind of map of an input that is worth looking at first."""
+    """The kind of map of an input that is worth looking at first; nothing where the model has no attention."""
     from regard.cli.draw import draw
     from regard.inspection.collect import glance
     from regard.inspection.look import subject
 
-    seen = glance(subject(trained), given)
+    looked = subject(trained)
+    if not looked.attends:
+        return
+    seen = glance(looked, given)
     first = seen.first
     if first is None:
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.arguments import USE, Folder, Json
+from regard.cli.arguments import USE, Folder, Json, Trust
 from regard.cli.words import Words, settings_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def run(
     split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
     *,
     as_json: Json = False,
+    trust: Trust = False,
 ) -> None:
     """Score a run on held-out data and say how the scores were computed; decoding=beam … changes the search."""
     from rich.console import Console
@@ -31,14 +32,14 @@ def run(
 
     from regard.api.run import load
 
-    report = evaluate(load(folder, settings_of(context)), split)
+    report = evaluate(load(folder, settings_of(context), trust=trust), split)
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
     table = Table("score", "value", Column("computed as", overflow="fold"), title=f"{folder} on {split}")
     for name, value in report["scores"].items():
         table.add_row(name, f"{value:.4g}", report["signatures"].get(name, ""))
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def evaluate(run: Run, split: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import INSIDE, Folder
+from regard.cli.arguments import INSIDE, Folder, Trust
 from regard.cli.asking import Asking, subject_of
 from regard.cli.words import settings_of
 from regard.core.errors import RegardError
@@ -30,6 +30,7 @@ def run(
     pdf: Annotated[Path | None, typer.Option(help="Draw it and all heads, for print.")] = None,
     port: Annotated[int, typer.Option(help="Where to serve the page.")] = 8765,
     quiet: Annotated[bool, typer.Option(help="Do not open the browser.")] = False,
+    trust: Trust = False,
 ) -> None:
     """Look at every attention map of an input: in the browser, or as files."""
     for path, suffix in ((png, ".png"), (pdf, ".pdf")):
@@ -39,7 +40,7 @@ def run(
     from regard.inspection.collect import collect
     from regard.inspection.look import Look
 
-    looked = subject_of(folder, settings_of(context))
+    looked = subject_of(folder, settings_of(context), trust=trust)
     if html is None and png is None and pdf is None:
         from regard.serve.app import serve_subject
 

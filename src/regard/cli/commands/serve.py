@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import INSIDE, Folder
+from regard.cli.arguments import INSIDE, Folder, Trust
 
 PANEL = INSIDE
 
@@ -18,11 +18,13 @@ def run(
     ] = None,
     host: Annotated[str, typer.Option(help="Whom to answer; this machine alone unless told otherwise.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Where.")] = 8765,
+    *,
+    trust: Trust = False,
 ) -> None:
     """Serve the explorer of a run: new inputs and what-if in the browser."""
     from regard.api.run import load
     from regard.serve.app import create, serve
 
-    app = create(load(folder), given)
+    app = create(load(folder, trust=trust), given)
     print(f"serving {folder} on http://{host}:{port}/ (Ctrl+C ends)")
     serve(app, host=host, port=port)

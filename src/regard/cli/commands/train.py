@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import TRAIN
+from regard.cli.arguments import TRAIN, Trust
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of
 from regard.core import config as configs
@@ -52,6 +52,11 @@ def run(
         Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run as if it had never stopped.")] = None,
+    *,
+    new_log: Annotated[
+        bool, typer.Option("--new-log", help="With --resume: set a log that was lost or changed aside.")
+    ] = False,
+    trust: Trust = False,
 ) -> None:
     """Train a model into a run folder, or go on with one."""
     paths = [Path(word) for word in words or [] if word.endswith(".toml")]
@@ -62,7 +67,7 @@ def run(
     if resume is not None:
         if paths or out is not None:
             raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        go_on(resume, [*others, *settings])
+        go_on(resume, [*others, *settings], trust=trust, new_log=new_log)
     else:
         recipe = paths[0] if paths else None
         begin(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out)
@@ -87,26 +92,26 @@ def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | No
     _say(runs.train(chosen, out if out is not None else free_folder(chosen), watch=probes.watch))
 
 
-def go_on(folder: Path, settings: list[str]) -> None:
+def go_on(folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False) -> None:
     """Resume a run and say what has become of it."""
     from regard.inspection import probes
     from regard.training import run as runs
 
-    _say(runs.resume(folder, settings, watch=probes.watch))
+    _say(runs.resume(folder, settings, watch=probes.watch, trust=trust, new_log=new_log))
 
 
 def free_folder(recipe: Recipe) -> Path:
     """runs/<task>-<model>, with a number if it is taken."""
     base = Path("runs") / f"{recipe.task.name}-{recipe.model.name}"
     taken = (base.with_name(f"{base.name}-{number}") for number in range(2, 10_000))
-    return next(path for path in (base, *taken) if not (path / "config.json").exists())
+    return next(path for path in (base, *taken) if not path.exists() or (path.is_dir() and not any(path.iterdir())))
 
 
 def _say(folder: Path) -> None:
     """Where the run is and what its weights scored; of many processes the first says it."""
-    from regard.training import sealed
+    from regard.training.folder import Folder, read_kept
 
     if os.environ.get("RANK", "0") == "0":
-        facts = sealed.read_facts(folder / "model.safetensors")
-        scores = ", ".join(f"{name} {value:.4g}" for name, value in facts["metrics"].items()) or "not evaluated"
-        print(f"{folder}: the weights of step {facts['step']}, validation {scores}")
+        step, metrics = read_kept(Folder(folder))
+        scores = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items()) or "not evaluated"
+        print(f"{folder}: the weights of step {step}, validation {scores}")

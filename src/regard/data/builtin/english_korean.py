@@ -38,12 +38,12 @@ def generate(split: str, count: int, *, seed: int) -> list[Example]:
     if split not in ("train", "valid", "test"):
         raise DataError(f"the built-in data has no split {split!r}; known: train, valid, test")
     chance = random.Random(f"{seed} {split}")
-    found: dict[str, Example] = {}
-    while len(found) < count:
+    examples: dict[str, Example] = {}
+    while len(examples) < count:
         example = _example(chance)
         if split_of(example.source) == split:
-            found.setdefault(example.source, example)
-    return list(found.values())
+            examples.setdefault(example.source, example)
+    return list(examples.values())
 
 
 def split_of(source: str) -> str:
@@ -191,12 +191,12 @@ def _request(chance: random.Random, register: Register) -> Twin:
     things = _object(chance, action.takes, register, "object")
     setting = _setting(chance, action, "setting")
     verb, ask, negation = (frozenset({name}) for name in ("verb", "ask", "not"))
-    asked: tuple[Word, ...] = (Word("please", ask), Word(action.base, verb))
+    request_words: tuple[Word, ...] = (Word("please", ask), Word(action.base, verb))
     end: tuple[Word, ...] = (Word(request(action.korean, register), verb | ask),)
     if chance.random() < NEGATED:
-        asked = (Word("please", ask), Word("do", ask), Word("not", negation), Word(action.base, verb))
+        request_words = (Word("please", ask), Word("do", ask), Word("not", negation), Word(action.base, verb))
         end = (Word(action.korean.stem + "지", verb), Word(request(Verb("말"), register), negation | ask))
-    return Twin((*asked, *things.english, *setting.english), (*setting.korean, *things.korean, *end))
+    return Twin((*request_words, *things.english, *setting.english), (*setting.korean, *things.korean, *end))
 
 
 def _mark(phrase: Twin, choice: str) -> Twin:

@@ -36,19 +36,19 @@ class Encoding(Protocol):
 
     @property
     def size(self) -> int:
-        """Of the vocabulary."""
+        """Tokens of the vocabulary, marks included."""
 
     @property
     def bar(self) -> int:
-        """Tokens after which a place means the same again: crops begin at multiples of it."""
+        """Tokens of a bar; crops begin at multiples of it. 1 where the encoding has no bars."""
 
     @property
     def voices(self) -> tuple[str, ...]:
-        """Names, for files."""
+        """What the voices are called in files."""
 
     @property
     def tempo(self) -> float:
-        """Quarters a minute, for files."""
+        """Quarters a minute that files are written with."""
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         """A MIDI file (or MusicXML, on the grid; or its bytes) -> content."""
@@ -66,10 +66,10 @@ class Encoding(Protocol):
         """The first seconds of a piece; an error where nothing sounds in them."""
 
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
-        """The piece transposed; the shift must lie in `room`."""
+        """The piece transposed, within what `transposable` allows."""
 
-    def room(self, tokens: Tokens) -> tuple[int, int]:
-        """How many semitones a piece can go down (negative or 0) and up without leaving the range."""
+    def transposable(self, tokens: Tokens) -> tuple[int, int]:
+        """The lowest (negative or 0) and the highest shift, in semitones, that keep a piece within the range."""
 
     def grammar(self, before: Tokens, *, seconds: float) -> Grammar:
         """What may follow `before`, in a continuation that ends when it has lasted `seconds`."""

@@ -95,20 +95,20 @@ class Events:
         for note in self._stepped(content):
             track.notes.append(symusic.Note(*note))
         score.tracks.append(track)
-        found = self.tokenizer.encode(score)
-        found = found[0] if isinstance(found, list) else found
-        return np.asarray(found.ids, dtype=np.int64)
+        sequence = self.tokenizer.encode(score)
+        sequence = sequence[0] if isinstance(sequence, list) else sequence
+        return np.asarray(sequence.ids, dtype=np.int64)
 
     def _stepped(self, notes: Sequence[Note]) -> list[tuple[int, int, int, int]]:
-        """(start, length, pitch, velocity) in steps; a note struck again is off before."""
-        found: list[tuple[int, int, int, int]] = []
+        """Notes -> (start, length, pitch, velocity) in steps; a note that is struck again ends before that."""
+        stepped: list[tuple[int, int, int, int]] = []
         free: dict[int, int] = {}
         for note in sorted(notes):
             start = max(round(note.start * self.rate), free.get(note.pitch, 0))
             length = max(1, round(note.end * self.rate) - start)
             free[note.pitch] = start + length
-            found.append((start, length, note.pitch, max(1, min(127, note.velocity))))
-        return found
+            stepped.append((start, length, note.pitch, max(1, min(127, note.velocity))))
+        return stepped
 
     def decode(self, tokens: Tokens) -> list[Note]:
         """Tokens -> notes in seconds; what still sounds at the end is ended there."""
@@ -126,8 +126,8 @@ class Events:
             whole.append(self._token("TimeShift_0.1." + str(self.rate // 2)))
             whole += [self._token(f"NoteOff_{self.low + above}") for above in sorted(sounding)]
         score = self.tokenizer.decode([whole]).to("second")
-        found = [note for track in score.tracks for note in track.notes]
-        return sorted(Note(note.time, note.end, note.pitch, note.velocity) for note in found)
+        notes = [note for track in score.tracks for note in track.notes]
+        return sorted(Note(note.time, note.end, note.pitch, note.velocity) for note in notes)
 
     def _token(self, name: str) -> int:
         number: int = self.tokenizer.vocab[name]
@@ -146,7 +146,7 @@ class Events:
         kind = self.kinds[0].numpy()[tokens]
         return np.where((kind == ON) | (kind == OFF), tokens + semitones, tokens)
 
-    def room(self, tokens: Tokens) -> tuple[int, int]:
+    def transposable(self, tokens: Tokens) -> tuple[int, int]:
         kind, pitch = self.kinds[0].numpy()[tokens], self.kinds[1].numpy()[tokens]
         above = pitch[(kind == ON) | (kind == OFF)]
         return (-int(above.min()), self.high - self.low - int(above.max())) if len(above) else (0, 0)
@@ -165,13 +165,13 @@ class Events:
 
     def spots(self, tokens: Tokens) -> list[Spot | None]:
         now, struck = 0.0, None
-        found: list[Spot | None] = []
+        spots: list[Spot | None] = []
         for token in tokens.tolist():
             kind, pitch, steps = (int(table[token]) for table in self.kinds)
             now += steps / self.rate
             struck = Spot(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
-            found.append(struck)
-        return found
+            spots.append(struck)
+        return spots
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -184,7 +184,8 @@ class Events:
 
 
 class EventsGrammar:
-    """Note on, then its velocity; off only what is on, a step later; time goes forward; all ends off."""
+    """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began; a piece
+    ends when nothing sounds."""
 
     def __init__(self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int) -> None:
         self.kind, self.pitch, self.length = kinds

@@ -68,8 +68,8 @@ class Grid:
         inside = within(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this grid holds; transpose it")
-        made, remarks = self.lay_out(inside.notes, where=str(path))
-        return Opened(made, (*read.remarks, *inside.remarks, *remarks))
+        voices, remarks = self.lay_out(inside.notes, where=str(path))
+        return Opened(voices, (*read.remarks, *inside.remarks, *remarks))
 
     def lay_out(self, notes: Sequence[Note], where: str = "piece") -> tuple[Voices, tuple[str, ...]]:
         """Notes in quarters -> steps of four voices: a voice for each part if there are four, else by pitch."""
@@ -104,13 +104,13 @@ class Grid:
         return pitches.reshape(-1, len(NAMES)).astype(np.int16)
 
     def notes(self, content: Voices) -> list[Note]:
-        found = []
+        notes = []
         for voice, line in enumerate(np.asarray(content).T):
             edges = np.flatnonzero(np.diff(line, prepend=SILENT - 1, append=SILENT - 1))
             for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
                 if line[start] != SILENT:
-                    found.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
-        return sorted(found)
+                    notes.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
+        return sorted(notes)
 
     def beginning(self, content: Voices, seconds: float) -> Voices:
         return content[: max(1, round(seconds / self.step))]
@@ -118,7 +118,7 @@ class Grid:
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
         return np.where(tokens > REST, tokens + semitones, tokens)
 
-    def room(self, tokens: Tokens) -> tuple[int, int]:
+    def transposable(self, tokens: Tokens) -> tuple[int, int]:
         pitches = tokens[tokens > REST]
         if not len(pitches):
             return 0, 0
@@ -134,11 +134,11 @@ class Grid:
         return f"{NAMES[place % len(NAMES)][0]} {'rest' if token <= REST else name_pitch(token - REST - 1 + self.low)}"
 
     def spots(self, tokens: Tokens) -> list[Spot | None]:
-        found: list[Spot | None] = []
+        spots: list[Spot | None] = []
         for place, token in enumerate(tokens.tolist()):
             middle = (place // len(NAMES) + 0.5) * self.step
-            found.append(None if token <= REST else Spot(middle, token - REST - 1 + self.low))
-        return found
+            spots.append(None if token <= REST else Spot(middle, token - REST - 1 + self.low))
+        return spots
 
     def settings(self) -> dict[str, Any]:
         return {"name": self.name, **asdict(self)}

@@ -63,8 +63,8 @@ def _part(part: Element) -> list[Note]:
 
 def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
     if element.tag == "attributes":
-        found = element.findtext("divisions")
-        return clock if found is None else clock._replace(divisions=float(found))
+        divisions = element.findtext("divisions")
+        return clock if divisions is None else clock._replace(divisions=float(divisions))
     if element.tag not in ("note", "backup", "forward") or element.find("cue") is not None:
         return clock
     length = float(element.findtext("duration", "0")) / clock.divisions  # a grace note has none

@@ -47,7 +47,7 @@ def raw(content: Any) -> bytes:
 
 
 def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int = 1) -> Collection:
-    """A path, or none for the built-in chorales -> pieces; `limit` is the most to read."""
+    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given."""
     if path is None:
         return Collection(split_pieces([Piece(*item, "Bach") for item in _fitting(chorales(), encoding)[:limit]], seed))
     if not path.exists():
@@ -69,16 +69,16 @@ def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         table = json.loads(raw)
-        found = {name: [np.array(piece, dtype=np.int16) for piece in table[name]] for name in SPLITS}
+        splits = {name: [np.array(piece, dtype=np.int16) for piece in table[name]] for name in SPLITS}
     except (OSError, EOFError, ValueError, KeyError, TypeError) as wrong:
         raise DataError(f"{path}: not chorales as JSON ({wrong!r}); it needs train, valid and test") from None
-    for name, pieces in found.items():
+    for name, pieces in splits.items():
         for number, piece in enumerate(pieces):
             if piece.ndim != 2 or piece.shape[1] != len(grid.NAMES) or not len(piece):
                 raise DataError(f"{path}: {name} piece {number} has shape {piece.shape}; every step needs four voices")
     return {
         name: [Piece(f"{name} {number}", piece, "Bach") for number, piece in enumerate(pieces)]
-        for name, pieces in found.items()
+        for name, pieces in splits.items()
     }
 
 
@@ -93,8 +93,8 @@ def chorales() -> dict[str, Voices]:
     """The four-part chorales inside music21, by name; read once, then from the cache."""
     cached = files.cache_folder() / "music21-chorales.json"
     if not cached.exists():
-        found = {path.stem: grid.read_voices(musicxml.read(path), resolution=4) for path in _corpus()}
-        table = {name: voices.tolist() for name, voices in found.items() if voices is not None}
+        scores = {path.stem: grid.read_voices(musicxml.read(path), resolution=4) for path in _corpus()}
+        table = {name: voices.tolist() for name, voices in scores.items() if voices is not None}
         files.write_text(cached, json.dumps(table, separators=(",", ":")))
     try:
         read = json.loads(cached.read_text(encoding="utf-8"))
@@ -105,10 +105,10 @@ def chorales() -> dict[str, Voices]:
 
 def _corpus() -> list[Path]:
     """The files themselves: music21 is a box of scores here, its own (slow) reader is not needed."""
-    found = importlib.util.find_spec("music21")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("music21")
+    if package is None or not package.submodule_search_locations:
         raise MissingExtra("the built-in chorales are inside music21, not installed; run: pip install 'regard[music]'")
-    return sorted(Path(found.submodule_search_locations[0]).glob("corpus/bach/*.mxl"))
+    return sorted(Path(package.submodule_search_locations[0]).glob("corpus/bach/*.mxl"))
 
 
 def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, Voices]]:
@@ -118,16 +118,16 @@ def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, V
 
 def split_pieces(pieces: list[Piece], seed: int) -> dict[str, list[Piece]]:
     """Pieces without a split -> one in ten to valid, one in ten to test, by melody: none is in two splits."""
-    found: dict[str, list[Piece]] = {name: [] for name in SPLITS}
+    splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     for piece in pieces:
         digest = hashlib.blake2b(_melody(piece), digest_size=8, salt=seed.to_bytes(8, "little")).digest()
         place = int.from_bytes(digest, "little") % HELD_OUT
-        found["valid" if place == 0 else "test" if place == 1 else "train"].append(piece)
+        splits["valid" if place == 0 else "test" if place == 1 else "train"].append(piece)
     for name in ("train", "valid", "test"):  # a handful of pieces must still make three splits
-        fullest = max(found, key=lambda split: len(found[split]))
-        if not found[name] and len(found[fullest]) > 1:
-            found[name].append(found[fullest].pop())
-    return found
+        fullest = max(splits, key=lambda split: len(splits[split]))
+        if not splits[name] and len(splits[fullest]) > 1:
+            splits[name].append(splits[fullest].pop())
+    return splits
 
 
 def _melody(piece: Piece) -> bytes:
@@ -142,12 +142,12 @@ def _melody(piece: Piece) -> bytes:
 def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int) -> Collection:
     index = _read_index(path)
     remarks: list[str] = []
-    found: dict[str, list[Piece]] = {name: [] for name in SPLITS}
+    splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     loose: list[Piece] = []
     for name, source, data in _files(path):
         row = index.get(Path(name).name, {})
         split = row.get("split") or _named_split(name)
-        into = loose if split is None else found.setdefault(split, [])
+        into = loose if split is None else splits.setdefault(split, [])
         if limit is not None and len(into) >= limit:
             continue
         try:
@@ -157,14 +157,14 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
             continue
         remarks += opened.remarks
         into.append(Piece(name, opened.content, row.get("composer", "")))
-    if not any(found.values()) and not loose:
+    if not any(splits.values()) and not loose:
         raise DataError(
             f"{path}: no {', '.join(KINDS)} file in it can be read; {remarks[0] if remarks else 'it has none'}"
         )
     if loose:
         for name, pieces in split_pieces(loose, seed).items():
-            found[name] += pieces
-    return Collection(found, tuple(remarks))
+            splits[name] += pieces
+    return Collection(splits, tuple(remarks))
 
 
 def _named_split(name: str) -> str | None:

@@ -41,7 +41,7 @@ def distance(one: Histogram, other: Histogram) -> float:
 
 
 def crossing(grid: Voices) -> float:
-    """The share of neighbouring voices, sounding together, of which the lower one is above."""
+    """Of all neighbouring voices that sound together, the share in which the lower voice is above the upper one."""
     upper, lower = grid[:, :-1], grid[:, 1:]
     both = (upper != SILENT) & (lower != SILENT)
     return _ratio((both & (upper < lower)).sum(), both.sum())
@@ -49,7 +49,7 @@ def crossing(grid: Voices) -> float:
 
 def parallels(grid: Voices, interval: int) -> float:
     """Of all moves of two voices together, the share that goes from a fifth (7) or octave (0) to the same again."""
-    found = moves = 0
+    parallel = moves = 0
     for high in range(grid.shape[1]):
         for low in range(high + 1, grid.shape[1]):
             pair = grid[:, [high, low]].astype(np.int64)
@@ -58,8 +58,8 @@ def parallels(grid: Voices, interval: int) -> float:
             moved = (step != 0).all(axis=1)
             apart = (pair[:, 0] - pair[:, 1]) % 12 == interval
             moves += int(moved.sum())
-            found += int((moved & apart[:-1] & apart[1:]).sum())
-    return _ratio(found, moves)
+            parallel += int((moved & apart[:-1] & apart[1:]).sum())
+    return _ratio(parallel, moves)
 
 
 def repetition(grid: Voices) -> float:
@@ -69,7 +69,7 @@ def repetition(grid: Voices) -> float:
 
 
 def held(grid: Voices) -> float:
-    """The share of tokens that are as the same voice's before."""
+    """The share of tokens that repeat the one before in their voice."""
     return _ratio((grid[1:] == grid[:-1]).sum(), grid[1:].size)
 
 

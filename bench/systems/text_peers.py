@@ -1,0 +1,126 @@
+"""The peers of bench/text.py: GPT and a hierarchical model written plainly in PyTorch, and those of Hugging Face."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Shape(NamedTuple):
+    """Of a Transformer."""
+
+    layers: int
+    dim: int
+    heads: int
+    context: int
+    vocabulary: int
+    dropout: float = 0.0
+
+
+class PlainBlock(nn.Module):
+    """A block as nanoGPT has it: one matrix for queries, keys and values, the fused kernel, GELU."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.heads, self.dropout = shape.heads, shape.dropout
+        self.ln_1, self.ln_2 = nn.LayerNorm(shape.dim), nn.LayerNorm(shape.dim)
+        self.attn, self.proj = nn.Linear(shape.dim, 3 * shape.dim), nn.Linear(shape.dim, shape.dim)
+        self.fc, self.out = nn.Linear(shape.dim, 4 * shape.dim), nn.Linear(4 * shape.dim, shape.dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, d = x.shape
+        q, k, v = self.attn(self.ln_1(x)).split(d, dim=2)
+        q, k, v = (y.view(b, t, self.heads, d // self.heads).transpose(1, 2) for y in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + F.dropout(self.proj(y.transpose(1, 2).contiguous().view(b, t, d)), self.dropout, self.training)
+        return x + F.dropout(self.out(F.gelu(self.fc(self.ln_2(x)))), self.dropout, self.training)
+
+
+class PlainGPT(nn.Module):
+    """nanoGPT's model, written from its description."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(shape.vocabulary, shape.dim), nn.Embedding(shape.context, shape.dim)
+        self.blocks = nn.ModuleList(PlainBlock(shape) for _ in range(shape.layers))
+        self.ln_f, self.head = nn.LayerNorm(shape.dim), nn.Linear(shape.dim, shape.vocabulary, bias=False)
+        self.head.weight = self.wte.weight
+        self.dropout = shape.dropout
+        for weight in self.parameters():
+            if weight.dim() > 1:
+                nn.init.normal_(weight, std=0.02)
+
+    def loss(self, tokens: Tensor, following: Tensor) -> Tensor:
+        x = F.dropout(self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1])), self.dropout, self.training)
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.ln_f(x))
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), following.flatten())
+
+
+def hf_gpt(shape: Shape) -> nn.Module:
+    """Hugging Face's GPT-2 of the same shape."""
+    import transformers
+
+    config = transformers.GPT2Config(
+        vocab_size=shape.vocabulary,
+        n_positions=max(shape.context, 1024),
+        n_embd=shape.dim,
+        n_layer=shape.layers,
+        n_head=shape.heads,
+        resid_pdrop=shape.dropout,
+        embd_pdrop=shape.dropout,
+        attn_pdrop=0.0,
+        bos_token_id=2,
+        eos_token_id=3,
+        pad_token_id=0,
+    )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def hf_bert(shape: Shape) -> nn.Module:
+    """Hugging Face's BERT for masked language of the same shape."""
+    import transformers
+
+    config = transformers.BertConfig(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.dim,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=4 * shape.dim,
+        max_position_embeddings=shape.context,
+        hidden_dropout_prob=shape.dropout,
+        attention_probs_dropout_prob=0.0,
+    )
+    return transformers.BertForMaskedLM(config)
+
+
+class PlainHierarchical(nn.Module):
+    """Yang et al. 2016 as it is often written: a loop over documents, and in each over its sentences."""
+
+    def __init__(self, vocabulary: int, dim: int, hidden: int, labels: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, dim)
+        self.words = nn.GRU(dim, hidden, bidirectional=True, batch_first=True)
+        self.sentences = nn.GRU(2 * hidden, hidden, bidirectional=True, batch_first=True)
+        self.look_words, self.word = nn.Linear(2 * hidden, 2 * hidden), nn.Linear(2 * hidden, 1, bias=False)
+        self.look_sentences, self.sentence = nn.Linear(2 * hidden, 2 * hidden), nn.Linear(2 * hidden, 1, bias=False)
+        self.out = nn.Linear(2 * hidden, labels)
+
+    def pool(self, x: Tensor, look: nn.Linear, score: nn.Linear) -> Tensor:
+        logits = score(torch.tanh(look(x)))  # (1 t 1)
+        return (torch.softmax(logits, dim=1) * x).sum(dim=1)
+
+    def loss(self, documents: list[list[Tensor]], labels: Tensor) -> Tensor:
+        rows = []
+        for document in documents:
+            vectors = [
+                self.pool(self.words(self.embedding(sentence[None]))[0], self.look_words, self.word)
+                for sentence in document
+            ]
+            states = self.sentences(torch.stack(vectors, dim=1))[0]
+            rows.append(self.out(self.pool(states, self.look_sentences, self.sentence)))
+        return F.cross_entropy(torch.cat(rows), labels)

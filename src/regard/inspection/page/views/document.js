@@ -1,0 +1,78 @@
+// A document with a bar for each sentence and shaded words: how much the label looked at each, at both levels.
+// A sentence opens by a click. Where it is known what decides, its words are underlined.
+
+import { inkOn, shade } from "../colour.js";
+import { make, number, visible } from "../dom.js";
+
+const LABEL = "label";
+const WHOLE = ["document", "text"]; // axes of all words, of models that know no sentences
+
+const looks = (data, keys) => data.maps.find((map) => map.queries === LABEL && map.keys === keys && !map.long);
+const inside = (data, item) => data.maps.find((map) => map.queries === LABEL && !map.long && map.parent?.axis === "sentences" && map.parent.item === item);
+const decides = (data, span) => (data.extra.document.deciding?.words || []).some(([start, stop]) => span[0] < stop && span[1] > start);
+
+// Words as they stand in the raw text, what is between them too, each shaded by its weight beside the greatest.
+function shadedWords(data, items, weights, shaded) {
+  const text = data.extra.document.text;
+  const top = Math.max(...weights, 1e-9);
+  const placed = items.map((item, i) => ({ item, weight: weights[i] })).filter(({ item }) => item.span);
+  const parts = [];
+  let end = placed.length ? placed[0].item.span[0] : 0;
+  for (const { item, weight } of placed) {
+    const [start, stop] = item.span;
+    if (start > end) parts.push(text.slice(end, start));
+    const share = weight / top;
+    const style = shaded ? { background: shade(share), color: inkOn(share), "border-radius": "4px", padding: "1px 2px" } : {};
+    if (decides(data, item.span)) Object.assign(style, { "text-decoration": "underline", "text-underline-offset": "4px", "text-decoration-thickness": "2px" });
+    parts.push(make("span", { class: `document-word${decides(data, item.span) ? " deciding" : ""}`, style, title: `${visible(item.text)} ${number(weight, 3)}` }, text.slice(Math.max(start, end), stop)));
+    end = Math.max(end, stop);
+  }
+  return make("span", { class: "document-text" }, parts);
+}
+
+function bar(weight, top) {
+  return make("span", { class: "share-track", "aria-hidden": "true", style: { "min-width": "120px" } },
+    make("span", { class: "share-bar", style: { width: `${(100 * weight) / top}%` } }));
+}
+
+// One sentence: its weight as a bar, its words below; shaded where it is open.
+function sentence(data, i, weight, { top, open, toggle }) {
+  const map = inside(data, i);
+  const items = map ? data.items(map.keys) : [];
+  const words = map ? shadedWords(data, items, map.row(-1, 0), open) : make("span", {}, data.labels("sentences")[i]);
+  const said = `Sentence ${i + 1}, weight ${number(weight, 3)}`;
+  return make("li", { class: `document-sentence${open ? " open" : ""}`, style: { display: "grid", gap: "4px", padding: "8px 0", "border-bottom": "1px solid var(--line)" } },
+    make("button", { type: "button", class: "document-opener", "aria-expanded": String(open), "aria-label": said, "data-key": `sentence:${i}`, onclick: toggle,
+      style: { display: "flex", gap: "12px", "align-items": "center", background: "none", border: "0", padding: "0", cursor: "pointer" } },
+    make("span", { class: "quiet" }, String(i + 1)), bar(weight, top), make("span", { class: "figure" }, number(weight, 3))), words);
+}
+
+function verdict(data) {
+  const [best, ...others] = data.outputs;
+  const share = (output) => (output.score === null ? "" : ` ${number(100 * Math.exp(output.score), 1)}%`);
+  return make("p", { class: "document-label" }, make("span", { class: "big" }, best.text), make("span", { class: "figure quiet" }, share(best)),
+    others.length ? make("span", { class: "quiet" }, `   or else ${others.map((output) => output.text + share(output)).join(" · ")}`) : null);
+}
+
+function bySentence(data, page) {
+  const weights = looks(data, "sentences").row(-1, 0);
+  const top = Math.max(...weights, 1e-9);
+  const strongest = weights.indexOf(Math.max(...weights));
+  const chosen = page.state.row === undefined ? strongest : page.state.row;
+  const rows = Array.from(weights, (weight, i) => sentence(data, i, weight, { top, open: i === chosen, toggle: () => page.change({ row: i === chosen ? -1 : i }) }));
+  return make("ol", { class: "document-sentences", style: { "list-style": "none" } }, rows);
+}
+
+export const view = {
+  name: "document",
+  title: "Document",
+  suits: (data) => Boolean(data.extra.document) && ["sentences", ...WHOLE].some((keys) => looks(data, keys)),
+  show(data, element, page) {
+    const whole = WHOLE.map((keys) => looks(data, keys)).find(Boolean);
+    const known = data.extra.document.deciding ? make("p", { class: "quiet" }, "Underlined: the words that decide.") : null;
+    const body = looks(data, "sentences") ? bySentence(data, page)
+      : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(whole.keys), whole.row(-1, 0), true));
+    const says = looks(data, "sentences") ? "Bars: how much the label looks at each sentence. Click one to see its words." : "The darker a word, the more the label looks at it.";
+    element.append(make("section", { class: "card" }, verdict(data), make("p", { class: "quiet" }, says), known, body));
+  },
+};

@@ -1,0 +1,35 @@
+// A text with gaps: the likeliest words of each, and where its attention went in the chosen map.
+
+import { make, number, visible } from "../dom.js";
+import { alternatives } from "../tokens.js";
+import { clamp } from "../state.js";
+
+function line(data, { gaps, chosen, pick }) {
+  const tokens = data.outputs[0].tokens;
+  return make("p", { class: "gapped", style: { "font-size": "18px", "line-height": "2" } }, data.axes.text.items.map((item, place) => {
+    const gap = gaps.indexOf(place);
+    if (gap < 0) return item.special ? null : [make("span", { style: { color: "var(--ink-soft)" } }, visible(item.text)), " "];
+    return [make("button", { type: "button", class: "chip word-chip", "data-key": `gap:${gap}`, "aria-pressed": String(gap === chosen),
+      style: { "--chip": "var(--accent)" }, title: `gap ${gap + 1}`, onclick: () => pick(gap) }, visible(tokens[gap].text)), " "];
+  }));
+}
+
+export const view = {
+  name: "masked",
+  title: "Gaps",
+  suits: (data) => Boolean(data.extra?.masked) && data.outputs.length > 0,
+  show(data, element, page) {
+    const { gaps } = data.extra.masked;
+    const tokens = data.outputs[0].tokens;
+    const chosen = clamp(page.state.row, tokens.length);
+    const pick = (row) => page.change({ row });
+    const ways = make("ol", { class: "nbest-plain" }, data.outputs.map((output) => make("li", {}, output.text, " ",
+      make("span", { class: "figure quiet" }, number(100 * Math.exp(output.score), 1), "%"))));
+    element.append(make("section", { class: "card split" },
+      make("div", {}, make("p", { class: "quiet" }, "Choose a gap to see what else might stand there. No gap knows what fills another."),
+        line(data, { gaps, chosen, pick }), make("h3", {}, "The likeliest ways to fill all gaps"), ways),
+      make("section", { class: "distribution", "aria-label": `Words for gap ${chosen + 1}` },
+        make("h3", {}, make("span", { class: "word" }, `gap ${chosen + 1}`), make("span", { class: "quiet" }, " likeliest first")),
+        alternatives(tokens[chosen]))));
+  },
+};

@@ -1,0 +1,292 @@
+"""Classification: documents in, their labels out, and which words and sentences decided."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.core.evaluating import evaluating
+from regard.core.files import write_text
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.shown import Output, Shown
+from regard.core.sizes import Documents
+from regard.core.task import Answer, Task
+from regard.core.tree import map_tensors
+from regard.data import batching, byte_level, labelled, masking, origins, rows, tokens
+from regard.data.documents import Document, Layout
+from regard.data.labelled import Cut, Labelled, LabelledBatch, Limits
+from regard.data.origins import Origin
+from regard.data.rows import Rows
+from regard.data.sentences import Splitter
+from regard.data.text import lines
+from regard.data.tokens import Tokenizer
+from regard.tasks import _classified, _corpus, _decided, _labels
+from regard.tasks._classified import Classified
+from regard.tasks._corpus import Level
+
+VERB = "classify"
+SIZES = Documents
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "hierarchical"},
+    "training": {"epochs": 6, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 100}, "evaluation": {"patience": 3}},
+}
+DEMO = ["training.epochs=4", "training.optimizer.lr=0.003", "training.schedule.warmup=100"]
+LABELS = "labels.json"
+READ_AT_ONCE = 4096  # padded tokens of a batch of documents that are read, at least
+LONGEST_EXAMPLE = 400  # characters of a document that is kept as an example
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which documents, how they are cut, which tokens, which batches. Without a path, built-in reviews."""
+
+    path: Path | None = (
+        None  # a table (.tsv, .csv, .jsonl), a folder of tables, a folder by class, or an archive of one
+    )
+    name: str = "reviews_en"  # without a path: reviews_en, reviews_ko (built in), or hf:… for Hugging Face
+    label: str = "label"  # the column of the label: its name, or its number counted from 1
+    text: str = "text"  # the column of the text
+    header: bool | None = None  # whether tables begin with a line of names; none: if a column is given by name
+    separator: str = ""  # what stands between several labels of a document; "": each has one
+    valid: str = ""  # folders by class without splits: the files for validation, as a pattern (cv8*)
+    test: str = ""  # folders by class without splits: the files for testing
+    examples: int = 6000  # of the built-in training data
+    splitter: Splitter = field(default_factory=Splitter)  # where sentences end
+    sentence: int = 60  # tokens of a sentence; a longer one is cut into several
+    sentences: int = 150  # sentences of a document that are read
+    longest: int = 3000  # tokens of a document that are read
+    level: Level = "word"  # what a token is: a word, a subword (bpe, unigram, bytes) or a character (char)
+    vocabulary: int = 30_000  # tokens, at most
+    lowercase: bool = True  # all text is lowercased
+    minimum: int = 2  # how often a token must be seen
+    rows: int = 32  # documents in a batch
+    tokens: int = 40_000  # padded tokens of a batch, at most; longer documents make smaller batches
+    smoothing: float = 0.0  # of the labels: this share of the probability is spread over all of them
+    seed: int = 1  # of splits that are not given, and of the built-in data
+
+    def __post_init__(self) -> None:
+        for name in ("examples", "sentence", "sentences", "vocabulary", "minimum", "rows", "tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.longest < 3:
+            raise ConfigError(f"longest={self.longest} must be at least 3: a token and two marks")
+        if not 0 <= self.smoothing < 1:
+            raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
+        if self.path is None and self.layout != Layout(separator=self.separator):
+            raise ConfigError("label, text, header, valid and test describe files; give data.path=…")
+
+    @property
+    def layout(self) -> Layout:
+        """Where label and text stand in files."""
+        return Layout(**{each.name: getattr(self, each.name) for each in fields(Layout)})
+
+    @property
+    def origin(self) -> Origin:
+        """Where the documents come from."""
+        return Origin(self.path, self.name, self.seed, self.examples)
+
+    @property
+    def limits(self) -> Limits:
+        """How much of a document is read; two tokens are left for the marks that some models set around it."""
+        return Limits(self.sentence, self.sentences, self.longest - 2)
+
+
+TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for."""
+
+    top: int = 1  # how many labels of each document, likeliest first
+    threshold: float = 0.5  # where documents may have several labels: those at least this probable are given
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise ConfigError(f"top={self.top}: ask for at least one")
+        if not 0 < self.threshold < 1:
+            raise ConfigError(f"threshold={self.threshold} must lie between 0 and 1")
+
+
+class Classification(Task):
+    """Documents with labels as a task: batches, loss, accuracy, labels of new documents, and how one is shown."""
+
+    def __init__(
+        self, config: Config, tokenizer: Tokenizer, names: Sequence[str], *, examples: Sequence[str] = ()
+    ) -> None:
+        self.config, self.tokenizer, self.names = config, tokenizer, list(names)
+        self.several = bool(config.separator)
+        self.marks = masking.marks_of(tokenizer)
+        limits = {"longest": config.longest, "sentence": config.sentence, "sentences": config.sentences}
+        self.sizes = Documents(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
+        self.goal = Goal("f1" if self.several else "accuracy", more=True)
+        self.examples = tuple(examples)
+
+    @cached_property
+    def documents(self) -> dict[str, Rows[Document]]:
+        """The splits there are; opened when first asked for, so that a trained model is used without its data."""
+        return origins.open_documents(self.config.origin, self.config.layout)
+
+    @cached_property
+    def training(self) -> Labelled:
+        """The training documents as token numbers."""
+        return self._encoded("train")
+
+    def _encoded(self, split: str) -> Labelled:
+        settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
+        documents = rows.pick(self.documents, split)
+        found = labelled.encode(documents, self.tokenizer, self.names, **settings, several=self.several)
+        if not found.size:
+            raise DataError(f"{documents.where}: every document of {split} is empty")
+        return found
+
+    def notes(self) -> list[str]:
+        """What is left out of the training documents, and how uneven the labels are."""
+        found, total = self.training, self.training.size + self.training.blank
+        notes = [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
+        if found.shortened:
+            limits = f"data.longest={self.config.longest} tokens or data.sentences={self.config.sentences} sentences"
+            notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
+        return notes + _labels.unbalanced(labelled.balance(found.labels), self.names)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: documents.checksum() for name, documents in self.documents.items()}
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of documents of like length."""
+        config = self.config
+        return labelled.plan(self.training.lengths(), rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> LabelledBatch:
+        """Example numbers -> documents and labels."""
+        return self.training.batch(examples)
+
+    def loss(self, model: Any, batch: LabelledBatch) -> Loss:
+        """Cross entropy of the labels, summed over the documents."""
+        total = model.readout.loss(model(batch.documents), batch.labels, smoothing=self.config.smoothing)
+        return Loss(total, len(batch.labels))
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """`accuracy` (with several labels `f1` of all and the mean `f1_macro` of labels) and the loss of a document."""
+        logits, found = self._logits(model, split)
+        labels = torch.from_numpy(found.labels)
+        scores = _labels.scores(logits, labels, blank=found.blank, several=self.several)
+        return scores | ({"empty": float(found.blank)} if found.blank else {})
+
+    def _logits(self, model: Any, split: str) -> tuple[Tensor, Labelled]:
+        found = self._encoded(split)
+        logits = torch.zeros(found.size, len(self.names))
+        with evaluating(model) as device:
+            for numbers in batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.tokens)):
+                given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
+                logits[numbers] = model.readout(model(given)).float().cpu()
+        return logits, found
+
+    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """The confusion matrix, and on built-in reviews how much of the attention falls on what decides."""
+        logits, found = self._logits(model, split)
+        table = _labels.confusion(logits, torch.from_numpy(found.labels), self.names, several=self.several)
+        reviews = origins.reviews_of(self.config.origin, split)
+        if reviews is None:
+            return table
+        cuts = self._cuts([review.text for review in reviews])
+        budget = max(READ_AT_ONCE, self.config.tokens)
+        return table | _decided.shares(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        computed = _labels.SEVERAL if self.several else _labels.ONE
+        return computed | (_decided.SIGNATURES if origins.reviews_of(self.config.origin, "valid") else {})
+
+    def _cuts(self, texts: Sequence[str]) -> list[Cut]:
+        settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
+        return labelled.cut_documents(texts, self.tokenizer, **settings)
+
+    def read(self, text: str) -> str:
+        """A text, or the path of a .txt file; nothing at all is an error."""
+        if text.endswith(".txt") and "\n" not in text and Path(text).is_file():
+            text = "\n".join(lines(Path(text)))
+        if not text.strip():
+            raise DataError("the document is empty; give some text")
+        return text
+
+    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Documents -> for each its labels, likeliest first; with several labels all that are probable in one line."""
+        cuts = self._cuts(inputs)
+        lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
+        answers: list[list[Answer]] = [[] for _ in inputs]
+        with evaluating(model) as device:
+            for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens)):
+                given = map_tensors(labelled.group([cuts[i] for i in numbers]), lambda x: x.to(device))
+                for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
+                    answers[i] = _labels.answers(
+                        row,
+                        self.names,
+                        top=options.top,
+                        threshold=options.threshold if self.several else None,
+                        remarks=_shortened(cuts[i]),
+                    )
+        return answers
+
+    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+        """A document -> its label, and which words and sentences the model looked at."""
+        begun = time.perf_counter()
+        answers = self.answer(model, [given], options, decoding)[0]
+        seconds = time.perf_counter() - begun
+        outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
+        review = origins.review_of(self.config.origin, given)
+        found = Classified(given, self._cuts([given])[0], outputs, answers[0].value, seconds, review)
+        with evaluating(model) as device:
+            return _classified.show(model, found, tokenizer=self.tokenizer, marks=self.marks, device=device)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, the names of the labels and the examples."""
+        _corpus.save(folder, self.tokenizer, self.examples)
+        write_text(folder / LABELS, json.dumps(self.names, indent=1, ensure_ascii=False) + "\n")
+
+
+def _shortened(cut: Cut) -> tuple[str, ...]:
+    read = sum(map(len, cut.rows))
+    return (f"only the first {read} of {cut.whole} tokens are read",) if read < cut.whole else ()
+
+
+def build(config: Config, folder: Path | None = None) -> Classification:
+    """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
+    documents = origins.open_documents(config.origin, config.layout)
+    names = labelled.label_names(documents["train"])
+    tokenizer = _vocabulary(config, documents["train"]) if folder is None else tokens.load(folder / _corpus.TOKENIZER)
+    few = [document.text for document in islice(documents["valid"], 200) if document.text.strip()]
+    short = [" ".join(text.split()) for text in few if len(text) <= LONGEST_EXAMPLE]
+    return Classification(config, tokenizer, names, examples=sorted(short or few, key=len)[-3:])
+
+
+def _vocabulary(config: Config, documents: Rows[Document]) -> Tokenizer:
+    read = labelled.SentenceTexts(documents, config.splitter)
+    texts = rows.held(Rows(documents.where, read.__iter__, bytes=documents.bytes))
+    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
+    if config.level == "bytes":
+        return byte_level.train(texts, **choices)
+    return tokens.train(texts, level=config.level, **choices)
+
+
+def load(config: Config, folder: Path) -> Classification:
+    """A config and a run folder -> the task with the vocabulary and labels of that run; the data is not needed."""
+    path = folder / LABELS
+    try:
+        names = [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError) as wrong:
+        raise CheckpointError(f"{path}: the names of the labels cannot be read ({wrong})") from None
+    tokenizer = tokens.load(folder / _corpus.TOKENIZER)
+    return Classification(config, tokenizer, names, examples=_corpus.read_examples(folder))

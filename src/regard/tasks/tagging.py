@@ -1,0 +1,272 @@
+"""Tagging: sentences in, the entities in them out: who, where, when."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.core.evaluating import evaluating
+from regard.core.files import write_text
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.shown import Shown
+from regard.core.sizes import Tagged
+from regard.core.task import Answer, Task
+from regard.core.tree import map_tensors
+from regard.data import batching, byte_level, labelled, masking, origins, rows, schemes, tagged, tagging, tokens
+from regard.data.origins import Origin
+from regard.data.rows import Rows
+from regard.data.tagged import Format, Sentence
+from regard.data.tagging import Cutting, Encoded, Encoder, TaggedBatch
+from regard.data.tokens import MARKS, Tokenizer
+from regard.tasks import _corpus, _entities
+from regard.tasks._corpus import Level
+from regard.tasks._entities import Found
+
+VERB = "tag"
+SIZES = Tagged
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "tagger"},
+    "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
+}
+DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
+TAGS = "tags.json"
+READ_AT_ONCE = 4096  # padded tokens of a batch of sentences that are read, at least
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which sentences, which units and tokens, which batches. Without a path, built-in sentences."""
+
+    path: Path | None = None  # a file or folder of tagged sentences: CoNLL columns, KLUE or KLP
+    name: str = "entities_en"  # without a path: entities_en or entities_ko, both built in
+    form: Format = "auto"  # how files are written: conll, klue or klp; auto: by their first line
+    scheme: Literal["auto", "bio", "iob1", "iobes"] = "auto"  # of the tags in files; auto: the one they keep
+    tags: Literal["bio", "iobes"] = "bio"  # the scheme that the model learns
+    units: Cutting = "given"  # what is tagged: the units of the data, or words, characters, tokens of the text
+    level: Level = "word"  # what a token is: a whole unit (word), a subword (bpe, unigram, bytes), a character (char)
+    vocabulary: int = 20_000  # tokens, at most
+    lowercase: bool = True  # tokens are lowercased; how a word is spelt keeps its capitals
+    minimum: int = 1  # how often a token must be seen
+    examples: int = 6000  # of the built-in training data
+    longest: int = 200  # tokens of a sentence; a longer one is read in parts
+    rows: int = 32  # sentences in a batch
+    tokens: int = 8000  # padded tokens of a batch, at most
+    seed: int = 1  # of splits that are not given, and of the built-in data
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "minimum", "examples", "rows", "tokens"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.longest < 4:
+            raise ConfigError(f"longest={self.longest} must be at least 4: two tokens and two marks")
+
+    @property
+    def origin(self) -> Origin:
+        """Where the sentences come from."""
+        return Origin(self.path, self.name, self.seed, self.examples)
+
+    def open(self) -> dict[str, Rows[Sentence]]:
+        """The sentences of each split."""
+        return origins.open_tagged(self.origin, form=self.form, scheme=None if self.scheme == "auto" else self.scheme)
+
+
+TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for: nothing but the tags."""
+
+
+class Tagging(Task):
+    """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
+
+    goal = Goal("f1", more=True)
+
+    def __init__(self, config: Config, encoder: Encoder, *, examples: Sequence[str] = ()) -> None:
+        self.config, self.encoder, self.examples = config, encoder, tuple(examples)
+        self.marks = masking.marks_of(encoder.tokenizer)
+        letters = len(encoder.alphabet) + len(MARKS) if encoder.alphabet else 0
+        rules = schemes.rules(encoder.tags, encoder.scheme)
+        self.sizes = Tagged(encoder.tokenizer.size, letters, longest=config.longest, rules=rules, marks=self.marks)
+
+    @cached_property
+    def sentences(self) -> dict[str, Rows[Sentence]]:
+        """The splits there are; opened when first asked for, so that a trained model is used without its data."""
+        return self.config.open()
+
+    @cached_property
+    def training(self) -> list[Encoded]:
+        """The training sentences as token numbers."""
+        return [part for sentence in rows.pick(self.sentences, "train") for part in self.encoder.encode(sentence)]
+
+    def notes(self) -> list[str]:
+        """How many sentences are read in parts."""
+        whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
+        cut = len(self.training) - whole
+        return [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: sentences.checksum() for name, sentences in self.sentences.items()}
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of sentences of like length."""
+        config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
+        return labelled.plan(lengths, rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> TaggedBatch:
+        """Example numbers -> sentences and tags."""
+        return tagging.batch([self.training[i] for i in examples])
+
+    def loss(self, model: Any, batch: TaggedBatch) -> Loss:
+        """-log p of the tags, summed over the sentences; counted in units."""
+        counts = batch.sentences.counts
+        return Loss(model.readout.loss(model(batch.sentences), batch.tags, counts), int(counts.sum()))
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """F1, precision and recall of entities, on the units of the data; and the loss for each unit."""
+        true, found, loss = self._compared(model, split)
+        return _entities.scores(true, found) | {"loss": loss}
+
+    def _compared(self, model: Any, split: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], float]:
+        given = [sentence for sentence in rows.pick(self.sentences, split) if sentence.units]
+        if not given:
+            raise DataError(f"{self.sentences[split].where}: there is no sentence in the split {split!r}")
+        answers = self._find(model, given)
+        back = [tagging.recut(each.sentence, sentence.units) for each, sentence in zip(answers, given, strict=True)]
+        parts = [part for sentence in given for part in self.encoder.encode(sentence)]
+        total, count = 0.0, 0
+        with evaluating(model) as device:
+            for numbers in self._batches(parts):
+                batch = map_tensors(tagging.batch([parts[i] for i in numbers]), lambda x: x.to(device))
+                loss = self.loss(model, batch)
+                total, count = total + loss.total.item(), count + loss.count
+        return [sentence.tags for sentence in given], [sentence.tags for sentence in back], total / count
+
+    def _batches(self, parts: Sequence[Encoded]) -> list[Indices]:
+        lengths = np.array([len(part.tokens) for part in parts], dtype=np.int64)
+        return batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens))
+
+    def _find(self, model: Any, sentences: Sequence[Sentence]) -> list[Found]:
+        """The best tags of each sentence, in its model's own units."""
+        cut = [self.encoder.encode(sentence) for sentence in sentences]
+        parts = [part for each in cut for part in each]
+        tags: list[list[str]] = [[] for _ in parts]
+        scores = [0.0] * len(parts)
+        with evaluating(model) as device:
+            for numbers in self._batches(parts):
+                given = map_tensors(tagging.batch([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
+                features = model(given)
+                best = model.readout.best(features, given.counts)
+                sums = model.readout.log_probability(features, best, given.counts).tolist()
+                for i, row, score in zip(numbers.tolist(), best.tolist(), sums, strict=True):
+                    names = [self.encoder.tags[tag] for tag in row[: len(parts[i].firsts)]]
+                    tags[i], scores[i] = schemes.convert(names, self.encoder.scheme, "bio"), score
+        found, place = list[Found](), 0
+        for sentence, each in zip(sentences, cut, strict=True):
+            here = range(place, place + len(each))
+            units = tuple(unit for part in each for unit in part.sentence.units)
+            joined = tuple(tag for i in here for tag in tags[i])
+            found.append(Found(sentence._replace(units=units, tags=joined), sum(scores[i] for i in here)))
+            place += len(each)
+        return found
+
+    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """The table of entity types."""
+        true, found, _ = self._compared(model, split)
+        return _entities.by_type(true, found)
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        return _entities.SIGNATURES
+
+    def read(self, text: str) -> str:
+        """A text; nothing at all is an error."""
+        if not text.strip():
+            raise DataError("there is no sentence to tag; give some text")
+        return text
+
+    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Texts -> each with its entities marked as <name:TYPE>."""
+        sentences = [self.encoder.cut(text) for text in inputs]
+        found = self._find(model, sentences)
+        return [[_entities.answer(each, self._remarks(each.sentence))] for each in found]
+
+    def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
+        parts = len(self.encoder.encode(sentence))
+        return (f"longer than {self.config.longest} tokens: read in {parts} parts",) if parts > 1 else ()
+
+    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+        """A text -> its tags, and where the model looked for each; of a long text, its first part."""
+        sentence = self.encoder.cut(given)
+        begun = time.perf_counter()
+        part = self.encoder.encode(sentence)[0]
+        found = self._find(model, [part.sentence])[0]
+        seconds = time.perf_counter() - begun
+        with evaluating(model) as device:
+            names = self.encoder.tokenizer.name
+            return _entities.show(model, part, found, self.encoder.tags, names=names, device=device, seconds=seconds)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, the tags, units and letters, and the examples."""
+        encoder = self.encoder
+        _corpus.save(folder, encoder.tokenizer, self.examples)
+        table = {"tags": list(encoder.tags), "units": encoder.natural, "alphabet": encoder.alphabet}
+        write_text(folder / TAGS, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+
+
+def build(config: Config, folder: Path | None = None) -> Tagging:
+    """A config -> the task with a vocabulary made from the training sentences, or taken from a run folder."""
+    splits = config.open()
+    train = list(splits["train"])
+    kinds = {kind for sentence in train for *_, kind in tagged.entities(sentence)}
+    if not kinds:
+        raise DataError(f"{splits['train'].where}: no unit is tagged as part of an entity; there is nothing to learn")
+    tokenizer = _vocabulary(config, train) if folder is None else tokens.load(folder / _corpus.TOKENIZER)
+    names = tuple(schemes.vocabulary(kinds, config.tags))
+    natural = tagging.natural_units(train)
+    few = [sentence.text for sentence in islice(splits["valid"], 200) if len(tagged.entities(sentence)) > 1]
+    spelt = config.units == "words" or (config.units == "given" and natural == "words")
+    table = {"tags": names, "units": natural, "alphabet": tagging.alphabet_of(train) if spelt else ""}
+    return Tagging(
+        config, _encoder(config, tokenizer, table), examples=sorted(few, key=len)[:3] or ["Anna is in Paris."]
+    )
+
+
+def _vocabulary(config: Config, sentences: Sequence[Sentence]) -> Tokenizer:
+    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
+    if config.level == "word" and config.units != "tokens":
+        units = [text[start:stop] for text, spans, *_ in sentences for start, stop in spans]
+        return tagging.train_words(units, **choices)
+    texts = [sentence.text for sentence in sentences]
+    if config.level == "bytes":
+        return byte_level.train(texts, **choices)
+    return tokens.train(texts, level=config.level, **choices)
+
+
+def _encoder(config: Config, tokenizer: Tokenizer, table: dict[str, Any]) -> Encoder:
+    longest = config.longest - 2  # room for the marks that some models set around a sentence
+    names = tuple(table["tags"])
+    return Encoder(tokenizer, config.units, table["units"], table["alphabet"], names, config.tags, longest)
+
+
+def load(config: Config, folder: Path) -> Tagging:
+    """A config and a run folder -> the task with the vocabulary and tags of that run; the data is not needed."""
+    path = folder / TAGS
+    try:
+        table = dict(json.loads(path.read_text(encoding="utf-8")))
+        tokenizer = tokens.load(folder / _corpus.TOKENIZER)
+        encoder = _encoder(config, tokenizer, table)
+    except (OSError, ValueError, TypeError, KeyError) as wrong:
+        raise CheckpointError(f"{path}: the tags cannot be read ({wrong})") from None
+    return Tagging(config, encoder, examples=_corpus.read_examples(folder))

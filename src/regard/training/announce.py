@@ -1,0 +1,66 @@
+"""What is said when training begins and when it ends: data, model, machine, how long, and why it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+
+from regard.core.protocols import Indices
+from regard.core.task import Task
+from regard.training.config import Config
+from regard.training.hardware import number_format
+from regard.training.processes import Processes
+from regard.training.recipe import Recipe
+
+
+def lines(
+    recipe: Recipe, task: Task, *, model: nn.Module, plan: Sequence[Indices], processes: Processes
+) -> Iterator[str]:
+    """The run in a few lines."""
+    yield from task.overview()
+    examples = sum(len(batch) for batch in plan)
+    yield f"an epoch has {_count(len(plan), 'step')} and {_count(examples, 'example')}; {_evaluated(recipe.training)}"
+    parameters = sum(weight.numel() for weight in model.parameters())
+    frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
+    yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
+    yield _machine(recipe, processes)
+    yield f"training ends after {_budget(recipe.training)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _evaluated(config: Config) -> str:
+    every = config.evaluation.every
+    return "evaluated after each epoch" if every is None else f"evaluated every {_count(every, 'step')}"
+
+
+def _machine(recipe: Recipe, processes: Processes) -> str:
+    device = processes.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    threads = f", {_count(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    others = f", {processes.world} processes" if processes.world > 1 else ""
+    dtype = str(number_format(recipe.training.hardware.precision, device)).removeprefix("torch.")
+    return f"on {name}{threads}{others}, {dtype}"
+
+
+def _budget(config: Config) -> str:
+    limits = [_count(config.steps, "step")] if config.steps is not None else []
+    limits += [_count(config.epochs, "epoch")] if config.epochs is not None else []
+    limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+    patience = config.evaluation.patience
+    limits += [f"{_count(patience, 'evaluation')} without a better one"] if patience is not None else []
+    return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
+
+
+def why(reason: str, config: Config) -> str:
+    """Why a run is over, from the word in its log."""
+    return {
+        "steps": f"all {config.steps} steps are done (training.steps)",
+        "epochs": f"all {config.epochs} epochs are done (training.epochs)",
+        "minutes": f"the {config.minutes or 0:g} minutes are over (training.minutes)",
+        "patience": f"no better for {config.evaluation.patience} evaluations (training.evaluation.patience)",
+    }.get(reason, reason)

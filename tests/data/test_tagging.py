@@ -1,0 +1,105 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from regard.data import schemes, tagged, tagging, tokens, units
+from regard.data.builtin import entities
+from regard.data.tagging import Encoder
+
+ENGLISH = entities.generate("train", 200, language="en", seed=1)
+KOREAN = entities.generate("train", 200, language="ko", seed=1)
+TAGS = tuple(schemes.vocabulary(entities.KINDS, "bio"))
+
+
+def encoder(sentences=ENGLISH, *, cutting="given", natural="words", scheme="bio", longest=50, level=None):
+    texts = [s.text[a:b] for s in sentences for a, b in s.units]
+    tokenizer = (
+        tagging.train_words(texts, size=5000, lowercase=True, minimum=1)
+        if level is None
+        else tokens.train([s.text for s in sentences], level=level, size=400)
+    )
+    names = tuple(schemes.vocabulary(entities.KINDS, scheme))
+    alphabet = tagging.alphabet_of(sentences) if natural == "words" else ""
+    return Encoder(tokenizer, cutting, natural, alphabet, names, scheme, longest)
+
+
+def test_a_word_is_one_token_whatever_it_is_made_of():
+    made = tagging.train_words(["@paul", "it's", "New York", "Ö"], size=100, lowercase=True, minimum=1)
+    assert made.encode(["@PAUL", "it's", "new york", "unseen"]) == [[t] for t in made.encode(["@paul"])[0]] + [
+        *made.encode(["it's", "New York"]),
+        [1],
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iobes"])
+def test_units_tokens_letters_and_tags_belong_together(scheme):
+    made = encoder(scheme=scheme)
+    for sentence in ENGLISH[:50]:
+        (part,) = made.encode(sentence)
+        assert len(part.firsts) == len(part.letters) == len(part.tags) == len(sentence.units)
+        names = [made.tags[tag] for tag in part.tags]
+        assert schemes.entities(names, scheme) == schemes.entities(sentence.tags, "bio")
+
+
+@pytest.mark.parametrize("level", ["bpe", "char"])
+def test_a_unit_may_be_several_tokens(level):
+    made = encoder(level=level)
+    (part,) = made.encode(ENGLISH[0])
+    assert len(part.tokens) > len(part.firsts) and part.firsts == sorted(set(part.firsts))
+    batch = tagging.batch([part])
+    assert batch.sentences.counts.tolist() == [len(part.firsts)]
+
+
+def test_a_long_sentence_is_read_in_parts_that_are_valid_each():
+    made = encoder(longest=3)
+    for sentence in ENGLISH[:50]:
+        parts = made.encode(sentence)
+        assert sum(len(part.firsts) for part in parts) == len(sentence.units)
+        assert all(len(part.tokens) <= 3 for part in parts)
+        assert all(schemes.broken([made.tags[tag] for tag in part.tags], "bio") is None for part in parts)
+
+
+def test_nothing_gives_no_parts():
+    made = encoder()
+    assert made.encode(made.cut("  ")) == []
+
+
+@given(some.sampled_from(KOREAN))
+def test_entities_survive_other_units_where_these_are_finer(sentence):
+    fine = tagging.recut(sentence, tuple(units.characters(sentence.text)))
+    assert tagged.entities(fine) == tagged.entities(sentence)
+    coarse = tagging.recut(sentence, tuple(units.words(sentence.text)))
+    assert schemes.broken(coarse.tags, "bio") is None
+    for (a, b, kind), (c, d, other) in zip(tagged.entities(sentence), tagged.entities(coarse), strict=False):
+        assert kind == other and c <= a and d >= b  # a particle belongs to the word
+
+
+def test_tokens_as_units():
+    made = encoder(KOREAN, cutting="tokens", natural="characters", level="bpe")
+    (part,) = made.encode(KOREAN[1])
+    assert len(part.tokens) == len(part.firsts) and schemes.broken(part.sentence.tags, "bio") is None
+
+
+def test_batches_are_padded():
+    made = encoder()
+    parts = [made.encode(sentence)[0] for sentence in ENGLISH[:5]]
+    batch = tagging.batch(parts)
+    b, u, c = batch.sentences.letters.shape
+    assert (b, u) == batch.tags.shape and c <= tagging.LETTERS
+    for row, part in enumerate(parts):
+        assert batch.tags[row, : len(part.tags)].tolist() == part.tags
+        assert batch.sentences.letters[row, len(part.tags) :].eq(0).all()
+
+
+def test_decomposed_text_is_the_same_to_the_model():
+    made = encoder(KOREAN, natural="characters")
+    text = KOREAN[0].text
+    raw = unicodedata.normalize("NFD", text)
+    (one,), (other,) = made.encode(made.cut(text)), made.encode(made.cut(raw))
+    assert one.tokens == other.tokens and other.sentence.units[-1][1] == len(raw)
+
+
+def test_what_data_is_tagged_by():
+    assert tagging.natural_units(ENGLISH) == "words" and tagging.natural_units(KOREAN) == "characters"

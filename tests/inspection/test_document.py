@@ -1,0 +1,53 @@
+"""The view of a document with its sentences and words, in a real browser."""
+
+import pytest
+import torch
+from browsing import opened
+
+from regard.inspection.bundle import bundle
+from regard.inspection.collect import About, Subject, collect
+from regard.inspection.format import to_json
+from regard.models import flat_attention, hierarchical
+from regard.tasks import classification
+
+
+def inspection(module):
+    torch.manual_seed(0)
+    task = classification.build(classification.TINY)
+    model = module.build(module.TINY, task.sizes).eval()
+    text = next(iter(task.documents["valid"])).text
+    return collect(Subject(task, model, None, About("classification", module.__name__)), text)
+
+
+@pytest.fixture(scope="module")
+def levels():
+    return inspection(hierarchical)
+
+
+def write(tmp_path, found):
+    (tmp_path / "x.html").write_text(bundle(to_json(found)), encoding="utf-8")
+    return (tmp_path / "x.html").as_uri()
+
+
+def test_a_sentence_opens_by_a_click(browser, levels, tmp_path):
+    with opened(browser, write(tmp_path, levels), fragment="#view=document") as page:
+        sentences = page.locator(".document-sentence")
+        assert sentences.count() == len(levels.axes["sentences"].items)
+        assert page.locator(".document-sentence.open").count() == 1  # the one that counts most
+        other = next(i for i in range(sentences.count()) if "open" not in sentences.nth(i).get_attribute("class"))
+        sentences.nth(other).locator("button").click()
+        assert f"row={other}" in page.url
+        words = page.locator(".document-sentence.open .document-word")
+        assert words.count() == len(levels.axes[f"words.{other}"].items)
+        page.locator(".document-sentence.open button").click()
+        assert page.locator(".document-sentence.open").count() == 0
+        deciding = levels.extra["document"]["deciding"]["words"]
+        wanted = [levels.extra["document"]["text"][start:stop] for start, stop in deciding]
+        assert page.locator(".document-word.deciding").all_inner_texts() == wanted
+
+
+def test_a_flat_model_shades_the_whole_text(browser, tmp_path):
+    found = inspection(flat_attention)
+    with opened(browser, write(tmp_path, found), fragment="#view=document") as page:
+        assert page.locator(".document-word").count() == len(found.axes["document"].items)
+        assert page.locator(".document-flat").inner_text() == found.extra["document"]["text"]

@@ -1,0 +1,45 @@
+"""The view of a text with its entities, in a real browser."""
+
+import pytest
+import torch
+from browsing import opened
+
+from regard.inspection.bundle import bundle
+from regard.inspection.collect import About, Subject, collect
+from regard.inspection.format import to_json
+from regard.models import tagger
+from regard.tasks import tagging
+
+TEXT = "Anna lived in Paris."
+
+
+@pytest.fixture(scope="module")
+def inspection():
+    torch.manual_seed(0)
+    task = tagging.build(tagging.TINY)
+    model = tagger.build(tagger.TINY, task.sizes)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for epoch in range(15):
+        for numbers in task.plan(epoch, 1):
+            loss = task.loss(model, task.batch(numbers))
+            optimizer.zero_grad()
+            (loss.total / loss.count).backward()
+            optimizer.step()
+    return collect(Subject(task, model.eval(), None, About("tagging", "tagger")), TEXT)
+
+
+def test_entities_are_coloured_and_a_unit_shows_where_it_looked(browser, inspection, tmp_path):
+    (tmp_path / "x.html").write_text(bundle(to_json(inspection)), encoding="utf-8")
+    with opened(browser, (tmp_path / "x.html").as_uri(), fragment="#view=entities") as page:
+        units = page.locator(".entities-unit")
+        assert units.all_inner_texts() == ["Anna", "lived", "in", "Paris", "."]
+        assert page.locator(".entities-text").inner_text() == TEXT
+        found = inspection.extra["entities"]["entities"]
+        names = [TEXT[entity["start"] : entity["stop"]] for entity in found]
+        assert page.locator(".entities-unit.entity").all_inner_texts() == " ".join(names).split()
+        units.nth(3).click()
+        assert "row=3" in page.url
+        detail = page.locator(".entities-detail")
+        assert detail.locator("h2").inner_text().startswith("Paris")
+        assert detail.locator(".alternatives .share").count() >= 2
+        assert detail.locator(".entities-looked").inner_text() == TEXT

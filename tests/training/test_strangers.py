@@ -1,0 +1,236 @@
+"""Runs of strangers: nothing is imported, written elsewhere or believed; every refusal is one line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import shutil
+import sys
+
+import pytest
+
+from regard.core.errors import CheckpointError, RegardError, TrustError
+from regard.training import recipe as recipes
+from regard.training import sealed
+from regard.training.average import average
+from regard.training.console import Silent
+from regard.training.folder import Folder, read_identity
+from regard.training.run import load_parts, resume, train
+
+TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
+        "data.tokens=256", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2",
+        "training.evaluation.average=1", "decoding=greedy"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A small run of our own parts."""
+    recipe = recipes.read("translation", settings=TINY)
+    return train(recipe, tmp_path_factory.mktemp("own") / "run", console=Silent())
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def change(run, edit):
+    """Another configuration, sealed as it should be."""
+    path = Folder(run).config
+    table = sealed.read_json(path)
+    edit(table)
+    sealed.write_json(path, table)
+
+
+@pytest.fixture
+def evil(tmp_path, monkeypatch):
+    """A module that leaves a trace when it is imported."""
+    (tmp_path / "evil_lab").mkdir()
+    code = f"from pathlib import Path\nPath({str(tmp_path / 'owned')!r}).touch()\n"
+    for name in ("__init__", "part"):
+        (tmp_path / "evil_lab" / f"{name}.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path / "owned"
+    for name in [name for name in sys.modules if name.startswith("evil_lab")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda table: table.update(task="evil_lab.part"),
+        lambda table: table["model"].update(name="evil_lab.part"),
+        lambda table: table["model"].update(score="evil_lab.part"),
+        lambda table: table["model"].update(position="evil_lab.part"),
+        lambda table: table["decoding"].update(name="evil_lab.part"),
+    ],
+    ids=["task", "model", "score", "position", "decoding"],
+)
+def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, edit):
+    change(run, edit)
+    for use in (load_parts, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
+        with pytest.raises(TrustError, match=r"would import code from outside regard: evil_lab\.part; it was not trained"):
+            use(run)
+    assert not evil.exists() and not (run.parent / "mean").exists()
+
+
+def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monkeypatch):
+    run = train(toy(), tmp_path / "run", console=silent)
+    assert load_parts(run).trusted  # trained here
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(TrustError, match=r"outside regard: toys\.summing, toys\.gated; .* use --trust, or trust=True"):
+        load_parts(run)
+    with pytest.raises(TrustError, match=r"toys\.summing"):
+        resume(run, console=silent)
+    assert load_parts(run, trust=True).trusted
+    resume(run, ["training.steps=13"], console=silent, trust=True)
+    assert load_parts(run)  # it was trained here now
+
+
+def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
+    first = train(toy(), tmp_path / "first", console=silent)
+    change(first, lambda table: table.update(task="no_such.module"))
+    started = train(toy(f"start.run={first}"), tmp_path / "run", console=silent)
+    assert load_parts(started)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../.bashrc", "/etc/passwd", "a/../../b", "C:\\x", "a\\b", "", ".", "..", "a//b", "a\0b"]
+)
+def test_a_name_that_leads_out_of_the_folder_is_refused(run, name):
+    change(run, lambda table: table["files"].update({name: "0" * 64}))
+    for use in (load_parts, resume, lambda run: average(run, last=1, out=run.parent / "mean")):
+        with pytest.raises(CheckpointError, match=r"is no plain name inside the run folder; regard never wrote this"):
+            use(run)
+    assert not (run.parent / "mean").exists()
+
+
+@pytest.mark.parametrize("place", ["log.jsonl", "timing.jsonl", "state", "state/lock", "events", "README.md"])
+def test_nothing_is_written_through_a_link(run, tmp_path, place):
+    victim = tmp_path / "victim"
+    if place in ("state", "events"):
+        victim.mkdir()
+        (victim / "mine").write_text("mine", encoding="utf-8")
+    else:
+        victim.write_text("mine", encoding="utf-8")
+    path = run / place
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim)
+    with pytest.raises(CheckpointError, match=rf"{path.name}: a link; nothing in a run is written through a link: put"):
+        resume(run, ["training.steps=3"], console=Silent())
+    kept = victim / "mine" if victim.is_dir() else victim
+    assert kept.read_text(encoding="utf-8") == "mine"
+    if victim.is_dir():
+        assert list(victim.iterdir()) == [kept]
+
+
+def test_a_log_with_a_second_name_is_copied_first(run, tmp_path):
+    log = Folder(run).log
+    before = log.read_bytes()
+    os.link(log, tmp_path / "backup")
+    resume(run, ["training.steps=3"], console=Silent())
+    assert (tmp_path / "backup").read_bytes() == before != log.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("dim", 10**9, "does not fit the model|larger model than"),
+        ("dim", 32, r"does not fit the model: .* in the file, .* in the model"),
+        ("layers", 10**7, r"it asks for a larger model than model\.safetensors holds \([\d,]+ numbers in \d+ tensors\)"),
+        ("layers", 2, "does not fit the model: missing"),
+        ("hidden", 10**12, "does not fit the model"),
+        ("heads", 10**9, "heads|does not fit"),
+    ],
+)
+def test_a_configuration_is_compared_with_the_weights_before_anything_is_built(run, setting, value, words):
+    change(run, lambda table: table["model"].update({setting: value}))
+    with pytest.raises(CheckpointError, match=words):
+        load_parts(run)
+
+
+def test_a_length_that_no_weight_depends_on_costs_nothing(run):
+    change(run, lambda table: table["data"].update(longest=2 * 10**9))
+    try:
+        load_parts(run)
+    except RegardError as wrong:
+        assert "\n" not in str(wrong)
+
+
+WRONG = ([], {}, "", None, -1, 10**18, 1e308, float("nan"), True, "[/red]", "../x", ["x"], {"x": []}, "\x1b[31m")
+
+
+def test_no_change_of_a_configuration_is_a_traceback(run):
+    """Any value anywhere: it loads, or one line says what is wrong."""
+    original = json.loads(Folder(run).config.read_text(encoding="utf-8"))
+    original.pop("sha256")
+    places = list(paths(original))
+    rng = random.Random(0)
+    for number in range(250):
+        table = copy.deepcopy(original)
+        *above, last = places[number % len(places)]
+        inner = table
+        for key in above:
+            inner = inner[key]
+        inner[last] = rng.choice(WRONG)
+        Folder(run).config.write_text(json.dumps(table), encoding="utf-8")
+        try:
+            load_parts(run)
+        except RegardError as wrong:
+            assert str(wrong)
+
+
+def paths(table, above=()):
+    for key, value in table.items():
+        yield (*above, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*above, key))
+
+
+def test_another_run_s_model_of_the_same_shape_is_refused(run, tmp_path):
+    other = train(recipes.read("translation", settings=[*TINY, "seed=2"]), tmp_path / "other", console=Silent())
+    shutil.copy(Folder(other).model, Folder(run).model)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: belongs to run \w+, but .*run holds run \w+; put the"):
+        load_parts(run)
+    for path in (*Folder(other).checkpoints(), Folder(other).log):
+        shutil.copy(path, run / path.relative_to(other))
+    with pytest.raises(CheckpointError, match=r"step-\d+\.safetensors: belongs to run"):
+        resume(run, ["training.steps=3"], console=Silent())
+
+
+def age(run):
+    """The run as an earlier version wrote it: no ids, no checksums of data."""
+    folder = Folder(run)
+    for path in (folder.model, *folder.checkpoints(), *folder.snapshots()):
+        tensors, facts = sealed.read_tensors(path)
+        facts.pop("run")
+        if "progress" in facts:
+            facts["progress"] |= {"data": "of old"}
+            facts["progress"].pop("run")
+        sealed.write_tensors(path, tensors, facts)
+    change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")] and table.update(version=1))
+
+
+class Said(Silent):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def test_a_run_without_an_id_still_works_and_it_is_said(run, trained):
+    age(run)
+    assert read_identity(Folder(run)).run is None
+    assert load_parts(run)
+    said = Said()
+    resume(run, ["training.steps=3"], console=said)
+    assert any("begun by an earlier regard: that its model, checkpoints and log belong together" in s for s in said.lines)
+    assert load_parts(run)
+    shutil.copy(Folder(trained).model, Folder(run).model)
+    with pytest.raises(CheckpointError, match=r"belongs to run \w+, but .* holds a run without an id"):
+        load_parts(run)
