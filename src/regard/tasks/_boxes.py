@@ -66,25 +66,20 @@ def match(logits: Tensor, boxes: Tensor, labels: Tensor, truth: Tensor, weights:
 
 
 def set_loss(logits: Tensor, boxes: Tensor, truth: Truth, weights: Weights) -> dict[str, Tensor]:
-    """What the queries found, (b q v) and (b q 4) -> the parts of the loss, summed over images; in each image the parts
-    of boxes are divided by the objects of an image on average, that of classes by what the queries count."""
+    """What the queries found, (b q v) and (b q 4) -> the parts of the loss, summed over images. In each, the part of
+    classes is a weighted mean over queries, those of boxes are means over objects."""
     nothing = logits.shape[-1] - 1
-    wanted = torch.full(logits.shape[:2], nothing, device=logits.device)
-    found, true = [], []
+    counts = torch.ones(nothing + 1, device=logits.device)
+    counts[nothing] = weights.nothing
+    parts: dict[str, list[Tensor]] = {"class": [], "distance": [], "overlap": []}
     for row, count in enumerate(truth.counts.tolist()):
         labels, places = truth.labels[row, :count], truth.boxes[row, :count]
         queries, objects = match(logits[row], boxes[row], labels, places, weights)
-        wanted[row, queries] = labels[objects]
-        found.append(boxes[row, queries])
-        true.append(places[objects])
-    counts = torch.ones(nothing + 1, device=logits.device)
-    counts[nothing] = weights.nothing
-    by_class = cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), counts, reduction="sum")
-    ours, theirs = torch.cat(found), torch.cat(true)
-    _, overlap = overlaps(corners(ours), corners(theirs))
-    each = max(1.0, len(ours) / len(logits))
-    return {
-        "class": weights.class_ * by_class / (counts[wanted].sum() / len(logits)),
-        "distance": weights.distance * (ours - theirs).abs().sum() / each,
-        "overlap": weights.overlap * (1 - overlap).sum() / each,
-    }
+        wanted = torch.full_like(logits[row, :, 0], nothing, dtype=torch.long)
+        wanted[queries] = labels[objects]
+        ours, theirs = boxes[row, queries], places[objects]
+        _, overlap = overlaps(corners(ours), corners(theirs))
+        parts["class"].append(weights.class_ * cross_entropy(logits[row].float(), wanted, counts))
+        parts["distance"].append(weights.distance * (ours - theirs).abs().sum() / max(1, count))
+        parts["overlap"].append(weights.overlap * (1 - overlap).sum() / max(1, count))
+    return {name: torch.stack(each).sum() for name, each in parts.items()}

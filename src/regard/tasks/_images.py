@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,12 +29,12 @@ class Known(NamedTuple):
     classes: tuple[str, ...]
     more: Mapping[str, Any] = {}
 
-    def save(self, folder: Path, example: Pixels | None) -> None:
-        """Write it, and an image to try."""
+    def save(self, folder: Path, example: bytes) -> None:
+        """Write it, and the file of an image to try."""
         table = {"shape": asdict(self.shape), "classes": self.classes, **self.more}
         write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
-        if example is not None:
-            write_bytes(folder / EXAMPLE, png(example))
+        if example:
+            write_bytes(folder / EXAMPLE, example)
 
 
 def load_known(folder: Path) -> Known:
@@ -45,6 +45,13 @@ def load_known(folder: Path) -> Known:
         return Known(Shape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
+
+
+def example_file(folder: Path | None, make: Callable[[], Pixels]) -> bytes:
+    """The file of an image to try: that of a run folder, or else a new one of the pixels that `make` gives."""
+    if folder is None:
+        return png(make())
+    return (folder / EXAMPLE).read_bytes() if (folder / EXAMPLE).exists() else b""
 
 
 def examples_of(folder: Path | None) -> tuple[str, ...]:

@@ -28,11 +28,14 @@ def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]
     own = tuple(Item("class", special=True) for _ in range(before))
     named = tuple((classes[number], score) for score, number in zip(*(x.tolist() for x in best), strict=True))
     outputs = tuple(Output(name, score=score, rank=score, tokens=(Token(name, score, named),)) for name, score in named)
+    axes, rows = {"answer": Axis((Item(named[0][0]),), "answer")}, {"image": (Place("answer"),)}
+    if patches:
+        axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (Place("patches"),)
     return Shown(
         title=given.name,
-        axes={"patches": Axis((*own, *patches), "patches"), "answer": Axis((Item(named[0][0]),), "answer")},
-        rows={"patches": (Place("patches"),), "image": (Place("answer"),)},
-        columns={"patches": (Place("patches"),)},
+        axes=axes,
+        rows={**rows},
+        columns={"patches": (Place("patches"),)} if patches else {},
         outputs=outputs,
         replay=lambda: model(image),
         chosen=best.indices[:1],

@@ -174,7 +174,7 @@ class Detection(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try."""
-        self.known.save(folder, None if self._folder else self.collection.split("valid").pixels[0])
+        self.known.save(folder, _images.example_file(self._folder, lambda: self.collection.split("valid").pixels[0]))
 
     def read(self, text: str) -> GivenImage:
         """The path of an image file -> the image in the size of the model."""

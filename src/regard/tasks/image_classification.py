@@ -25,7 +25,7 @@ from regard.data.images.collection import Collection, Origin
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.images.shape import Fit
-from regard.tasks import _recognised, _images
+from regard.tasks import _images, _recognised
 from regard.tasks._images import GivenImage, Known, to_tensor
 
 VERB = "classify"
@@ -164,7 +164,11 @@ class ImageClassification(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try."""
-        self.known.save(folder, None if self._folder else self.collection.split("valid").take(np.arange(1))[0][0])
+        self.known.save(folder, _images.example_file(self._folder, self._example))
+
+    def _example(self) -> Pixels:
+        image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
+        return image
 
     def read(self, text: str) -> GivenImage:
         """The path of an image file -> the image in the size of the model."""

@@ -210,13 +210,15 @@ class Images(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try: to be completed, or to be enlarged."""
-        if self._folder is not None:
-            self.known.save(folder, None)
-            return
-        image = self.split("valid")[0][:1]
+        self.known.save(folder, _images.example_file(self._folder, self._example))
+
+    def _example(self) -> Pixels:
+        image: Pixels = self.split("valid")[0][:1]
         if self.enlarging:
-            image = decode(encode(image, np.full(1, -1), self.sizes).subject.small, self.sizes, size=self.sizes.small)
-        self.known.save(folder, image[0])
+            small = encode(image, np.full(1, -1), self.sizes).subject.small
+            image = decode(small, self.sizes, size=self.sizes.small)
+        first: Pixels = image[0]
+        return first
 
     def read(self, text: str) -> GivenImage | None:
         """The path of an image file -> the image; an empty text is nothing, from which images are made."""
