@@ -236,15 +236,16 @@ def describe(tally: Counter[str], operations: int, seconds: float) -> str:
     """The result in words."""
     rows = "\n".join(f"| {kind} | {tally[kind]} |" for kind in SHARES)
     reads = tally["loadings while it was written"]
-    return f"""{tally["runs"]} runs of {operations} file operations each, {seconds / 60:.0f} minutes; at a chosen operation:
+    count, minutes = tally["runs"], seconds / 60
+    return f"""{count} runs of {operations} file operations each, {minutes:.0f} minutes. At a chosen operation:
 
 | what happened | times |
 |---|---|
 {rows}
 | the run was loaded while it was written | {reads} |
 
-{tally["twice"]} processes were struck again after they had resumed, {tally["half-written"]} times a half-written file was left
-behind, {tally["lost"]} times the power took something that was not flushed. Promises broken: {tally["broken"]}.
+{tally["twice"]} processes were struck again after they had resumed, {tally["half-written"]} times a half-written file
+was left behind, {tally["lost"]} times the power took what was not flushed. Promises broken: {tally["broken"]}.
 Runs that ended with the same bytes, weights and log, as the one left alone: **{tally["same"]} of {tally["runs"]}**.
 """
 

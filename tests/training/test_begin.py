@@ -13,6 +13,7 @@ from regard.core.errors import CheckpointError, ConfigError, DataError, FileErro
 from regard.training import begin
 from regard.training import recipe as recipes
 from regard.training.begin import check_free, create
+from regard.training.console import Silent
 from regard.training.folder import Folder, locked
 from regard.training.run import load_parts, train
 
@@ -22,7 +23,9 @@ def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):
     home.mkdir()
     for name in ("README.md", "log.jsonl", "model.safetensors", "thesis.tex"):
         (home / name).write_text("mine", encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"home is not empty and not a run \(it has README\.md, log\.jsonl, model"):
+    with pytest.raises(
+        CheckpointError, match=r"home is not empty and not a run \(it has README\.md, log\.jsonl, model"
+    ):
         train(toy(), home, console=silent)
     assert {path.read_text(encoding="utf-8") for path in home.iterdir()} == {"mine"} and len(list(home.iterdir())) == 4
 
@@ -63,10 +66,10 @@ def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
         (["start.run=nowhere"], ConfigError, "nowhere: no such run folder"),
     ],
 )
-def test_what_is_wrong_is_said_before_there_is_a_folder(toy, tmp_path, silent, monkeypatch, settings, error, words):
+def test_what_is_wrong_is_said_before_there_is_a_folder(tmp_path, monkeypatch, settings, error, words):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(error, match=words):
-        train(toy(*settings), tmp_path / "run", console=silent)
+        train(recipes.read("toys.summing", settings=settings), tmp_path / "run", console=Silent())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,9 +85,10 @@ def test_a_faulty_plug_in_leaves_nothing_behind(toy, tmp_path, silent, monkeypat
     def broken(*_):
         raise ZeroDivisionError("a mistake of theirs")
 
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+    with monkeypatch.context() as patch:
         patch.setattr(summing.Summing, method, broken)
-        train(toy(), tmp_path / "run", console=silent)
+        with pytest.raises(ZeroDivisionError):
+            train(toy(), tmp_path / "run", console=silent)
     assert list(tmp_path.iterdir()) == []
     assert load_parts(train(toy(), tmp_path / "run", console=silent))
 

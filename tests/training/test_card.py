@@ -21,7 +21,7 @@ def test_it_says_what_was_measured(toy, tmp_path, silent):
     assert text.startswith("---\n") and "# sums" in text
     assert f"{sum(p.numel() for p in run.model.parameters()):,} parameters" in text
     assert f"(step {facts['step']})" in text and f"| accuracy | {facts['metrics']['accuracy']:.4g} |" in text
-    assert "12 steps, 2 whole epochs" in text and "ended by: steps" in text
+    assert "12 steps, 2 whole epochs" in text and "ended: all 12 steps are done (training.steps)" in text
     assert 'regard.load("sums")' in text and '"words": 6' in text
 
 

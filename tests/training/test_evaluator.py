@@ -114,3 +114,33 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     torch.testing.assert_close(kept, wanted.float())
     state = sealed.read_tensors(folder.checkpoints()[-1])[0]
     assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights
+
+
+def test_equal_scores_are_decided_by_the_loss(toy, tmp_path, silent, monkeypatch):
+    """While the score is still 0 the loss already falls: the last of these is the best, not the first."""
+    losses = (3.0, 2.5, float("nan"), 2.0)
+    script(monkeypatch, [{"accuracy": 0.0, "loss": loss} for loss in losses])
+    train(toy("training.evaluation.every=3", "training.evaluation.patience=9"), tmp_path / "run", console=silent)
+    assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, True]
+    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+
+
+def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
+    scores = [{"accuracy": a, "loss": b} for a, b in ((0.5, 3.0), (0.9, 4.0), (0.1, 1.0), (0.2, 2.0))]
+    for settings, step in (
+        ((), 6),
+        (("training.evaluation.metric=loss", "training.evaluation.more=false"), 9),
+        (("training.evaluation.metric=loss", "training.evaluation.more=true"), 6),
+    ):
+        script(monkeypatch, scores)
+        run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)
+        assert sealed.read_facts(run / "model.safetensors")["step"] == step
+    script(monkeypatch, scores)
+    monkeypatch.setattr("toys.summing.Summing.directions", {"loss": False})
+    run = train(
+        toy("training.evaluation.every=3", "training.evaluation.metric=loss"), tmp_path / "said", console=silent
+    )
+    assert sealed.read_facts(run / "model.safetensors")["step"] == 9
+    assert "chosen by `loss`: less is better" in (run / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"metric=colour: the task does not say whether more of it is better; set"):
+        train(toy("training.evaluation.metric=colour"), tmp_path / "run", console=silent)

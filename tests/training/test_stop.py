@@ -38,3 +38,13 @@ def test_elsewhere_than_in_the_main_thread_nothing_asks():
     thread.start()
     thread.join()
     assert stopped == [False]
+
+
+def test_nohup_is_respected():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with listening() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -36,7 +36,7 @@ def outcome(path):
     return (path / "model.safetensors").read_bytes(), (path / "log.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("steps", [1, 4, 7, 10])
 def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
     before = signal.getsignal(number)

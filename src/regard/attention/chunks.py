@@ -103,9 +103,11 @@ class _Chunked(torch.autograd.Function):
                 places = (slice(low, high), slice(seen), slice(seen))
                 leaves = [x[:, :, p].detach().requires_grad_() for x, p in zip((q, k, v), places, strict=True)]
                 mixed = work.mix(*leaves, low=low, first=s - t + low)
-                found = torch.autograd.grad(mixed, [*leaves, *work.weights], grad[:, :, low:high], allow_unused=True)
+                gradients = torch.autograd.grad(
+                    mixed, [*leaves, *work.weights], grad[:, :, low:high], allow_unused=True
+                )
                 views = [x[:, :, p] for x, p in zip(totals[:3], places, strict=True)] + totals[3:]
-                for total, part in zip(views, found, strict=True):
+                for total, part in zip(views, gradients, strict=True):
                     if part is not None:
                         total.add_(part)
         return (None, *totals)

@@ -36,9 +36,9 @@ def attend(
             f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
             "Mask.causal(), Mask.lengths(lengths)"
         )
-    made = _score(score, query.shape[-1], key.shape[-1])
+    function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
-    mixed: Tensor = Attend(made, normalizer=normalizer).eval()(q, made.project_keys(k), v, mask or Mask())
+    mixed: Tensor = Attend(function, normalizer=normalizer).eval()(q, function.project_keys(k), v, mask or Mask())
     return mixed.reshape(*query.shape[:-1], value.shape[-1])
 
 
@@ -68,14 +68,14 @@ def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
 
 def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:
     if isinstance(score, str):
-        made = build(score, dim, key_dim)
-        if any(weight.dim() for weight in made.parameters()):
+        built = build(score, dim, key_dim)
+        if any(weight.dim() for weight in built.parameters()):
             sizes = f"{dim}" if dim == key_dim else f"{dim}, {key_dim}"
             raise ShapeError(
                 f"attend: score {score!r} has weights to be learned; make it once, regard.score({score!r}, {sizes}), "
                 "and hand it in"
             )
-        return made
+        return built
     if score.dim not in (None, dim) or score.key_dim not in (None, key_dim):
         raise ShapeError(
             f"attend: the score was made for widths {score.dim} and {score.key_dim}, "

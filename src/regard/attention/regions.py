@@ -66,5 +66,5 @@ def narrower(a: Window | None, b: Window | None) -> Window | None:
 
 
 def _least(a: int | None, b: int | None) -> int | None:
-    known = [x for x in (a, b) if x is not None]
-    return min(known) if known else None
+    limits = [x for x in (a, b) if x is not None]
+    return min(limits) if limits else None

@@ -73,10 +73,16 @@ def write_text(path: Path, text: str) -> None:
 
 def append(path: Path, data: bytes) -> None:
     """More bytes at the end of a log; the file is made if it is not there."""
+    with writing(path), open_log(path) as file:
+        file.seek(0, os.SEEK_END)
+        file.write(data)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system says while a file is changed becomes one line that names the file."""
     try:
-        with open_log(path) as file:
-            file.seek(0, os.SEEK_END)
-            file.write(data)
+        yield
     except OSError as wrong:
         raise FileError(
             f"{path}: could not be written ({wrong.strerror}); what was there before is untouched"

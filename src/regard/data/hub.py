@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.data.documents import Document, Layout, from_record
@@ -22,6 +23,7 @@ def open_splits(source: Path | str) -> dict[str, Any]:
             opened = library.load_from_disk(str(source))
         else:
             dataset, _, configuration = source.removeprefix(PREFIX).partition(":")
+            trust.check_network(source)
             opened = library.load_dataset(dataset, configuration or None)
     except (OSError, ValueError) as wrong:
         reason = (str(wrong).splitlines() or [type(wrong).__name__])[0]

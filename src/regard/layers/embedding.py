@@ -27,7 +27,7 @@ class Embedding(nn.Module):
 
 def table(size: int, dim: int, *, pad: int) -> nn.Embedding:
     """A fresh table with a zero row for padding, sized so that √d · E has unit variance and tied logits start small."""
-    made = nn.Embedding(size, dim, padding_idx=pad)
-    nn.init.normal_(made.weight, std=dim**-0.5)
-    nn.init.zeros_(made.weight[pad])
-    return made
+    fresh = nn.Embedding(size, dim, padding_idx=pad)
+    nn.init.normal_(fresh.weight, std=dim**-0.5)
+    nn.init.zeros_(fresh.weight[pad])
+    return fresh

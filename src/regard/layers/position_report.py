@@ -24,7 +24,7 @@ CLOSE = 1e-4
 
 
 class Requirements(NamedTuple):
-    """What was found about one scheme."""
+    """What a scheme keeps."""
 
     unique: bool  # no two places of a sequence look alike
     equal_distance: bool  # from one place to the next is as far in a short sequence as in a long one
@@ -70,8 +70,8 @@ def _picture(scheme: PositionScheme, length: int, *, seed: int = 0) -> Tensor:
         place = scheme.place(heads=1, dim=DIM)
     if place is not None:
         alike = torch.linspace(0.5, 1.5, DIM).expand(1, 1, length, DIM)
-        found: Tensor = place.score(build_score("scaled_dot", DIM), alike, alike, 0)
-        return found[0, 0]  # (t s)
+        scores: Tensor = place.score(build_score("scaled_dot", DIM), alike, alike, 0)
+        return scores[0, 0]  # (t s)
     added = scheme.of_length(length)
     return torch.zeros(length, DIM) if added is None else added
 

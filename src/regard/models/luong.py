@@ -32,15 +32,15 @@ from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, wid
 class Config:
     """Section 3."""
 
-    cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    dim: int = 512
-    embedding: int = 256
-    layers: int = 1
-    directions: Literal[1, 2] = 2  # of the encoder
-    score: str = "general"
-    feed: bool = True  # section 3.3
-    window: int = 0  # section 3.2, local-p: D; 0 is global attention
-    dropout: float = 0.3
+    cell: Literal["rnn", "lstm", "gru"] = "lstm"  # kind of recurrent cell
+    dim: int = 512  # width of the recurrent states
+    embedding: int = 256  # width of the word vectors
+    layers: int = 1  # recurrent layers, one upon the other
+    directions: Literal[1, 2] = 2  # in which the encoder reads
+    score: str = "general"  # of decoder and encoder states: see regard list scores
+    feed: bool = True  # input feeding, section 3.3: the attentional state joins the next input
+    window: int = 0  # local attention, section 3.2: places to each side of the predicted one; 0: global
+    dropout: float = 0.3  # of word vectors, between layers and of features
 
     def __post_init__(self) -> None:
         if min(self.dim, self.embedding, self.layers) < 1 or self.window < 0:

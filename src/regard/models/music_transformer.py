@@ -45,14 +45,14 @@ REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitche
 class Config:
     """Sections 3.4 and 4.1; the defaults suit the chorales and a small machine."""
 
-    layers: int = 3
-    dim: int = 128
-    hidden: int = 512
-    heads: int = 4
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    norm: Literal["pre", "post"] = "pre"
-    position: str = "relative"
+    layers: int = 3  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    hidden: int = 512  # width inside the feed-forward network
+    heads: int = 4  # of each attention; they share the width
+    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
+    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
+    norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
+    position: str = "relative"  # how places are told: see regard list positions
     reach: int = 512  # distances that relative positions tell apart; those beyond share a vector
     voices: int = 4  # tokens a time step of the grid; 0: another encoding, without voice and beat
     bar: int = 16  # time steps of a bar that are told apart

@@ -25,11 +25,11 @@ from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, wid
 class Config:
     """Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2."""
 
-    cell: Literal["rnn", "lstm", "gru"] = "gru"
-    dim: int = 512
-    embedding: int = 256
-    layers: int = 1
-    dropout: float = 0.3
+    cell: Literal["rnn", "lstm", "gru"] = "gru"  # kind of recurrent cell
+    dim: int = 512  # width of the recurrent states
+    embedding: int = 256  # width of the word vectors
+    layers: int = 1  # recurrent layers, one upon the other
+    dropout: float = 0.3  # of word vectors, between layers and of features
     context: Literal["start", "every"] = "every"  # Sutskever: the decoder's first state alone; Cho: at every step too
     order: Literal["forward", "reversed"] = "forward"  # Sutskever, section 3.3: the source read backwards
 

@@ -37,19 +37,17 @@ from regard.layers.residual import NORMS
 class Config:
     """Section 3; the defaults are the paper's base model, `preset = "tiny"` is 4+4 layers of 128."""
 
-    layers: int = 6
-    decoder_layers: int = 0  # 0: as many as the encoder has
-    dim: int = 512
-    hidden: int = 2048
-    heads: int = 8
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    norm: Literal["pre", "post"] = "pre"
-    position: str = "sinusoidal"
-    score: str = "scaled_dot"
-    share: bool = (
-        True  # one table for target embedding and readout, and for the source too where the vocabulary is joint
-    )
+    layers: int = 6  # blocks of the encoder
+    decoder_layers: int = 0  # blocks of the decoder; 0: as many as the encoder has
+    dim: int = 512  # width of the features
+    hidden: int = 2048  # width inside the feed-forward network
+    heads: int = 8  # of each attention; they share the width
+    dropout: float = 0.1  # of what each part of a block adds, and of the embedding
+    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
+    norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
+    position: str = "sinusoidal"  # how places are told: see regard list positions
+    score: str = "scaled_dot"  # of queries and keys: see regard list scores
+    share: bool = True  # one table for target embedding and readout, and for the source if the vocabulary is joint
 
     def __post_init__(self) -> None:
         if min(self.layers, self.dim, self.hidden, self.heads) < 1:

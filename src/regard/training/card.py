@@ -15,8 +15,10 @@ from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.core.version import __version__
 from regard.training import start
+from regard.training.announce import why
 from regard.training.checkpoint import Progress
 from regard.training.console import clock
+from regard.training.evaluator import chosen_goal
 from regard.training.folder import Folder
 from regard.training.recipe import Recipe
 
@@ -32,13 +34,14 @@ def write(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: 
 def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: Progress) -> str:
     """The card as Markdown; `model` has the weights that the run keeps."""
     name, taken = folder.path.resolve().name, start.read(folder.path)
+    ended = why(now.ended or "not yet", recipe.training)
     parts = [
         f"---\nlibrary_name: regard\ntags: [{recipe.task.name}, {recipe.model.name}]\n---\n# {name}",
         f"A `{recipe.model.name}` for `{recipe.task.name}` with {sum(p.numel() for p in model.parameters()):,} "
         f"parameters, trained with regard {__version__}.",
-        f"## Scores on the validation data\n\n{_scores(task, now)}",
+        f"## Scores on the validation data\n\n{_scores(recipe, task, now)}",
         f"## Training\n\n{now.step} steps, {now.epoch} whole epochs, {clock(now.seconds)} on "
-        f"{platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended by: {now.ended}. "
+        f"{platform.machine() or 'this machine'} with\nPyTorch {torch.__version__}; ended: {ended}. "
         f"Seed {recipe.seed}. Settings that decided the data:",
         f"```json\n{json.dumps(recipe.to_dict()['data'], ensure_ascii=False, indent=1)}\n```",
         "`config.json` has every other setting, `log.jsonl` the course of the training.",
@@ -49,14 +52,15 @@ def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: P
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _scores(task: Task, now: Progress) -> str:
-    direction = "more" if task.goal.more else "less"
-    rows = [f"| {metric} | {value:.4g} |" for metric, value in now.best.metrics.items()] or ["| none | |"]
-    computed = [f"- {metric}: `{how}`" for metric, how in task.signatures().items() if metric in now.best.metrics]
+def _scores(recipe: Recipe, task: Task, now: Progress) -> str:
+    metric, more = chosen_goal(recipe, task)
+    direction = "more" if more else "less"
+    rows = [f"| {name} | {value:.4g} |" for name, value in now.best.metrics.items()] or ["| none | |"]
+    computed = [f"- {name}: `{how}`" for name, how in task.signatures().items() if name in now.best.metrics]
     return "\n".join(
         [
             f"Of the weights in `model.safetensors` (step {now.best.step}), free-running. "
-            f"They were chosen by `{task.goal.metric}`: {direction} is better.\n",
+            f"They were chosen by `{metric}`: {direction} is better.\n",
             "| metric | value |\n|---|---|",
             *rows,
             *(["", "How they are computed:\n", *computed] if computed else []),

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.core.errors import CheckpointError
+from regard.core.files import writing
 from regard.core.protocols import Indices
 from regard.training import sealed
 from regard.training.folder import Folder, Identity
@@ -182,11 +183,9 @@ def _section(tensors: Tensors, prefix: str) -> Tensors:
 
 def prune(folder: Folder, now: Progress, *, keep: int) -> None:
     """Remove checkpoints before the last `keep`, and weights that no average needs."""
-    for old in folder.checkpoints()[:-keep]:
-        old.unlink(missing_ok=True)
     needed = {folder.snapshot(step) for step in now.snapshots}
-    for old in folder.snapshots():
-        if old not in needed:
+    for old in (*folder.checkpoints()[:-keep], *(path for path in folder.snapshots() if path not in needed)):
+        with writing(old):
             old.unlink(missing_ok=True)
 
 

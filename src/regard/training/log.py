@@ -8,13 +8,12 @@ import json
 import math
 import os
 from dataclasses import dataclass
-from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import CheckpointError, FileError
+from regard.core.errors import CheckpointError
 from regard.core.extras import require
-from regard.core.files import append, flush, open_log
+from regard.core.files import append, flush, open_log, writing
 from regard.training.console import Console, Row
 from regard.training.folder import Folder
 
@@ -26,7 +25,7 @@ class Log:
         """Cut the file back to the position of a checkpoint; all after it will be written again."""
         self.path, self.bytes = path, int(position["bytes"])
         self._sha = hashlib.sha256()
-        with _opened(path) as file:
+        with writing(path), open_log(path) as file:
             content = file.read(self.bytes)
             self._sha.update(content)
             if self._sha.hexdigest() != position["sha256"]:
@@ -37,7 +36,8 @@ class Log:
                 )
             file.truncate(self.bytes)
         if not self.bytes:
-            flush(path.parent)  # it may just have been made
+            with writing(path):
+                flush(path.parent)  # it may just have been made
 
     def add(self, row: Row) -> None:
         """One more line; numbers that are not finite become null, as JSON has none."""
@@ -48,16 +48,9 @@ class Log:
 
     def position(self) -> dict[str, Any]:
         """Where the log stands, after making sure that it is on disk."""
-        with _opened(self.path) as file:
+        with writing(self.path), open_log(self.path) as file:
             os.fsync(file.fileno())
         return {"bytes": self.bytes, "sha256": self._sha.hexdigest()}
-
-
-def _opened(path: Path) -> BufferedRandom:
-    try:
-        return open_log(path)
-    except OSError as wrong:
-        raise FileError(f"{path}: could not be written ({wrong.strerror})") from wrong
 
 
 def _difference(content: bytes, rest: bytes, position: dict[str, Any]) -> str:
@@ -75,7 +68,8 @@ def set_aside(path: Path) -> Path | None:
         return None
     names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, 10**6))
     target = next(name for name in names if not name.exists())
-    os.replace(path, target)
+    with writing(path):
+        os.replace(path, target)
     return target
 
 

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
 SMALL = 2**18  # numbers up to which three plain kernels are quicker
-FEW = 32  # rows of a block up to which they are added one by one, which reads them once
+FEW = 32  # up to so many rows of a block a loop over rows is faster than one broadcast
 FAR = 20.0  # exp(2·20)² is still a float32; features beyond it are left to tanh itself
 
 

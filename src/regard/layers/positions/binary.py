@@ -13,6 +13,6 @@ class Position(PositionScheme):
 
     def encode(self, places: Tensor, length: Tensor | int) -> Tensor:
         bits = torch.arange(min(self.dim, 31), device=places.device)
-        found = (places[..., None] >> bits & 1).float()
-        rest = found.new_zeros(*places.shape, self.dim - bits.numel())
-        return torch.cat([found, rest], dim=-1)
+        features = (places[..., None] >> bits & 1).float()
+        rest = features.new_zeros(*places.shape, self.dim - bits.numel())
+        return torch.cat([features, rest], dim=-1)
