@@ -19,7 +19,7 @@ CASES = [
     for attention in ("full", "local_1d", "local_2d")
     for places in ("channel", "pixel")
     for output in ("categorical", "logistic")
-] + [{"surroundings": 2}, {"places": "pixel", "surroundings": 1}, {"position": "learned"}, {"score": "additive"}]
+] + [{"surroundings": 2}, {"places": "pixel", "surroundings": 1}, {"coordinates": "learned"}, {"score": "additive"}]
 
 
 def build(change, sizes=SIZES):
@@ -165,4 +165,4 @@ def test_wrong_settings(change, text):
     with pytest.raises(ConfigError, match=f"^{text}$"):
         replace(it.TINY, **change)
     with pytest.raises(ConfigError, match=r"^position='rotary' counts along one axis, inside the score"):
-        build({"position": "rotary"})
+        build({"coordinates": "rotary"})

@@ -57,7 +57,9 @@ class Config:
     output: Literal["categorical", "logistic"] = "categorical"  # logit for each level, or a mixture of logistics
     mixtures: int = 10  # logistics in the mixture
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
-    position: str = "sinusoidal"  # how rows and columns are told: see regard list positions
+    position: Literal["sinusoidal", "learned", "binary", "fraction", "index", "none"] = (
+        "sinusoidal"  # of rows and columns
+    )
     surroundings: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
     encoder_layers: int = 2  # that read the small image, where there is one
 
@@ -196,7 +198,7 @@ def _layout(config: Config, sizes: Pixels, *, per_pixel: int) -> Layout | None:
 
 def _surface(config: Config, sizes: Pixels, places: Places, *, enlarging: bool) -> Surface:
     dim, reach = config.dim, config.surroundings
-    plane = Plane(config.position, dim, height=sizes.height, width=sizes.width)
+    plane = Plane(config.coordinates, dim, height=sizes.height, width=sizes.width)
     embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
     classes = nn.Embedding(sizes.classes + 1, dim)
     nn.init.normal_(classes.weight, std=0.3)
@@ -213,7 +215,7 @@ def _readout(config: Config, sizes: Pixels, *, each: int) -> LevelReadout:
 
 def _encoder(config: Config, sizes: Pixels) -> Encoder:
     level = nn.Embedding(sizes.channels * sizes.levels, config.dim)
-    plane = Plane(config.position, config.dim, height=sizes.small[0], width=sizes.small[1])
+    plane = Plane(config.coordinates, config.dim, height=sizes.small[0], width=sizes.small[1])
     layers = [_layer(config, None, axis="small image") for _ in range(config.encoder_layers)]
     return Encoder(level, plane, layers=layers, channels=sizes.channels)
 
