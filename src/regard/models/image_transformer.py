@@ -57,9 +57,7 @@ class Config:
     output: Literal["categorical", "logistic"] = "categorical"  # logit for each level, or a mixture of logistics
     mixtures: int = 10  # logistics in the mixture
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
-    position: Literal["sinusoidal", "learned", "binary", "fraction", "index", "none"] = (
-        "sinusoidal"  # of rows and columns
-    )
+    coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # how rows and columns are told
     surroundings: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
     encoder_layers: int = 2  # that read the small image, where there is one
 
