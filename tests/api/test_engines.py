@@ -40,7 +40,21 @@ def test_ctranslate2_gives_the_same_answers(folder, decoding, nbest):
     assert (other[1][0].text, other[1][0].score) == ("", 0.0)
     # At the limit CTranslate2 counts no end mark, so scores of cut outputs differ from ours; their order does not.
     assert all(answers == sorted(answers, key=lambda answer: -answer.rank) for answers in other)
-    assert len(list(folder.glob("ctranslate2-*"))) == 1  # exported once
+
+
+def test_an_export_is_made_once_lies_in_the_cache_and_is_checked(folder, tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    before = sorted(path.name for path in folder.iterdir())
+    texts = regard.load(folder, engine="ctranslate2").translate(TEXTS)
+    (export,) = (tmp_path / "ctranslate2").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == before  # no run folder brings its own
+    made = (export / "model.bin").stat().st_ino
+    assert regard.load(folder, engine="ctranslate2").translate(TEXTS) == texts
+    assert (export / "model.bin").stat().st_ino == made
+    (export / "model.bin").write_bytes((export / "model.bin").read_bytes()[:-1] + b"?")
+    assert regard.load(folder, engine="ctranslate2").translate(TEXTS) == texts  # damaged, and made anew
+    assert (export / "model.bin").read_bytes()[-1:] != b"?"
 
 
 def test_eight_bits_translate(folder):

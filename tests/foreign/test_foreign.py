@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import sys
 from pathlib import Path
 
@@ -164,3 +165,29 @@ def test_a_model_of_another_kind_is_refused(call, tmp_path):
         RegardError, match=r"^model=transformer cannot be trained on the task lab\.quarters; models that fit: none"
     ):
         call("train", "lab.quarters", "model=transformer", "--out", tmp_path / "x")
+
+
+def test_a_run_of_somebody_else_imports_nothing_without_a_word_of_trust(call, folder, tmp_path, monkeypatch):
+    """The same run on another machine, and the same run with another configuration."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    assert call("info", copy)  # a copy of what was trained here is still that
+    config = copy / "config.json"
+    table = {key: value for key, value in json.loads(config.read_text()).items() if key != "sha256"}
+    config.write_text(json.dumps(table | {"seed": table["seed"] + 1}))
+    image = folder / "example0.png"
+    commands = [["info"], ["answer", image], ["look", image, "--html", tmp_path / "x.html"], ["evaluate"], ["check"]]
+    refusal = r"would import code from outside regard: lab\.quarters, lab\.two_level.*if you trust it, use --trust"
+    for words in commands:
+        with pytest.raises(RegardError, match=refusal):
+            call(words[0], copy, *words[1:])
+    with pytest.raises(RegardError, match=refusal):
+        call("train", "--resume", copy, "training.steps=121")
+    with pytest.raises(RegardError, match=refusal):
+        call("compare", folder, copy, image)
+    assert "lab.quarters" in call("info", copy, "--trust")
+    assert call("answer", copy, image, "--trust")
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "another machine"))
+    with pytest.raises(RegardError, match=refusal):
+        call("info", folder)
+    assert regard.load(folder, trust=True)

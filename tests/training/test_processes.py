@@ -205,3 +205,33 @@ def test_the_units_of_models_of_text_do_not_overlap(name):
     if name == "transformer":
         assert set(model.encoder.layers) <= set(parts)
         assert not set(model.decoder.layers) & set(parts)  # their keys are made before the decoder starts
+
+
+def test_when_torchrun_is_killed_its_processes_end(tmp_path):
+    settings = ["training.steps=100000000", "training.files.log_every=1", "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "regard"]
+    environment = os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    parent = subprocess.Popen(
+        [*command, "train", "toys.summing", *settings], env=environment, stderr=subprocess.DEVNULL
+    )
+    wait_for((tmp_path / "run" / "timing.jsonl").exists)
+    children = [int(word) for word in Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()]
+    assert len(children) == 2
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not any(alive(child) for child in children))
+    assert Folder(tmp_path / "run").checkpoints()  # and they saved first
+
+
+def alive(number):
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(ready, seconds=100):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -6,17 +6,18 @@ not know of engines, and an engine of no task.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from regard.api.export import export
+from regard.api.export import export, is_whole
 from regard.api.workers import available
 from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
-from regard.core.files import digest
+from regard.core.files import cache_folder, digest
 from regard.core.protocols import Grammar, Hypothesis, Padded
 from regard.core.sizes import Marks
 from regard.decoding import Decoding, optimised
@@ -75,9 +76,11 @@ def _rounded(parts: Parts) -> Engine:
 
 def _ctranslate2(parts: Parts) -> Engine:
     library = require("ctranslate2", extra="ctranslate2")
-    folder = parts.folder / f"ctranslate2-{digest(parts.folder / 'model.safetensors')[:12]}"  # once for these weights
-    if not folder.exists():
-        export(parts.model, parts.task.sizes, folder)
+    weights = digest(parts.folder / "model.safetensors")
+    folder = cache_folder() / "ctranslate2" / weights[:16]  # once for these weights; never from a stranger's run folder
+    if not is_whole(folder, weights):
+        shutil.rmtree(folder, ignore_errors=True)
+        export(parts.model, parts.task.sizes, folder, weights=weights)
     translator = library.Translator(str(folder), compute_type="float32", inter_threads=available(), intra_threads=1)
     model = Exported(parts.model)
 

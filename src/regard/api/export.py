@@ -14,16 +14,21 @@ import torch
 from torch import nn
 
 from regard.attention.scores import scaled_dot
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
+from regard.core.files import digest
 from regard.core.sizes import Text
 from regard.layers.heads import Heads
 from regard.layers.residual import PreNorm
 from regard.models.transformer import DecoderStack, Encoder, Transformer
+from regard.training import sealed
+
+SEAL = "regard.json"
 
 
-def export(model: nn.Module, sizes: Text, folder: Path) -> None:
-    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all."""
+def export(model: nn.Module, sizes: Text, folder: Path, *, weights: str = "") -> None:
+    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all; its seal has the checksum of
+    the file of `weights` it was made of."""
     if not isinstance(model, Transformer):
         raise ConfigError(f"CTranslate2 has no {type(model).__name__}; only the Transformer can be exported to it")
     specs = require("ctranslate2.specs", extra="ctranslate2")
@@ -46,9 +51,21 @@ def export(model: nn.Module, sizes: Text, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as draft:
         spec.save(draft)
+        files = {path.name: digest(path) for path in Path(draft).iterdir()}
+        sealed.write_json(Path(draft) / SEAL, {"weights": weights, "files": files})
         if not folder.exists():
             Path(draft).rename(folder)
             Path(draft).mkdir()  # the context manager wants something to remove
+
+
+def is_whole(folder: Path, weights: str) -> bool:
+    """Whether a folder holds the export of these weights and every file of it is as it was written."""
+    try:
+        seal = sealed.read_json(folder / SEAL)
+        files = {path.name: digest(path) for path in folder.iterdir() if path.name != SEAL}
+    except (RegardError, OSError):
+        return False
+    return bool(seal.get("weights") == weights and seal.get("files") == files)
 
 
 def _heads(model: Transformer) -> int:

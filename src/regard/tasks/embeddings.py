@@ -34,9 +34,9 @@ VERB = "nearest"
 SIZES = Words
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "skipgram"},
-    "training": {"epochs": 5, "optimizer": {"lr": 3e-3, "clip": "none"}, "schedule": {"warmup": 100}},
+    "training": {"epochs": 5, "optimizer": {"lr": 1e-2, "clip": "none"}, "schedule": {"warmup": 100}},
 }
-DEMO = ["data.minimum=3", "data.rows=64", "training.epochs=20", "training.evaluation.every=500"]
+DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evaluation.every=500"]
 WORD = re.compile(r"[^\W_]+")
 SALTS = 2**20  # ways to draw what is left out of one place
 EXAMPLES = 3
@@ -56,7 +56,7 @@ class Config:
     drawn: int = 16  # other words that are drawn for a row of text, for all its words together
     sample: float = 1e-3  # words more frequent than this are left out the more often the more frequent they are
     length: int = 48  # words of a row, before any is left out
-    rows: int = 512  # rows in a batch
+    rows: int = 64  # rows in a batch; many small steps teach the vectors more than a few large ones
     evaluated: int = 200_000  # words of a split that its loss is computed on, at most
 
     def __post_init__(self) -> None:

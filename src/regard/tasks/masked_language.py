@@ -36,8 +36,8 @@ DEFAULTS: dict[str, Any] = {
 DEMO = [
     *("data.level=word", "data.minimum=3", "data.vocabulary=3000", "data.context=64", "data.rows=32"),
     *("model=bert", "model.layers=3", "model.dropout=0"),
-    *("training.steps=700", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
-    "training.evaluation.every=700",
+    *("training.steps=600", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
+    "training.evaluation.every=600",
 ]
 
 
