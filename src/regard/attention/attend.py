@@ -16,6 +16,7 @@ from regard.attention.chunks import chunk_rows, in_chunks
 from regard.attention.local import attend_blocks, is_local
 from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import empty_rows
+from regard.attention.painted import attend_painted, is_painted
 from regard.attention.score import Dot, ScoreFunction
 from regard.attention.short import bias_of_keys, is_short, mix_heads, mix_rows
 from regard.attention.weigh import Place, Weigh
@@ -59,6 +60,8 @@ class Attend(nn.Module):
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         dot = self.weigh.as_dot(q, k, mask.start)
+        if dot is not None and mask.canvas is not None and is_painted(mask, q.shape[-2], k.shape[-2]):
+            return attend_painted(dot, v, mask.canvas, lambda d, w, m: fused(d, w, m, dropout))
         if dot is not None and mask.regional and is_local(mask, q.shape[-2], k.shape[-2]):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
         if dot is None or (

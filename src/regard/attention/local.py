@@ -38,7 +38,7 @@ class Grid(NamedTuple):
 
 def is_local(mask: Mask, t: int, s: int) -> bool:
     """Can the mask be computed block by block, and does that pay?"""
-    if t != s or mask.pairs is not None or mask.start is not None or not mask.regional:
+    if t != s or mask.canvas is not None or mask.pairs is not None or mask.start is not None or not mask.regional:
         return False
     grid = _grid(mask, s)
     if grid is None:

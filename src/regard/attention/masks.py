@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from regard.attention.canvas import Canvas
 from regard.attention.regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
 
@@ -47,6 +48,7 @@ class Mask(NamedTuple):
     keys: Tensor | None = None  # (b s) bool: keys that are there
     pairs: Tensor | None = None  # (b h t s) bool, or broadcastable to it
     start: Tensor | None = None  # (b): the keys before it are padding on the left; places are counted from it
+    canvas: Canvas | None = None  # an image in the order in which it is made
 
     @staticmethod
     def causal() -> Mask:
@@ -72,12 +74,17 @@ class Mask(NamedTuple):
 
     @staticmethod
     def image(height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int]) -> Mask:
-        """2-D blocks of an image in raster order; `memory` is (rows above, columns at each side)."""
+        """2-D blocks of an image, all places in raster order; `memory` is (rows above, columns at each side)."""
         if min(height, width, *query) < 1 or min(memory) < 0:
             raise ShapeError(
                 f"Mask.image: {height}x{width}, query={query}, memory={memory}; sizes are at least 1, memory at least 0"
             )
         return Mask(raster=Raster(height, width, query, memory))
+
+    @staticmethod
+    def painted(canvas: Canvas) -> Mask:
+        """2-D blocks of an image whose places are counted in the order in which it is made: see canvas.py."""
+        return Mask(canvas=canvas)
 
     @staticmethod
     def lengths(lengths: Tensor, size: int | None = None) -> Mask:
@@ -116,7 +123,7 @@ class Mask(NamedTuple):
     def __and__(self, other: Mask) -> Mask:
         if self is EVERYTHING or other is EVERYTHING:  # the rule in decoding, at every step of every layer
             return self if other is EVERYTHING else other
-        for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster)):
+        for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster), (self.canvas, other.canvas)):
             if ours and theirs and ours != theirs:
                 raise ShapeError(f"cannot combine {ours} with {theirs}; give one of them as Mask.explicit")
         return Mask(
@@ -127,6 +134,7 @@ class Mask(NamedTuple):
             keys=_both("keys", self.keys, other.keys),
             pairs=_both("pairs", self.pairs, other.pairs),
             start=_later(self.start, other.start),
+            canvas=self.canvas or other.canvas,
         )
 
     @property
@@ -137,7 +145,7 @@ class Mask(NamedTuple):
     @property
     def regional(self) -> bool:
         """Is there a window, or are there blocks?"""
-        return self.window is not None or self.blocks is not None or self.raster is not None
+        return any(region is not None for region in (self.window, self.blocks, self.raster, self.canvas))
 
     @property
     def only_causal(self) -> bool:
@@ -179,7 +187,7 @@ class Mask(NamedTuple):
         allowed = torch.ones((), dtype=torch.bool, device=keys.device)
         if self.ordered:
             allowed = keys <= queries
-        for region in (self.window, self.blocks, self.raster):
+        for region in (self.window, self.blocks, self.raster, self.canvas):
             if region is not None:
                 allowed = allowed & region.allows(queries, keys)
         return allowed
@@ -191,7 +199,7 @@ class Mask(NamedTuple):
         back, ahead = self.window or (None, None)
         ahead = 0 if self.ordered else ahead
         too_far = (back is not None and first + t - 1 > back) or (ahead is not None and s - 1 > first + ahead)
-        return too_far or self.blocks is not None or self.raster is not None
+        return too_far or any(region is not None for region in (self.blocks, self.raster, self.canvas))
 
     def _fits(self, t: int, s: int) -> None:
         if self.keys is not None and self.keys.shape[1] != s:
@@ -207,6 +215,8 @@ class Mask(NamedTuple):
         if self.raster is not None and s > self.raster.height * self.raster.width:
             size = f"{self.raster.height} x {self.raster.width}"
             raise ShapeError(f"mask: an image of {size} has no place for {s} keys; build it for a larger one")
+        if self.canvas is not None and s > self.canvas.places:
+            raise ShapeError(f"mask: {self.canvas} has no place for {s} keys; build it for a larger one")
 
     def fits_rows(self, b: int, h: int) -> None:
         """An error where its tensors are for another batch or number of heads."""

@@ -38,8 +38,9 @@ class Blocks(NamedTuple):
 
 
 class Raster(NamedTuple):
-    """Rectangular query blocks of an image in raster order, with `memory` (rows above, columns at each side) around
-    them (Parmar et al. 2018, section 3.3, 2-D local attention)."""
+    """Rectangular query blocks of an image whose places are counted in raster order, with `memory` (rows above, columns
+    at each side) around them: the regions of Parmar et al. 2018, section 3.3, 2-D local attention. Made causal, it is
+    causal in the raster order of the whole image; the paper makes images block by block (canvas.py)."""
 
     height: int
     width: int

@@ -47,6 +47,32 @@ class Decoder(Protocol):
         """(b t) -> logits (b t v) and the state after them: readout(features)."""
 
 
+class Subject(NamedTuple):
+    """What images are to be of."""
+
+    labels: Tensor  # (b) classes; the number of classes itself where none is told
+    small: Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
+
+
+class Painter(Protocol):
+    """What a task knows of a model that makes images: a decoder whose sequence is an image in an order of its own."""
+
+    @property
+    def order(self) -> Tensor:
+        """(t) or (t c): where in raster order (h·w·c) the level of each place is, or the levels of all its channels."""
+
+    @property
+    def readout(self) -> Any:
+        """A readout over levels, with `logits(features, given)` and `loss(features, labels)`."""
+
+    def start(self, subject: Subject) -> State:
+        """The state before the first place."""
+
+    def features(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """The level(s) of the place before each, (b t) or (b t c), the number of levels before the first place ->
+        features (b t d) of each place, and the state after them."""
+
+
 class Grammar(Protocol):
     """What may come next where not every sequence is valid: music, code, a fixed part of the output."""
 

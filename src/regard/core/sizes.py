@@ -116,6 +116,39 @@ class Tagged:
 
 
 @dataclass(frozen=True)
+class Pixels:
+    """Images that are made pixel by pixel: of a class, or from a smaller image, where the data has such."""
+
+    height: int
+    width: int
+    channels: int
+    levels: int  # of brightness that are told apart
+    classes: int = 0  # 0: none
+    small: tuple[int, int] = (0, 0)  # rows and columns of the image that is to be enlarged; 0: none
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images that are looked at as a whole, each of a class."""
+
+    height: int
+    width: int
+    channels: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Images with objects in them, each with a class and a box."""
+
+    height: int
+    width: int
+    channels: int
+    classes: int
+    most: int  # objects in an image
+
+
+@dataclass(frozen=True)
 class Masked:
     """Plain text as tokens, some of which are covered and to be foretold."""
 

@@ -60,7 +60,7 @@ def plan(config: Config) -> Plan:
         flat, shape = scores.flatten(0, 1), running.sums.shape
         sources = torch.arange(shape[0], device=scores.device)[:, None]
         draws = running.draws[sources, running.lanes, running.lengths[:, None]]  # (s w)
-        tokens = _draw(flat, draws.reshape(-1, 1), config=config)
+        tokens = draw(flat, draws.reshape(-1, 1), config=config)
         parents = torch.arange(shape[1], device=scores.device).expand(shape)
         sums = running.sums + flat.gather(1, tokens).view(shape)
         return Candidates(parents, tokens=tokens.view(shape), sums=sums)
@@ -82,7 +82,7 @@ def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
     return table.to(limits.device)
 
 
-def _draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
+def draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
     """Log probabilities (r v) and a number from [0, 1) per row (r 1) -> tokens (r 1)."""
     heat = max(config.temperature, COLDEST)
     logits, tokens = _likely((scores - scores.amax(dim=1, keepdim=True)) / heat, config=config)

@@ -1,0 +1,191 @@
+"""Scenes made by code: coloured shapes in relation, with the box of each and captions whose words know their region.
+
+"a small red circle above a large blue square", and in Korean "큰 파란 사각형 위에 있는 작은 빨간 원". Some pairs of
+colour and shape are kept for valid and some for test; every colour and every shape is in all three splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core.errors import ConfigError
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the side
+Kind = Literal["article", "size", "colour", "shape", "relation"]
+SIDE = 64  # pixels
+CELLS = 3  # the scene is divided in 3 x 3 cells, a shape in each at most
+JITTER = 0.15  # of a cell, by which a shape may lie beside the cell's middle
+SAMPLES = 3  # along each axis of a pixel: how much of it a shape covers
+SHAPES = {
+    "circle": "원",
+    "square": "사각형",
+    "triangle": "삼각형",
+    "diamond": "마름모",
+    "cross": "십자가",
+    "ring": "고리",
+}
+COLOURS = {"red": "빨간", "green": "초록", "blue": "파란", "yellow": "노란", "purple": "보라", "white": "하얀"}
+SIZES = {"small": "작은", "large": "큰"}
+RELATIONS = {"above": "위에", "below": "아래에", "left of": "왼쪽에", "right of": "오른쪽에"}
+KOREAN = SHAPES | COLOURS | SIZES | RELATIONS
+PAINT = {
+    "red": (225, 50, 45),
+    "green": (50, 185, 75),
+    "blue": (60, 95, 235),
+    "yellow": (240, 215, 60),
+    "purple": (165, 70, 205),
+    "white": (240, 240, 240),
+}
+RADII = {"small": (0.22, 0.27), "large": (0.38, 0.44)}  # of a cell
+SPLITS = ("train", "valid", "test")
+
+
+class Thing(NamedTuple):
+    """One shape of a scene."""
+
+    size: str
+    colour: str
+    shape: str
+    cell: tuple[int, int]  # row and column
+    box: Box
+
+
+class Word(NamedTuple):
+    """A word of a caption and what it speaks of: the box of its thing, or of both where it relates two."""
+
+    text: str
+    kind: Kind
+    box: Box
+
+
+class Scene(NamedTuple):
+    """An image and what is in it, in reading order."""
+
+    pixels: NDArray[np.uint8]  # (side side 3)
+    things: tuple[Thing, ...]
+
+    def captions(self, language: Literal["en", "ko"] = "en") -> tuple[tuple[Word, ...], ...]:
+        """All that may be said: the things in reading order or the other way round, each related to the next."""
+        write = {"en": _english, "ko": _korean}[language]
+        chains = [self.things] if len(self.things) == 1 else [self.things, self.things[::-1]]
+        return tuple(tuple(write(chain)) for chain in chains)
+
+
+def split_of(colour: str, shape: str) -> str:
+    """The split that a pair of colour and shape is kept for."""
+    distance = (list(SHAPES).index(shape) - list(COLOURS).index(colour)) % len(SHAPES)
+    return {0: "test", 1: "valid"}.get(distance, "train")
+
+
+def generate(
+    split: str, count: int, *, seed: int = 1, side: int = SIDE, things: tuple[int, int] = (1, 3)
+) -> list[Scene]:
+    """`count` scenes with at least and at most so many things; of valid and test, one at least is of a kept pair."""
+    least, most = things
+    if not 1 <= least <= most <= CELLS**2:
+        raise ConfigError(f"things={things}: a scene has 1 … {CELLS**2} things, the least not above the most")
+    if side < 8 * CELLS:
+        raise ConfigError(f"side={side}: shapes are told apart from {8 * CELLS} pixels on; give a larger side")
+    random = np.random.default_rng([seed, SPLITS.index(split)])
+    return [_scene(random, split, number=int(random.integers(least, most + 1)), side=side) for _ in range(count)]
+
+
+@lru_cache(maxsize=len(SPLITS))
+def pairs_of(split: str) -> tuple[tuple[str, str], ...]:
+    """The pairs of colour and shape that are kept for a split."""
+    return tuple((colour, shape) for colour in COLOURS for shape in SHAPES if split_of(colour, shape) == split)
+
+
+def _scene(random: np.random.Generator, split: str, *, number: int, side: int) -> Scene:
+    own, common = pairs_of(split), pairs_of("train")
+    chosen = [own[random.integers(len(own))]]
+    while len(chosen) < number:
+        pair = common[random.integers(len(common))]
+        if pair not in chosen:
+            chosen.append(pair)
+    order = random.permutation(number)
+    cells = sorted(random.choice(CELLS**2, number, replace=False).tolist())
+    things = [_thing(random, chosen[place], cell) for place, cell in zip(order, cells, strict=True)]
+    paper = np.full((side, side, 3), random.uniform(15, 80), dtype=np.float32)
+    paper += random.normal(0, 6, (side, side, 1)).astype(np.float32)
+    for thing in things:
+        _draw(paper, thing, PAINT[thing.colour] + random.normal(0, 10, 3))
+    return Scene(paper.clip(0, 255).astype(np.uint8), tuple(things))
+
+
+def _thing(random: np.random.Generator, pair: tuple[str, str], cell: int) -> Thing:
+    size = list(SIZES)[random.integers(2)]
+    radius = random.uniform(*RADII[size]) / CELLS
+    row, column = divmod(cell, CELLS)
+    reach = min(JITTER, 0.5 - radius * CELLS)
+    y, x = ((place + 0.5 + random.uniform(-reach, reach)) / CELLS for place in (row, column))
+    return Thing(size, *pair, (row, column), (x - radius, y - radius, x + radius, y + radius))
+
+
+def _draw(paper: NDArray[np.float32], thing: Thing, colour: NDArray[np.float64]) -> None:
+    """Lay a shape on the paper, its edges smooth."""
+    side = len(paper)
+    left, top, right, bottom = (edge * side for edge in thing.box)
+    rows, columns = slice(int(top), int(np.ceil(bottom))), slice(int(left), int(np.ceil(right)))
+    y = (np.arange(rows.start * SAMPLES, rows.stop * SAMPLES) + 0.5) / SAMPLES
+    x = (np.arange(columns.start * SAMPLES, columns.stop * SAMPLES) + 0.5) / SAMPLES
+    down, across = 2 * (y - top) / (bottom - top) - 1, 2 * (x - left) / (right - left) - 1
+    inside = _covers(thing.shape, across[None, :], down[:, None])
+    cover = inside.reshape(rows.stop - rows.start, SAMPLES, columns.stop - columns.start, SAMPLES).mean(axis=(1, 3))
+    paper[rows, columns] += cover[..., None].astype(np.float32) * (colour - paper[rows, columns])
+
+
+def _covers(shape: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where a shape is, in coordinates -1 … 1 to the right and down; every shape touches all four sides."""
+    if shape in ("circle", "ring"):
+        far = x**2 + y**2
+        return (far <= 1) & (far >= (0.3 if shape == "ring" else 0))
+    if shape == "triangle":
+        return (abs(y) <= 1) & (2 * abs(x) <= 1 + y)
+    if shape == "diamond":
+        return abs(x) + abs(y) <= 1
+    inside: NDArray[np.bool_] = (abs(x) <= 1) & (abs(y) <= 1)
+    return inside & ((abs(x) <= 0.34) | (abs(y) <= 0.34)) if shape == "cross" else inside
+
+
+def relation(first: Thing, second: Thing) -> str:
+    """How the first lies to the second: by rows if they differ, else by columns."""
+    if first.cell[0] != second.cell[0]:
+        return "above" if first.cell[0] < second.cell[0] else "below"
+    return "left of" if first.cell[1] < second.cell[1] else "right of"
+
+
+def _named(thing: Thing) -> list[Word]:
+    kinds: tuple[Kind, ...] = ("size", "colour", "shape")
+    return [Word(text, kind, thing.box) for text, kind in zip(thing[:3], kinds, strict=True)]
+
+
+def _related(first: Thing, second: Thing, text: str) -> list[Word]:
+    pairs = list(zip(first.box, second.box, strict=True))
+    both = (min(pairs[0]), min(pairs[1]), max(pairs[2]), max(pairs[3]))
+    return [Word(word, "relation", both) for word in text.split()]
+
+
+def _english(chain: Sequence[Thing]) -> list[Word]:
+    words = [Word("a", "article", chain[0].box), *_named(chain[0])]
+    for first, second in pairwise(chain):
+        words += [*_related(first, second, relation(first, second)), Word("a", "article", second.box), *_named(second)]
+    return words
+
+
+def _korean(chain: Sequence[Thing]) -> list[Word]:
+    """What is said last in English comes first: [B 위에 있는] A."""
+    words = _translated(chain[-1])
+    for first, second in reversed(list(pairwise(chain))):
+        words += _related(first, second, f"{KOREAN[relation(first, second)]} 있는") + _translated(first)
+    return words
+
+
+def _translated(thing: Thing) -> list[Word]:
+    return [word._replace(text=KOREAN[word.text]) for word in _named(thing)]

@@ -1,0 +1,109 @@
+"""Images that come as arrays: the idx files of MNIST, and .npz files of NumPy."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core.errors import DataError
+from regard.data.images.reading import Pixels
+from regard.data.rows import SPLITS
+
+BYTES = 0x08  # the code of unsigned bytes in an idx file
+SHARE = 1.0  # floats up to this are shares of full brightness
+NAMES = ("images", "image", "x", "pixels", "data")
+LABELS = ("labels", "label", "y", "targets", "classes")
+DAMAGE = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
+
+
+class Block(NamedTuple):
+    """Many images at once; no labels where there are none."""
+
+    where: str
+    split: str | None
+    pixels: Pixels  # (n h w c)
+    labels: NDArray[np.int64] | None  # (n)
+
+
+def is_idx(path: Path) -> bool:
+    """Whether a file's name is that of images in the idx format: train-images-idx3-ubyte(.gz)."""
+    return "images" in path.name and "idx3" in path.name
+
+
+def read_idx(path: Path) -> Block:
+    """An idx file of images -> the images, with the labels of the file beside it."""
+    pixels = _idx(path)
+    if pixels.ndim != 3:
+        raise DataError(f"{path}: {pixels.ndim} axes where images have 3; is it the file of labels?")
+    beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
+    labels = _idx(beside).astype(np.int64) if beside.exists() else None
+    _same_length(path, pixels, labels)
+    return Block(str(path), _split_of(path.name), pixels[..., None], labels)
+
+
+def _idx(path: Path) -> Pixels:
+    """Two zero bytes, the code of the type, the number of axes, each size as 4 bytes, then the numbers."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        zero, kind, axes = int.from_bytes(raw[:2], "big"), raw[2], raw[3]
+        shape = tuple(np.frombuffer(raw, ">u4", axes, 4).tolist())
+        if zero or kind != BYTES or len(raw) != 4 + 4 * axes + math.prod(shape):
+            raise ValueError("header and size do not agree")
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
+    except (*DAMAGE, IndexError) as wrong:
+        raise DataError(f"{path}: not an idx file of bytes, or cut short ({wrong}); get it again") from None
+
+
+def read_npz(path: Path) -> Iterator[Block]:
+    """A .npz file with x_train, y_train, x_test …, with train_images, train_labels …, or with images, labels."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            table = {name.lower(): archive[name] for name in archive.files}
+    except DAMAGE as wrong:
+        raise DataError(f"{path}: not a .npz file of plain arrays ({wrong}); save it by np.savez") from None
+    images = {name: table[name] for name in table if _kind(name) == "images" and table[name].ndim in (3, 4)}
+    if not images:
+        raise DataError(f"{path}: no array of images (n h w) or (n h w c) such as x_train; found {', '.join(table)}")
+    for name, pixels in images.items():
+        split = _split_of(name)
+        labels = next((table[other] for other in table if _kind(other) == "labels" and _split_of(other) == split), None)
+        flat = None if labels is None else labels.reshape(-1).astype(np.int64)
+        made = _to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
+        _same_length(path, made, flat)
+        yield Block(f"{path}: {name}", split, made, flat)
+
+
+def _kind(name: str) -> str:
+    words = set(name.replace("-", "_").split("_"))
+    return "images" if words & set(NAMES) else "labels" if words & set(LABELS) else ""
+
+
+def _split_of(name: str) -> str | None:
+    words = name.lower().replace("-", "_").replace(".", "_").split("_")
+    return "test" if "t10k" in words else next((SPLITS[word] for word in words if word in SPLITS), None)
+
+
+def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
+    """Bytes as they are; floats of 0 … 1 or 0 … 255, and wider whole numbers up to 255, as bytes."""
+    if pixels.shape[-1] not in (1, 3):
+        raise DataError(f"{where} has {pixels.shape[-1]} channels in its last axis; give 1 (grey) or 3 (colour)")
+    if pixels.dtype == np.uint8:
+        return pixels
+    scale = 255.0 if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= SHARE else 1.0
+    scaled = np.rint(pixels.astype(np.float64) * scale) if pixels.dtype.kind in "fiub" else np.array([-1.0])
+    if scaled.size and not (scaled.min() >= 0 and scaled.max() <= 255):
+        raise DataError(f"{where} is {pixels.dtype} outside 0 … 255; give brightness as bytes, or as floats of 0 … 1")
+    return scaled.astype(np.uint8)
+
+
+def _same_length(path: Path, pixels: Pixels, labels: NDArray[np.int64] | None) -> None:
+    if labels is not None and len(labels) != len(pixels):
+        raise DataError(f"{path}: {len(pixels)} images but {len(labels)} labels; they must belong together")

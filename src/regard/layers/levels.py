@@ -1,0 +1,141 @@
+"""Readouts over levels of brightness: categorical, or a discretised mixture of logistics (Salimans et al. 2017, 2.1).
+
+A place has one channel, or all channels of a pixel. Then the channels are made one after the other: each is given those
+before it, so the likelihood is exact.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from regard.layers.readout import Readout
+
+SHARPEST = -7.0  # log of the narrowest logistic, on a brightness of -1 … 1
+
+
+class LevelReadout(nn.Module):
+    """What readouts over levels have in common."""
+
+    def __init__(self, levels: int, channels: int) -> None:
+        super().__init__()
+        self.levels, self.channels = levels, channels
+
+    def logits(self, features: Tensor, given: Tensor) -> Tensor:
+        """Features (n d) and the levels (n j) of a place's first j channels -> logits (n levels) of the next."""
+        raise NotImplementedError
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        """Features (n d) and levels (n) or (n channels) -> the sum of -log p."""
+        raise NotImplementedError
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(… d) -> logits (… levels) of the first channel."""
+        flat = features.flatten(0, -2)
+        return self.logits(flat, flat.new_zeros(len(flat), 0, dtype=torch.long)).view(*features.shape[:-1], -1)
+
+
+class Categorical(LevelReadout):
+    """Every level has a logit of its own; what earlier channels are is added to the features."""
+
+    def __init__(self, dim: int, *, levels: int, channels: int) -> None:
+        super().__init__(levels, channels)
+        self.each = nn.ModuleList(Readout(dim, levels) for _ in range(channels))
+        self.before = nn.ModuleList(nn.Embedding(levels, dim) for _ in range(channels - 1))
+        for readout in self._readouts():
+            nn.init.normal_(readout.weight, std=0.5 * dim**-0.5)
+            nn.init.zeros_(readout.bias)
+        for table in self.before:
+            nn.init.normal_(table.weight, std=0.1)  # type: ignore[arg-type]  # a weight of an embedding
+
+    def logits(self, features: Tensor, given: Tensor) -> Tensor:
+        logits: Tensor = self.each[given.shape[1]](self._told(features, given))
+        return logits
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        labels = labels.view(len(labels), -1)
+        parts = []
+        for channel, readout in enumerate(self._readouts()):
+            told, values = self._told(features, labels[:, :channel]), labels[:, channel].contiguous()
+            parts.append(readout.loss(told, values, smoothing=smoothing))
+        return torch.stack(parts).sum()
+
+    def _told(self, features: Tensor, given: Tensor) -> Tensor:
+        for table, values in zip(self.before, given.unbind(1), strict=False):
+            features = features + table(values)
+        return features
+
+    def _readouts(self) -> list[Readout]:
+        return [readout for readout in self.each if isinstance(readout, Readout)]
+
+
+class LogisticMixture(LevelReadout):
+    """A few logistic distributions over brightness, cut into levels; their means move with the channels before."""
+
+    def __init__(self, dim: int, *, levels: int, channels: int, mixtures: int = 10) -> None:
+        super().__init__(levels, channels)
+        self.mixtures, self.pairs = mixtures, channels * (channels - 1) // 2
+        self.numbers = nn.Linear(dim, mixtures * (1 + 2 * channels + self.pairs))
+        nn.init.normal_(self.numbers.weight, std=0.2 * dim**-0.5)
+        nn.init.zeros_(self.numbers.bias)
+        with torch.no_grad():  # the logistics begin side by side, each with its share of all brightness
+            spread = torch.linspace(-0.9, 0.9, mixtures)
+            self.numbers.bias.view(-1, mixtures)[1 : 1 + channels] = spread
+            self.numbers.bias.view(-1, mixtures)[1 + channels : 1 + 2 * channels] = -1.5
+
+    def logits(self, features: Tensor, given: Tensor) -> Tensor:
+        odds, means, scales, turns = self._read(features)
+        brightness = self._brightness(given)  # (n j)
+        for channel in range(given.shape[1]):  # what is known of the pixel says which logistic it may come from
+            mean = self._moved(means, turns, brightness, channel=channel)
+            odds = odds + self._log_p(given[:, channel, None], mean, scales[:, channel])
+        mean = self._moved(means, turns, brightness, channel=given.shape[1])
+        every = torch.arange(self.levels, device=features.device)[None, :, None]  # (1 levels 1)
+        each = self._log_p(every, mean[:, None], scales[:, given.shape[1], None])  # (n levels k)
+        return (odds.log_softmax(-1)[:, None] + each).logsumexp(-1)
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        labels = labels.view(len(labels), -1)
+        odds, means, scales, turns = self._read(features)
+        total, brightness = odds.log_softmax(-1), self._brightness(labels)
+        for channel in range(self.channels):
+            mean = self._moved(means, turns, brightness, channel=channel)
+            total = total + self._log_p(labels[:, channel, None], mean, scales[:, channel])
+        return -total.logsumexp(-1).sum()
+
+    def _read(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """(n d) -> log odds (n k), means and log widths (n c k), and how channels move those after them (n pairs k)."""
+        c = self.channels
+        parts = self.numbers(features).view(len(features), -1, self.mixtures).split([1, c, c, self.pairs], dim=1)
+        return parts[0][:, 0], parts[1], parts[2].clamp(min=SHARPEST), parts[3].tanh()
+
+    def _moved(self, means: Tensor, turns: Tensor, brightness: Tensor, *, channel: int) -> Tensor:
+        """The means (n k) of a channel, given the brightness (n j) of those before it."""
+        first = channel * (channel - 1) // 2
+        moved = means[:, channel]
+        for other in range(channel):
+            moved = moved + turns[:, first + other] * brightness[:, other, None]
+        return moved
+
+    def _brightness(self, values: Tensor) -> Tensor:
+        """Levels -> -1 … 1."""
+        return values.to(self.numbers.weight.dtype) * (2 / (self.levels - 1)) - 1
+
+    def _log_p(self, values: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+        """The log probability of levels under logistics: the mass between the middles to the neighbouring levels, and
+        all that lies beyond for the darkest and the brightest.
+
+        σ(a) - σ(b) = σ(a) σ(-b) (1 - e^(b - a)), which is exact far out in the tails too.
+        """
+        half, narrow = 1 / (self.levels - 1), torch.exp(-scale)
+        middle = self._brightness(values) - mean
+        above, below = logsigmoid((middle + half) * narrow), logsigmoid((half - middle) * narrow)
+        inner = torch.log(-torch.expm1(-2 * half * narrow))
+        darkest, brightest = values == 0, values == self.levels - 1
+        zero = torch.zeros((), dtype=mean.dtype, device=mean.device)
+        return (
+            torch.where(brightest, zero, above)
+            + torch.where(darkest, zero, below)
+            + torch.where(darkest | brightest, zero, inner)
+        )

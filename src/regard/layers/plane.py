@@ -1,0 +1,40 @@
+"""Places in an image: the row told by one half of the features, the column by the other.
+
+Parmar et al. 2018, section 3.1: coordinates encoded by sines, or learned; any scheme that adds to the features will do.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.errors import ConfigError
+from regard.layers import positions
+
+
+class Plane(nn.Module):
+    """Rows and columns (…) -> (… d)."""
+
+    def __init__(self, name: str, dim: int, *, height: int, width: int) -> None:
+        super().__init__()
+        self.dim, self.height, self.width = dim, height, width
+        self.rows = positions.build(name, dim // 2, longest=height)
+        self.columns = positions.build(name, dim - dim // 2, longest=width)
+        if self.rows.place(heads=1, dim=2) is not None:
+            raise ConfigError(
+                f"position={name!r} counts along one axis, inside the score; for rows and columns choose one that adds "
+                "to the features: sinusoidal, learned …"
+            )
+
+    def forward(self, rows: Tensor, columns: Tensor) -> Tensor:
+        down, across = self.rows.encode(rows, self.height), self.columns.encode(columns, self.width)
+        if down is None or across is None:
+            return torch.zeros(*rows.shape, self.dim, device=rows.device)
+        return torch.cat([down, across], dim=-1)
+
+    def raster(self) -> Tensor:
+        """(height·width d): every place, row by row."""
+        device = next((p.device for p in self.parameters()), None)
+        places = torch.arange(self.height * self.width, device=device)
+        encoded: Tensor = self(places // self.width, places % self.width)
+        return encoded

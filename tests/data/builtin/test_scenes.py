@@ -1,0 +1,125 @@
+"""Scenes: boxes hold their shapes, words their regions, and no split sees another's pairs."""
+
+import numpy as np
+import pytest
+
+from regard.core.errors import ConfigError
+from regard.data.builtin.scenes import (
+    COLOURS,
+    KOREAN,
+    PAINT,
+    SHAPES,
+    Scene,
+    Thing,
+    generate,
+    pairs_of,
+    relation,
+    split_of,
+)
+
+
+def text(caption):
+    return " ".join(word.text for word in caption)
+
+
+def thing(size, colour, shape, cell):
+    return Thing(size, colour, shape, cell, (cell[1] / 3, cell[0] / 3, (cell[1] + 1) / 3, (cell[0] + 1) / 3))
+
+
+TWO = (thing("small", "red", "circle", (0, 2)), thing("large", "blue", "square", (1, 0)))
+
+
+def test_captions_in_both_languages():
+    scene = Scene(np.zeros((64, 64, 3), np.uint8), TWO)
+    assert [text(caption) for caption in scene.captions("en")] == [
+        "a small red circle above a large blue square", "a large blue square below a small red circle",
+    ]  # fmt: skip
+    assert [text(caption) for caption in scene.captions("ko")] == [
+        "큰 파란 사각형 위에 있는 작은 빨간 원", "작은 빨간 원 아래에 있는 큰 파란 사각형",
+    ]  # fmt: skip
+
+
+def test_one_and_three_things():
+    three = (*TWO, thing("small", "white", "ring", (1, 2)))
+    assert [text(c) for c in Scene(np.zeros(0), three[:1]).captions()] == ["a small red circle"]
+    scene = Scene(np.zeros(0), three)
+    assert text(scene.captions()[0]) == "a small red circle above a large blue square left of a small white ring"
+    assert text(scene.captions("ko")[0]) == "작은 하얀 고리 왼쪽에 있는 큰 파란 사각형 위에 있는 작은 빨간 원"
+
+
+def test_every_word_has_its_region():
+    scene = Scene(np.zeros(0), TWO)
+    for language in ("en", "ko"):
+        for caption in scene.captions(language):
+            for word in caption:
+                names = [t for t in TWO if word.text in {*t[:3], *(KOREAN[name] for name in t[:3])}]
+                if word.kind in ("size", "colour", "shape"):
+                    assert [t.box for t in names] == [word.box]
+                elif word.kind == "relation":
+                    assert word.box == (0, 0, 1, 2 / 3)
+                else:
+                    assert word.box in [t.box for t in TWO]
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_splits_share_no_pair_but_those_of_train(split):
+    own = set(pairs_of(split))
+    for scene in generate(split, 200):
+        pairs = [(thing.colour, thing.shape) for thing in scene.things]
+        assert len(set(pairs)) == len(pairs) and 1 <= len(pairs) <= 3
+        assert own & set(pairs) and set(pairs) <= own | set(pairs_of("train"))
+
+
+def test_every_colour_and_shape_is_in_every_split():
+    for split in ("train", "valid", "test"):
+        assert {colour for colour, _ in pairs_of(split)} == set(COLOURS)
+        assert {shape for _, shape in pairs_of(split)} == set(SHAPES)
+    assert split_of("red", "circle") == "test" and split_of("red", "square") == "valid"
+
+
+def test_boxes_hold_just_their_shapes():
+    """What differs from the background lies inside the boxes, and touches each side of them."""
+    for scene in generate("train", 60, side=96):
+        paper = np.median(scene.pixels.reshape(-1, 3), axis=0)
+        drawn = np.abs(scene.pixels.astype(float) - paper).max(axis=2) > 45
+        rest = drawn.copy()
+        for item in scene.things:
+            left, top, right, bottom = (edge * 96 for edge in item.box)
+            rows, columns = slice(int(top), int(np.ceil(bottom))), slice(int(left), int(np.ceil(right)))
+            assert drawn[rows, columns].any(axis=1)[1:-1].all() and drawn[rows, columns].any(axis=0)[1:-1].all()
+            rest[rows, columns] = False
+        assert not rest.any()
+
+
+def test_colours_are_those_that_are_named():
+    for scene in generate("test", 40):
+        for item in scene.things:
+            if item.shape in ("circle", "square", "diamond", "cross"):
+                x, y = (item.box[0] + item.box[2]) / 2, (item.box[1] + item.box[3]) / 2
+                seen = scene.pixels[int(y * 64), int(x * 64)].astype(int)
+                nearest = min(PAINT, key=lambda name: np.abs(seen - PAINT[name]).sum())
+                assert nearest == item.colour
+
+
+def test_reading_order_and_relations():
+    for scene in generate("train", 50, things=(2, 4)):
+        assert list(scene.things) == sorted(scene.things, key=lambda item: item.cell)
+        for first, second in zip(scene.things, scene.things[1:], strict=False):
+            middle = [((t.box[0] + t.box[2]) / 2, (t.box[1] + t.box[3]) / 2) for t in (first, second)]
+            if relation(first, second) == "above":
+                assert middle[0][1] < middle[1][1]
+            else:
+                assert relation(first, second) == "left of" and middle[0][0] < middle[1][0]
+
+
+def test_the_same_seed_gives_the_same_scenes():
+    once, again, other = (generate("train", 3, seed=seed) for seed in (1, 1, 2))
+    assert all((a.pixels == b.pixels).all() and a.things == b.things for a, b in zip(once, again, strict=True))
+    assert any(a.things != b.things for a, b in zip(once, other, strict=True))
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(ConfigError, match=r"^things=\(0, 3\): a scene has 1 … 9 things, the least not above the most$"):
+        generate("train", 1, things=(0, 3))
+    with pytest.raises(ConfigError, match=r"^side=10: shapes are told apart from 24 pixels on; give a larger side$"):
+        generate("train", 1, side=10)
