@@ -36,9 +36,25 @@ def outcome(path):
     return (path / "model.safetensors").read_bytes(), (path / "log.jsonl").read_bytes()
 
 
+@pytest.fixture
+def heard():
+    """A signal is not ignored, even where the tests were started by nohup; afterwards it is as it was."""
+    before = {}
+
+    def hear(number):
+        before[number] = signal.getsignal(number)
+        if before[number] is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+    yield hear
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("steps", [1, 4, 7, 10])
-def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
+def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps, heard):
+    heard(number)
     before = signal.getsignal(number)
     with pytest.raises(Interrupted) as stopped:
         train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))
