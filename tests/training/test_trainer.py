@@ -36,25 +36,19 @@ def outcome(path):
     return (path / "model.safetensors").read_bytes(), (path / "log.jsonl").read_bytes()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def heard():
-    """A signal is not ignored, even where the tests were started by nohup; afterwards it is as it was."""
-    before = {}
-
-    def hear(number):
-        before[number] = signal.getsignal(number)
-        if before[number] is signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
-
-    yield hear
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    """No signal is ignored, even where the tests were started by nohup; afterwards all is as it was."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("steps", [1, 4, 7, 10])
-def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps, heard):
-    heard(number)
+def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, number, steps):
     before = signal.getsignal(number)
     with pytest.raises(Interrupted) as stopped:
         train(toy(*SETTINGS), tmp_path / "run", console=Signals(number, steps))

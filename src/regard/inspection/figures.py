@@ -40,6 +40,11 @@ def fonts() -> list[str]:
     """The font families to draw with: the usual one, then those that have the letters it lacks."""
     manager = require("matplotlib.font_manager", extra="plots")
     installed = set(manager.get_font_names())
+    if not installed & set(FONTS):  # matplotlib remembers its list: look once more for what was installed since
+        for path in manager.findSystemFonts():
+            if any(word in path.lower() for word in ("nanum", "noto", "malgun", "gothic", "wqy")):
+                manager.fontManager.addfont(path)
+        installed = set(manager.get_font_names())
     return ["DejaVu Sans", *(name for name in FONTS if name in installed)]
 
 
