@@ -60,6 +60,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
