@@ -79,7 +79,7 @@ def check(task: Task, model: nn.Module, decoding: Decoding | None, *, options: A
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
             if isinstance(task.sizes, Text | Notes):
                 verdicts += check_decoder(model, trial(task.sizes), device)
-            elif inputs and hasattr(task.sizes, "marks"):  # a search needs to know what ends a sequence
+            elif inputs:
                 verdicts += check_decoder(model, overheard(model, shown, task.sizes.marks), device)
     if not verdicts:
         raise RegardError("there is nothing to check the model on; the task has no examples")
