@@ -176,8 +176,6 @@ def page(figures: dict[str, Any]) -> str:
     steps, tokens = TEXT["training.steps"], TEXT["data.rows"] * TEXT["data.context"]
     own = {data: settings for data, (_, settings) in TASKS.items()}
     budgets = ", ".join(f"{x['training.steps']} steps of {x['data.rows']} on {data}" for data, x in own.items())
-        f"{own['training.steps']} steps of {own['data.rows']} on {data}" for data, (_, own) in TASKS.items()
-    )
     lines = [
         "# Which pretraining helps most",
         "",
@@ -186,7 +184,7 @@ def page(figures: dict[str, Any]) -> str:
         f"training reviews, then for {budgets}. Mean of three seeds on the",
         "test data, with the lowest and the highest; *bare* is the same shape with no text read before (roberta and",
         "albert have that of bert beside them). Processor seconds of one thread. Nats are of each one's own task (gaps",
-        "from both sides, gaps in a random order, the next token): they are no ranking. Larger models and more text may",
+        "from both sides, gaps in a random order, the next token): no ranking. Larger models and more text may",
         "be ordered differently.",
         "",
         "| encoder | parameters | pretraining, s | nats | movie_reviews, accuracy | bare | WNUT17, entity F1 | bare |",
