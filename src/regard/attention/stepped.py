@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from regard.attention.score import Dot
+from regard.core.transforms import followed, gradients
 
 BLOCK = 64  # queries of a block
 LONGEST = 512  # keys; over more, keeping the weights takes too much memory
@@ -26,7 +26,7 @@ def is_middling(q: Tensor, k: Tensor) -> bool:
     """Are queries (b h t d) and keys (b h s d) more than a few, on a CPU, with gradients wanted?"""
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and q.dtype == k.dtype
     few = BLOCK < k.shape[2] <= min(LONGEST, SHARE * k.shape[3])
-    return plain and few and torch.is_grad_enabled() and q.requires_grad
+    return plain and few and torch.is_grad_enabled() and q.requires_grad and not followed()
 
 
 def attend_stepped(dot: Dot, v: Tensor) -> Tensor:
@@ -43,6 +43,17 @@ def _behind(rows: int, dtype: torch.dtype) -> Tensor:
     return torch.full((rows, rows), -torch.inf, dtype=dtype).triu(1)
 
 
+def _by_head(x: Tensor) -> Tensor:
+    """(b h t d) -> (b·h t d)."""
+    return x.reshape(-1, *x.shape[2:])
+
+
+def _plain(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
+    """The same of operations that can be differentiated again."""
+    scores = q @ k.mT * scale + _behind(q.shape[2], q.dtype)
+    return scores.softmax(dim=-1) @ v
+
+
 def _blocks(length: int) -> list[tuple[int, int]]:
     return [(low, min(low + BLOCK, length)) for low in range(0, length, BLOCK)]
 
@@ -51,8 +62,7 @@ class _Stepped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         q, k, v, scale = given
-        heads = [x.reshape(-1, *x.shape[2:]) for x in (q, k, v)]  # (b·h t d)
-        queries, keys, values = heads
+        queries, keys, values = (_by_head(x) for x in (q, k, v))
         mixed = torch.empty_like(values)
         weights = []
         for low, high in _blocks(q.shape[2]):
@@ -60,15 +70,16 @@ class _Stepped(torch.autograd.Function):
             scores[:, :, low:] += _behind(high - low, q.dtype)
             weights.append(torch.softmax(scores, dim=-1))
             torch.bmm(weights[-1], values[:, :high], out=mixed[:, low:high])
-        ctx.save_for_backward(*heads, *weights)
-        ctx.shapes, ctx.scale = (q.shape, k.shape, v.shape), scale
+        ctx.save_for_backward(q, k, v, *weights)
+        ctx.scale = scale
         return mixed.view(v.shape)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        queries, keys, values, *weights = ctx.saved_tensors
-        grad = grad.reshape(-1, *grad.shape[2:])
+        q, k, v, *weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            return (*gradients(lambda *x: _plain(*x, ctx.scale), (q, k, v), grad), None)
+        queries, keys, values, grad = (_by_head(x) for x in (q, k, v, grad))
         d_queries = torch.empty_like(queries)
         d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
         for (low, high), weight in zip(_blocks(queries.shape[1]), weights, strict=True):
@@ -78,5 +89,4 @@ class _Stepped(torch.autograd.Function):
             d_scores = torch.ops.aten._softmax_backward_data(d_weight, weight, -1, weight.dtype).mul_(ctx.scale)
             torch.bmm(d_scores, keys[:, :high], out=d_queries[:, low:high])
             d_keys[:, :high].baddbmm_(d_scores.mT, queries[:, low:high])
-        found = (d_queries, d_keys, d_values)
-        return *(x.view(shape) for x, shape in zip(found, ctx.shapes, strict=True)), None
+        return d_queries.view(q.shape), d_keys.view(k.shape), d_values.view(v.shape), None

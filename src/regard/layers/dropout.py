@@ -38,7 +38,7 @@ class Dropout(nn.Module):
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         """x plus what is left of y."""
         plain = x.device.type == "cpu" and x.dtype == y.dtype and x.shape == y.shape
-        if not (plain and self.training and 0 < self.threshold < 256):
+        if not (plain and self.training and 0 < self.threshold < 256) or transformed():
             return x + self(y)
         apply: Any = _DropAndAdd.apply
         added: Tensor = apply(x, y, self.threshold)
@@ -77,7 +77,7 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (drawn,) = ctx.saved_tensors
-        return _grown(drawn, ctx.threshold, grad).mul_(grad), None
+        return grad * _grown(drawn, ctx.threshold, grad), None
 
 
 class _DropAndAdd(torch.autograd.Function):
@@ -91,7 +91,6 @@ class _DropAndAdd(torch.autograd.Function):
         return torch.addcmul(x, y, _stays(drawn, threshold, y), value=256 / (256 - threshold))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (drawn,) = ctx.saved_tensors
-        return grad, _grown(drawn, ctx.threshold, grad).mul_(grad), None
+        return grad, grad * _grown(drawn, ctx.threshold, grad), None
