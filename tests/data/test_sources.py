@@ -5,7 +5,7 @@ import pytest
 from regard.core.errors import ConfigError
 from regard.data import download, sources
 from regard.data.sources import Origin
-from regard.data.text import Languages
+from regard.data.columns import Languages
 
 
 def origin(source="en", target="ko", *, path=None, name=sources.BUILT_IN):

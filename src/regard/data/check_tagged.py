@@ -14,7 +14,7 @@ from regard.data.check import Finding
 from regard.data.check_documents import RARE, similar
 from regard.data.schemes import NAMES, Scheme
 from regard.data.tagged import Block
-from regard.data.text import lines
+from regard.data.reading import lines
 
 
 class File(NamedTuple):

@@ -11,7 +11,8 @@ from regard.core.errors import ConfigError, nearest
 from regard.data import download, huggingface, rows, text
 from regard.data.alignment import Links
 from regard.data.builtin import english_korean
-from regard.data.text import Languages, Pair, Pairs
+from regard.data.columns import Languages
+from regard.data.text import Pair, Pairs
 
 BUILT_IN = "english_korean"
 TRANSLATIONS = ("multi30k",)  # downloads that are sentence pairs

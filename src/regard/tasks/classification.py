@@ -29,7 +29,7 @@ from regard.data.labelled import Cut, Labelled, LabelledBatch, Limits
 from regard.data.origins import Origin
 from regard.data.rows import Rows
 from regard.data.sentences import Splitter
-from regard.data.text import lines
+from regard.data.reading import lines
 from regard.data.tokens import Tokenizer
 from regard.tasks import _classified, _corpus, _decided, _labels
 from regard.tasks._classified import Classified

@@ -26,7 +26,8 @@ from regard.core.tree import map_tensors
 from regard.data import batching, corpus, mapped, sources, tokens
 from regard.data.batching import PairBatch
 from regard.data.corpus import PairCorpus
-from regard.data.text import Languages, Pair, Pairs
+from regard.data.columns import Languages
+from regard.data.text import Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
 from regard.tasks import _aligned, _bleu, _translated
@@ -54,7 +55,8 @@ class Config:
     name: str = sources.BUILT_IN  # without a path: the built-in data, a known download, or hf:… for Hugging Face
     source: str = "en"  # the language to translate from: a file's suffix, a column's name or number
     target: str = "ko"  # the language to translate to
-    columns: tuple[str, ...] = ("en", "ko")  # the columns of TSV files that have no header
+    columns: tuple[str, ...] = ()  # the columns of tables without a header, in order; none: source, target
+    header: bool | None = None  # whether tables begin with a line of names; none: it is found out, or asked
     pairs: int = 20_000  # of the built-in training data
     level: Level = "bpe"  # what a token is: a subword (bpe, unigram), a word or a character (char)
     vocabulary: int = 8000  # tokens of a vocabulary, at most
@@ -79,7 +81,7 @@ class Config:
     @property
     def origin(self) -> sources.Origin:
         """Where the pairs come from."""
-        return sources.Origin(self.path, self.name, Languages(self.source, self.target, self.columns), self.seed)
+        return sources.Origin(self.path, self.name, Languages(self.source, self.target, self.columns, self.header), self.seed)
 
 
 TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
