@@ -107,7 +107,11 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
     [
         ("a.tsv", "label\ttext\npos\n", r"a\.tsv:2: 1 column, but column 2 is asked for"),
         ("a.tsv", "label\ttext\n \ttwo\n", r"a\.tsv:2: there is no label in column 'label'"),
-        ("a.csv", 'label,text\npos,"open\n', r"a\.csv:2: not CSV: a quotation mark in the record that begins here is never closed"),
+        (
+            "a.csv",
+            'label,text\npos,"open\n',
+            r"a\.csv:2: not CSV: a quotation mark in the record that begins here is never closed",
+        ),
         ("a.jsonl", '{"text": 1', r"a\.jsonl:1: not JSON: Expecting"),
         ("a.jsonl", "[]", r"a\.jsonl:1: expected an object with a text and a label, got \[\]"),
         ("a.jsonl", '{"text": "x", "labl": 1}', r"a\.jsonl:1: no 'label'; did you mean 'labl'"),

@@ -4,8 +4,8 @@ import pytest
 
 from regard.core.errors import ConfigError
 from regard.data import download, sources
-from regard.data.sources import Origin
 from regard.data.columns import Languages
+from regard.data.sources import Origin
 
 
 def origin(source="en", target="ko", *, path=None, name=sources.BUILT_IN):

@@ -107,7 +107,10 @@ def test_an_empty_file_is_an_error(tmp_path):
 def test_invalid_utf8_names_file_and_byte(tmp_path):
     write_pair(tmp_path)
     (tmp_path / "train.de").write_bytes("schön\n".encode() + b"ab\xffc\n")
-    with pytest.raises(DataError, match=r"train\.de: not UTF-8 \(byte 0xff in line 2\), and which encoding it is cannot be told; convert it"):
+    with pytest.raises(
+        DataError,
+        match=r"train\.de: not UTF-8 \(byte 0xff in line 2\), and which encoding it is cannot be told; convert it",
+    ):
         list(text.read(tmp_path, EN_DE)["train"])
 
 

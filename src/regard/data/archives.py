@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.rows import PACKED
 from regard.data.reading import decoded, open_packed
+from regard.data.rows import ARCHIVES, PACKED
 
-SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError)
 
 
@@ -28,7 +27,7 @@ class TextFile(NamedTuple):
 
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive by its name."""
-    return path.is_file() and path.name.endswith(SUFFIXES)
+    return path.is_file() and path.name.endswith(ARCHIVES)
 
 
 def text_files(path: Path) -> Iterator[TextFile]:

@@ -64,7 +64,7 @@ Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split,
 
 
 def check(path: Path, languages: Languages | None = None) -> list[Finding]:
-    """A file or folder of parallel text -> what is wrong with it, by file and line; languages not given are found out."""
+    """A file or folder of parallel text -> what is wrong with it, by file and line; languages not given are guessed."""
     findings: list[Finding] = []
     held: Held = {}
     for group in sorted(_groups(path), key=lambda group: group.split == "train"):  # train is looked up in the others
@@ -75,6 +75,12 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
             sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
         findings += _outliers(sizes)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
+    """The texts of the first pair for training that can be read; none where none can."""
+    groups = sorted(_groups(path), key=lambda group: group.split != "train")
+    return next(([cell.text for cell in row.cells] for row in _rows(groups[0], languages, [])), [])
 
 
 def _groups(path: Path) -> list[Group]:
@@ -146,8 +152,12 @@ def _table(file: Path, languages: Languages | None, findings: list[Finding]) -> 
 
 
 def _records(file: Path, findings: list[Finding]) -> Iterator[tables.Record]:
-    """The records of a table; of lines that cannot be read, those of CSV are the last."""
-    if plain(file).suffix != ".csv":
+    """The records of a table; of lines that cannot be read, those of a table with quotes are the last."""
+    try:
+        quoted = tables.is_quoted(file)
+    except DataError:
+        quoted = False  # the reader says what is wrong
+    if not quoted:
         for line, text in enumerate(_decoded(file, findings), start=1):
             if text is not None and text.strip(" "):
                 yield tables.Record(line, text.split("\t"))
@@ -202,7 +212,9 @@ def unreadable(wrong: DataError, file: Path) -> Finding:
     """An error of reading as a finding, at the line that it names."""
     text = str(wrong).removeprefix(f"{file}:")
     line, _, rest = text.partition(": ")
-    return Finding("error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip())
+    return Finding(
+        "error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip()
+    )
 
 
 def _line(row: Row) -> Iterator[Finding]:

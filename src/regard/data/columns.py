@@ -1,7 +1,7 @@
 """Which columns of a table hold the two sides of sentence pairs, and whether its first line is a header.
 
-What cannot be known is asked, not guessed: a first line that looks like a header but names neither language, and columns
-whose script says that they stand the other way round.
+What cannot be known is asked, not guessed: a first line that looks like a header but names neither language, and
+columns whose script says that they stand the other way round.
 """
 
 from __future__ import annotations

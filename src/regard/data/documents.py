@@ -17,8 +17,6 @@ from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import archives, rows, tables
 from regard.data.rows import SPLITS, Rows
 
-
-
 LOOKED_AT = 300  # records by which columns are judged
 LABELS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
 TEXTS = (
@@ -97,7 +95,7 @@ def table(path: Path, layout: Layout) -> Rows[Document]:
 def columns_of(
     top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
-    """The first record of a table and some others -> the columns of label and text, and whether the first is a header."""
+    """The first record of a table and some others -> the columns of label and text, and whether it is a header."""
     if layout.label.isdigit() and layout.text.isdigit():
         if layout.header is None and tables.seems_header(top, others):
             shown = ", ".join(repr(cell[:40]) for cell in top[:6])

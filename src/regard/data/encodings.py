@@ -1,8 +1,8 @@
 """Which encoding a text file has: UTF-8, UTF-16 or CP949 (EUC-KR), and what ends its lines.
 
-A mark at the beginning (BOM) decides. Without one, bytes that are zero at every other place are UTF-16, and what is valid
-UTF-8 is UTF-8. What is valid CP949 and reads as Korean - many of its syllables are among the commonest - is CP949. Of
-anything else nobody can tell; the error has a command that converts it.
+A mark at the beginning (BOM) decides. Without one, bytes that are zero at every other place are UTF-16, and what is
+valid UTF-8 is UTF-8. What is valid CP949 and reads as Korean - many of its syllables are among the commonest - is
+CP949. Of anything else nobody can tell; the error has a command that converts it.
 """
 
 from __future__ import annotations
@@ -93,9 +93,7 @@ def detect(blocks: Iterable[bytes], where: str) -> Form:
     if found is None:
         line += block.count(newline, 0, wrong.start)
         byte = f"byte 0x{block[wrong.start]:02x} in line {line}"
-        raise UnknownEncoding(
-            f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {remedy(where)}"
-        )
+        raise UnknownEncoding(f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {remedy(where)}")
     return Form(found, 0, newline)
 
 
@@ -126,7 +124,7 @@ def _of_bytes(block: bytes, *, last: bool) -> str | None:
 
 
 def _invalid(block: bytes, encoding: str, *, last: bool = False) -> UnicodeDecodeError | None:
-    """What is wrong with bytes of an encoding; a character that is cut off at the end is not, unless they are the last."""
+    """What is wrong with bytes of an encoding; a character cut off at the end is not, unless they are the last."""
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         decoder.decode(block, final=last)

@@ -10,8 +10,8 @@ from typing import Any
 from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.rows import SPLITS
 from regard.data.columns import Languages
+from regard.data.rows import SPLITS
 from regard.data.text import Pair, Pairs, from_record
 
 PREFIX = "hf:"  # data.name="hf:owner/dataset" or "hf:owner/dataset:configuration"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,6 +25,7 @@ Layout = Literal["pairs", "documents", "tagged"]
 LAYOUTS = get_args(Layout)
 TAGGED = (".conll", ".iob", ".bio", ".ner")
 MEANT = {"pairs": "sentence pairs", "documents": "documents with labels", "tagged": "tagged words"}
+TASKS = {"pairs": "translation", "documents": "classification", "tagged": "tagging"}
 LOOKED_AT = 400  # lines
 LONG = 15  # characters on average that make a column one of texts; a table with two of them holds pairs
 REPEATED = 10  # a column is one of labels if each of its values stands in so many lines on average
@@ -57,11 +60,24 @@ def _languages(told: Mapping[str, Any]) -> Languages:
     return Languages(**dataclasses.asdict(configs.from_dict(Told, dict(told), "data")))
 
 
-def remarks(path: Path) -> list[str]:
-    """What a path holds, and how its files are written where that is not plain UTF-8."""
+def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> list[str]:
+    """What a path holds, how its files are written where that is not plain UTF-8, and the first example."""
+    chosen = detect(path) if layout == "auto" else layout
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
-    texts = [file for file in files if not archives.is_archive(file)]
-    return [f"{path}: read as {MEANT[detect(path)]}", *reading.remarks(texts)]
+    said = [f"{path}: {MEANT[chosen]}"]
+    for file in files:
+        with suppress(DataError):  # the check says what is wrong
+            said += reading.remarks([file])
+    if chosen == "pairs":
+        first = check_pairs.first_pair(path, _languages(told) if told else None)
+        said += [f"first pair: {' / '.join(' '.join(text.split()) for text in first)}"] if first else []
+    return said
+
+
+def command(path: Path, layout: str = "auto") -> str:
+    """How to train on a path."""
+    chosen = detect(path) if layout == "auto" else layout
+    return f"regard train {TASKS[chosen]} data.path={shlex.quote(str(path))}"
 
 
 def detect(path: Path) -> Layout:

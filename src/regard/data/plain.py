@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import download, tables
-from regard.data.rows import PACKED, RATIO, Rows, plain, split_of
 from regard.data.reading import decoded, whole
+from regard.data.rows import PACKED, RATIO, Rows, plain, split_of
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # known downloads that are plain text
@@ -33,18 +33,20 @@ Documents = Rows[str]  # texts that can be gone through again and again without 
 class Origin(NamedTuple):
     """Which text: that of the paths, which come first, or of a name."""
 
-    paths: tuple[str, ...]  # files or folders; the column of a table stands behind a #: reviews.tsv#4
+    paths: tuple[Path, ...]  # files or folders; the column of a table stands behind a #: reviews.tsv#4
     name: str
 
 
-def open_text(origin: Origin) -> dict[str, Documents]:
-    """The documents of each split; where no validation text is given, a part of the training text is held out."""
+def open_text(origin: Origin, *, only_tested: bool = False) -> dict[str, Documents]:
+    """The documents of each split; where no validation text is given, a part of the training text is held out, or all
+    of it where it is only tested on."""
+    cut = _whole_of if only_tested else _complete
     if origin.paths:
-        return _merged([_complete(_from_path(path)) for path in origin.paths])
+        return _merged([cut(_from_path(str(path))) for path in origin.paths])
     if origin.name == BUILT_IN:
-        return _complete({"train": Documents("the documentation inside Python", _topics, key="pydoc topics")})
+        return cut({"train": Documents("the documentation inside Python", _topics, key="pydoc topics")})
     if origin.name in DOWNLOADS:
-        return _complete(_folder(download.get(origin.name), column=""))
+        return cut(_folder(download.get(origin.name), column=""))
     known = (BUILT_IN, *DOWNLOADS)
     raise ConfigError(f"no text {origin.name!r}; {nearest(origin.name, known)}; files are given as data.paths=[…]")
 
@@ -183,6 +185,10 @@ def _complete(splits: dict[str, Documents]) -> dict[str, Documents]:
         for split in parts
         if split == "train" or split not in splits
     }
+
+
+def _whole_of(splits: dict[str, Documents]) -> dict[str, Documents]:
+    return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
 
 
 def _every(whole: Documents, split: str) -> Iterator[str]:

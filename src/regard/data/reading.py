@@ -13,13 +13,13 @@ from typing import Any, BinaryIO
 from regard.core.errors import DataError
 from regard.data import encodings
 from regard.data.encodings import Form
-from regard.data.rows import PACKED
+from regard.data.rows import ARCHIVES, PACKED, Rows
 
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 def lines(path: Path) -> Iterator[str]:
-    """A text file -> its lines. \\n ends a line, so that line numbers agree with other tools, or \\r if there is no \\n."""
+    """A text file -> its lines. \\n ends them, so that numbers agree with other tools, or \\r if there is no \\n."""
     form = form_of(path)
     for number, raw in enumerate(raw_lines(path, form), start=1):
         yield decode_line(raw, form, f"{path}:{number}")
@@ -35,7 +35,9 @@ def decode_line(raw: bytes, form: Form, place: str) -> str:
         raise DataError(f"{place}: not {form.name}: {here}{guess or '; mend the line or leave it out'}") from None
     if "\0" in text:
         file = place.rpartition(":")[0]
-        raise DataError(f"{place}: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {file} > clean.txt")
+        raise DataError(
+            f"{place}: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {file} > clean.txt"
+        )
     return text.rstrip("\r\n")
 
 
@@ -102,8 +104,13 @@ def whole(path: Path) -> str:
 
 def remarks(paths: Iterable[Path]) -> list[str]:
     """How files are written that are not plain UTF-8, a line each."""
-    forms = [(path, form_of(path)) for path in dict.fromkeys(paths)]
+    forms = [(path, form_of(path)) for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVES)]
     return [f"{path}: read as {form.name}" for path, form in forms if form.encoding != "utf-8"]
+
+
+def said(splits: Iterable[Rows[Any]]) -> list[str]:
+    """How the files of splits are written, where that is not plain UTF-8."""
+    return remarks(path for rows in splits for path in rows.files)
 
 
 def open_packed(path: Path) -> BinaryIO:

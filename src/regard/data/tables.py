@@ -1,4 +1,4 @@
-"""Tables as people keep them: TSV, CSV as Excel writes it, JSONL; their records, and whether the first names columns."""
+"""Tables as people keep them: TSV, CSV as Excel writes it, JSONL; their records, and whether one is a header."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SUFFIXES = (".tsv", ".csv", ".jsonl")
 DELIMITERS = ",\t;"  # of CSV: Excel takes a semicolon where a comma parts decimals
 LONGEST_CELL = 2**20  # characters; more is a quotation mark that is never closed
 NAMED = frozenset(  # names that columns often have, and sentences never are
-    "id no num number index text texts sentence sentences source target src tgt input output label labels class category"
-    " lang language translation document review content comment title date 번호 순번 문장 원문 번역 번역문 본문 내용 라벨"
-    " 레이블 분류 제목 날짜".split()
+    "id no num number index text texts sentence sentences source target src tgt input output label labels class"
+    " category lang language translation document review content comment title date 번호 순번 문장 원문 번역 번역문"
+    " 본문 내용 라벨 레이블 분류 제목 날짜".split()
 )
 LONGEST_NAME, WORDS = 30, 3  # characters and words of a column's name, at most
 
@@ -34,13 +34,17 @@ class Record(NamedTuple):
 
 def records(path: Path) -> Iterator[Record]:
     """A TSV or CSV file -> its records; blank lines are none. CSV has quotes, TSV only as Excel writes it (UTF-16)."""
-    kind = plain(path).suffix
-    if kind == ".csv" or form_of(path).encoding.startswith("utf-16"):
-        yield from _quoted(path, "" if kind == ".csv" else "\t")
+    if is_quoted(path):
+        yield from _quoted(path, "" if plain(path).suffix == ".csv" else "\t")
         return
     for number, line in enumerate(lines(path), start=1):
         if line.strip(" "):
             yield Record(number, line.split("\t"))
+
+
+def is_quoted(path: Path) -> bool:
+    """Whether cells of a table may stand in quotation marks."""
+    return plain(path).suffix == ".csv" or form_of(path).encoding.startswith("utf-16")
 
 
 def _quoted(path: Path, delimiter: str) -> Iterator[Record]:

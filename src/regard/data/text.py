@@ -1,4 +1,4 @@
-"""Parallel text as it comes: `train.en` beside `train.de`, TSV, CSV, JSONL, plain or compressed, read lazily as pairs."""
+"""Parallel text as it comes: `train.en` beside `train.de`, TSV, CSV, JSONL, plain or compressed, lazily as pairs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parallel(source: Path, target: Path) -> Pairs:
 
 
 def table(path: Path, languages: Languages) -> Pairs:
-    """A TSV or CSV file -> pairs; columns by number, by a header line, or by their order. Line ends in cells are spaces."""
+    """A TSV or CSV file -> pairs; columns by number, by a header, or by their order. Line ends in cells are spaces."""
 
     def read() -> Iterator[Pair]:
         stream = tables.records(path)

@@ -1,5 +1,4 @@
 import pytest
-
 from calling import call
 
 from regard.cli.commands import data

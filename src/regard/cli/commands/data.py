@@ -23,7 +23,8 @@ app = typer.Typer(help="Check data before training, and get public data sets.", 
 def check(
     context: typer.Context,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, labelled documents, tagged words.")
+        Path,
+        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, labelled documents, tagged words."),
     ],
     layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
 ) -> None:
@@ -35,8 +36,9 @@ def check(
     from regard.data import layouts
 
     given = configs.override({}, settings_of(context))
-    findings = layouts.check(path, layout, given.pop("data", {}) | given)
-    for remark in layouts.remarks(path):
+    told = given.pop("data", {}) | given
+    findings = layouts.check(path, layout, told)
+    for remark in layouts.remarks(path, layout, told):
         print(remark)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
@@ -51,6 +53,7 @@ def check(
     print(f"{path}: {_counted(levels['error'], 'error')}, {_counted(levels['warning'], 'warning')}")
     if levels["error"]:
         raise DataError(f"{path}: {_counted(levels['error'], 'error')}; mend what is named above before training")
+    print(" ".join(["train on it:", layouts.command(path, layout), *(f"data.{key}={told[key]}" for key in told)]))
 
 
 def _counted(count: int, thing: str) -> str:

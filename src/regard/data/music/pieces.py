@@ -46,8 +46,11 @@ def raw(content: Any) -> bytes:
     return data
 
 
-def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int = 1) -> Collection:
-    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given."""
+def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> Collection:
+    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given.
+
+    Pieces without a split are parted by the seed; without one, every split has all of them.
+    """
     if path is None:
         return Collection(split_pieces([Piece(*item, "Bach") for item in _fitting(chorales(), encoding)[:limit]], seed))
     if not path.exists():
@@ -116,8 +119,10 @@ def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, V
     return sorted(voices.items())
 
 
-def split_pieces(pieces: list[Piece], seed: int) -> dict[str, list[Piece]]:
+def split_pieces(pieces: list[Piece], seed: int | None) -> dict[str, list[Piece]]:
     """Pieces without a split -> one in ten to valid, one in ten to test, by melody: none is in two splits."""
+    if seed is None:
+        return {name: list(pieces) for name in SPLITS}
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     for piece in pieces:
         digest = hashlib.blake2b(_melody(piece), digest_size=8, salt=seed.to_bytes(8, "little")).digest()
@@ -139,7 +144,7 @@ def _melody(piece: Piece) -> bytes:
     return piece.name.encode()
 
 
-def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int) -> Collection:
+def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int | None) -> Collection:
     index = _read_index(path)
     remarks: list[str] = []
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
