@@ -46,14 +46,15 @@ def raw_lines(path: Path, form: Form) -> Iterator[bytes]:
     empty = True
     with _reading(path), open_packed(path) as file:
         file.read(form.mark)
-        for raw in _split(file, form):
+        for raw in split(file, form):
             empty = False
             yield raw
     if empty:
         raise DataError(f"{path}: the file is empty")
 
 
-def _split(file: BinaryIO, form: Form) -> Iterable[bytes]:
+def split(file: BinaryIO, form: Form) -> Iterable[bytes]:
+    """An open file behind its mark -> its lines as bytes."""
     if form.encoding in ("utf-8", "cp949") and form.newline == b"\n":
         return file
     return _parts(file, form.newline.decode().encode(form.encoding))
