@@ -80,7 +80,8 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
 def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
     """The texts of the first pair for training that can be read; none where none can."""
     groups = sorted(_groups(path), key=lambda group: group.split != "train")
-    return next(([cell.text for cell in row.cells] for row in _rows(groups[0], languages, [])), [])
+    found = ([cell.text for cell in row.cells] for row in _rows(groups[0], languages, []))
+    return next((texts for texts in found if all(text.strip() for text in texts)), [])
 
 
 def _groups(path: Path) -> list[Group]:

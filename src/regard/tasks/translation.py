@@ -166,11 +166,8 @@ class Translation(Task):
         source, target = next(iter(self.pairs["train"]))
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
-        lines = [
-            f"{counts}; {sizes}",
-            f"first pair, {self.config.source} -> {self.config.target}: {source} -> {target}",
-        ]
-        lines += reading.said(self.pairs.values())
+        first = f"first pair, {self.config.source} -> {self.config.target}: {source} -> {target}"
+        lines = [f"{counts}; {sizes}", first, *reading.said(self.pairs.values())]
         smoothed = f"the training loss has label smoothing {self.config.smoothing}, the validation loss has none"
         return [*lines, smoothed] if self.config.smoothing else lines
 

@@ -1,8 +1,11 @@
+import hashlib
+
 import pytest
 from calling import call
 
 from regard.cli.commands import data
 from regard.core.errors import ConfigError
+from regard.data import download
 
 
 def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
@@ -18,7 +21,7 @@ def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("\t\n" * 30, encoding="utf-8")
     call("data", "check", tmp_path)
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == data.SHOWN + 3 and "and 40 more findings of the kind 'empty'" in out[-2]
+    assert len(out) == data.SHOWN + 4 and "and 40 more findings of the kind 'empty'" in out[-3]
 
 
 def test_good_data_passes(tmp_path, capsys):
@@ -38,5 +41,8 @@ def test_where_a_download_is_and_its_terms_are_printed(tmp_path, capsys, monkeyp
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     (tmp_path / "tinyshakespeare").mkdir()
     (tmp_path / "tinyshakespeare" / "input.txt").write_text("To be", encoding="utf-8")
+    checksum = hashlib.sha256(b"To be").hexdigest()
+    known = download.SETS["tinyshakespeare"]._replace(files={"input.txt": checksum})
+    monkeypatch.setitem(download.SETS, "tinyshakespeare", known)
     data.get("tinyshakespeare")
     assert capsys.readouterr().out == f"{tmp_path / 'tinyshakespeare'}\nterms: text in the public domain\n"
