@@ -29,7 +29,7 @@ from regard.data.corpus import PairCorpus
 from regard.data.text import Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
-from regard.tasks import _aligned, _bleu, _corpus, _translated
+from regard.tasks import _aligned, _bleu, _corpus, _overview, _translated
 from regard.tasks._forcing import loss_per_token, teacher_forced
 
 VERB = "translate"
@@ -161,15 +161,13 @@ class Translation(Task):
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
     def overview(self) -> list[str]:
-        """How many pairs there are, the vocabularies, the first pair, and what the loss is."""
+        """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         source, target = next(iter(self.pairs["train"]))
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
-        first = f"first pair, {self.config.source} -> {self.config.target}: {source} -> {target}"
-        lines = [f"{counts}; {sizes}", first, *reading.said(self.pairs.values())]
-        smoothed = f"the training loss has label smoothing {self.config.smoothing}, the validation loss has none"
-        return [*lines, smoothed] if self.config.smoothing else lines
+        first = _overview.first(f"pair, {self.config.source} -> {self.config.target}", source, target)
+        return [f"{counts}; {sizes}", first, *reading.said(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""

@@ -12,6 +12,7 @@ import typer
 
 from regard.cli import sections
 from regard.cli.arguments import USE, Folder, Json, Trust
+from regard.cli.scores import tables
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -43,7 +44,6 @@ def run(
     decoding=beam … changes the search. data.path=… scores it on other data, or finds its own that has moved.
     """
     from rich.console import Console
-    from rich.table import Column, Table
 
     from regard.api.run import load
 
@@ -55,11 +55,9 @@ def run(
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
-    where = report.get("data", split)
-    table = Table("score", "value", Column("computed as", overflow="fold"), title=f"{folder} on {where}")
-    for name, value in report["scores"].items():
-        table.add_row(name, f"{value:.4g}", report["signatures"].get(name, ""))
-    Console(markup=False).print(table)
+    console = Console(markup=False)
+    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', split)}"):
+        console.print(table)
 
 
 def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
