@@ -7,15 +7,13 @@ the search: row t is the look from which output t was emitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from regard.core.errors import DataError
 from regard.core.progress import track
 from regard.core.protocols import Decoder, Hypothesis, Padded
 from regard.core.shown import Axis, Item, Output, Place, Shown, Truth, Vocabulary
@@ -23,7 +21,6 @@ from regard.core.sizes import Marks
 from regard.core.tree import spread
 from regard.data import batching
 from regard.data.alignment import Links, word_numbers
-from regard.data.text import Pair
 from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
 from regard.decoding import Decoding, optimised
 from regard.tasks._forcing import with_alternatives, without_read
@@ -133,24 +130,6 @@ class Replay:
         shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
         state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
-
-
-def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Padded:
-    """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-    rows = [[*row, end] for row in tokenizer.encode(texts)]
-    for text, row in zip(texts, rows, strict=True):
-        if len(row) > longest:
-            short = text if len(text) <= 40 else f"{text[:40]}…"
-            limit = f"the model was trained for at most {longest}"
-            raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
-    return batching.pad(rows)
-
-
-def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:
-    """A few sources worth trying: of so many words that a glance takes them in, where there are such."""
-    few = [source for source, _ in islice(pairs, 200) if source.strip()]
-    fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < longest]
-    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:3]
 
 
 def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:

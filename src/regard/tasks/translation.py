@@ -29,7 +29,7 @@ from regard.data.corpus import PairCorpus
 from regard.data.text import Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
-from regard.tasks import _aligned, _bleu, _corpus, _overview, _translated
+from regard.tasks import _aligned, _bleu, _corpus, _overview, _sources, _translated
 from regard.tasks._forcing import loss_per_token, teacher_forced
 
 VERB = "translate"
@@ -232,7 +232,7 @@ class Translation(Task):
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        return _translated.encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.sizes.longest)
+        return _sources.encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.sizes.longest)
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
@@ -284,7 +284,7 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     choices: dict[str, Any] = {name: getattr(config, name) for name in ("level", "lowercase", "minimum")}
     tokenizers = [tokens.train(texts, size=config.vocabulary, **choices) for texts in sides]
     vocabularies = Vocabularies(tokenizers[0], tokenizers[-1])
-    few = _translated.examples(pairs["valid"], tokenizers[0], longest=config.longest)
+    few = _sources.examples(pairs["valid"], tokenizers[0], longest=config.longest)
     return Translation(config, vocabularies, examples=few)
 
 
