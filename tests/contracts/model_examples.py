@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
+from regard.core.sizes import Captions, Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
 from regard.inspection import laws
 from regard.layers.grouping import Grouped, Units
 
@@ -33,6 +33,20 @@ class Decoded(NamedTuple):
         features, _ = model.features(self.trial.target[:, :-1], model.start(self.trial.source))
         labels = self.trial.target[:, 1:].flatten()
         return model.readout.loss(features.flatten(0, 1), labels) / len(labels)
+
+
+class Captioned(NamedTuple):
+    """Images with what is said of them."""
+
+    trial: laws.Trial
+
+    def output(self, model: Any) -> Tensor:
+        logits, _ = model(self.trial.target, model.start(self.trial.source))
+        return logits
+
+    def loss(self, model: Any) -> Tensor:
+        parts = model.losses(self.trial.source, self.trial.target, pad=self.trial.marks.pad)
+        return sum(parts.values(), torch.zeros(())) / self.trial.target[:, 1:].numel()
 
 
 class Filled(NamedTuple):
@@ -88,6 +102,12 @@ def texts(sizes: Tokens) -> Decoded:
     return Decoded(laws.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
 
 
+def told_images(sizes: Captions) -> Captioned:
+    target = tokens(sizes, ROWS, 6)
+    target[:, 0] = sizes.marks.start
+    return Captioned(laws.Trial(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks))
+
+
 def gaps(sizes: Masked) -> Filled:
     whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
     chosen[:, [2, 5]] = True
@@ -123,5 +143,6 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
+    Captions: (Captions(height=8, width=12, channels=3, size=19, longest=12), told_images),
 }
-DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts)]
+DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts, told_images)]

@@ -59,15 +59,20 @@ class NoBaseline(nn.Module):
         return cost.new_zeros(cost.shape[1])
 
 
-def score_function(log_probability: Tensor, cost: Tensor, *, baseline: nn.Module, there: Tensor | None = None) -> Tensor:
+def score_function(
+    log_probability: Tensor, cost: Tensor, *, baseline: nn.Module, there: Tensor | None = None
+) -> Tensor:
     """Log p (b t) of choices and what each of them led to, its cost (b t) -> Σ (cost - b) · log p, a number whose
     gradient is that of the expected cost by way of the choices. `there` (b t) says which count; None: all."""
     if log_probability.shape != cost.shape or cost.dim() != 2:
         shapes = f"{tuple(log_probability.shape)} and {tuple(cost.shape)}"
-        raise ShapeError(f"score_function: log probabilities and costs have shapes {shapes}; give both as (batch, steps)")
+        raise ShapeError(
+            f"score_function: log probabilities and costs have shapes {shapes}; give both as (batch, steps)"
+        )
     counted = torch.ones_like(cost, dtype=torch.bool) if there is None else there
     surplus = (cost - baseline(cost, counted)).detach()
-    return (surplus * log_probability).masked_fill(~counted, 0.0).sum()
+    total: Tensor = (surplus * log_probability).masked_fill(~counted, 0.0).sum()
+    return total
 
 
 def to_go(cost: Tensor) -> Tensor:

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard.core import fingerprint
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.files import cache_folder
-from regard.core.protocols import Indices
-from regard.data import caption_files
+from regard.core.protocols import Indices, Padded
+from regard.core.sizes import Marks
+from regard.data import batching, caption_files
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Word
 from regard.data.images import listing
@@ -71,15 +74,20 @@ class CaptionCollection(NamedTuple):
         return self.splits[name]
 
 
+class CaptionBatch(NamedTuple):
+    """Images and their captions, those of an image side by side; an image that has fewer has empty ones."""
+
+    images: Tensor  # (b c h w), as a model takes them
+    captions: Padded  # (b·n t): start w1 … wn end
+
+
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
         raise ConfigError(f"no data {name!r}; {nearest(name, (BUILT_IN,))}; files are given as data.path=…")
 
 
-def make_scenes(
-    count: int, *, side: int, things: tuple[int, int], language: Language, seed: int
-) -> CaptionCollection:
+def make_scenes(count: int, *, side: int, things: tuple[int, int], language: Language, seed: int) -> CaptionCollection:
     """Scenes of the built-in shapes; those of valid and test have pairs of colour and shape that train has not."""
     sizes = {"train": count, "valid": min(count, HELD_OUT), "test": min(count, HELD_OUT)}
     splits = {
@@ -101,6 +109,17 @@ def text_of(words: Sequence[Word]) -> str:
     return " ".join(word.text for word in words)
 
 
+def beside(rows: Sequence[Sequence[Sequence[int]]], count: int, marks: Marks) -> Padded:
+    """Captions of each image as tokens -> `count` of each side by side (b·count t), start and end marks around each;
+    of more, so many are drawn; where there are fewer, empty rows stand in."""
+    padded: list[list[int]] = []
+    for own in rows:
+        chosen = torch.randperm(len(own))[:count].tolist() if len(own) > count else range(len(own))
+        padded += [[marks.start, *own[number], marks.end] for number in chosen]
+        padded += [[]] * (count - len(chosen))
+    return batching.pad(padded)
+
+
 def read_files(path: Path, wanted: Wanted, *, seed: int) -> CaptionCollection:
     """A folder of images (or archives of them) and files of captions, or one such file -> images with captions."""
     if not path.exists():
@@ -116,7 +135,7 @@ def read_files(path: Path, wanted: Wanted, *, seed: int) -> CaptionCollection:
     if len(loose):
         given["train"] = np.concatenate([given.get("train", loose[:0]), loose])
     rows = complete(given, _keys(images.pixels, seed))
-    splits = {
+    splits: dict[str, Captioned] = {
         name: Captioned(images.pixels, rows[name], tuple(tuple(matched.captions[row]) for row in rows[name].tolist()))
         for name in ("train", "valid", "test")
         if name in rows

@@ -1,4 +1,4 @@
-"""A Transformer decoder over the cells of an image: Vaswani et al. 2017, section 3.1, with a grid in place of a source."""
+"""A Transformer decoder over the cells of an image: Vaswani et al. 2017, section 3.1, a grid being the source."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ class GridTransformer(nn.Module):
 def build(grid: Grid, wide: int, shape: Shape, sizes: Captions) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
     words = table(sizes.size, shape.dim, pad=sizes.marks.pad)
-    embedding = Embedding(
-        words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout
-    )
+    embedding = Embedding(words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout)
     around = partial(PreNorm, shape.dim, shape.dropout)
     layers = [
         Block(

@@ -90,9 +90,7 @@ class Soft(nn.Module):
 class Hard(Soft):
     """Stochastic attention, section 4.1: one cell is drawn, and the choice is trained by what it led to."""
 
-    def __init__(
-        self, attend: Attend, key: nn.Linear, *, baseline: nn.Module, choices: float, openness: float
-    ) -> None:
+    def __init__(self, attend: Attend, key: nn.Linear, *, baseline: nn.Module, choices: float, openness: float) -> None:
         super().__init__(attend, key, coverage=0.0)
         self.baseline, self.choices, self.openness = baseline, choices, openness
 

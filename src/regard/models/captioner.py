@@ -58,7 +58,9 @@ class Config:
         if self.stride & (self.stride - 1):
             raise ConfigError(f"stride={self.stride} must be a power of two")
         if not (0 <= self.dropout < 1 and 0 <= self.word_dropout < 1):
-            raise ConfigError(f"dropout={self.dropout} and word_dropout={self.word_dropout} must be probabilities below 1")
+            raise ConfigError(
+                f"dropout={self.dropout} and word_dropout={self.word_dropout} must be probabilities below 1"
+            )
         if self.decoder == "transformer" and self.attention != "soft":
             raise ConfigError(f"attention={self.attention!r} is for decoder='lstm'; the Transformer's is soft")
         if self.decoder == "transformer" and self.dim % self.heads:
@@ -171,6 +173,4 @@ def _looking(config: Config, longest: int) -> Looking:
     if config.attention == "soft":
         return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage)
     attend = Attend(score, normalizer=SoftOrHard(config.expected), queries="words", keys="cells")
-    return Hard(
-        attend, key, baseline=MovingAverage(longest), choices=config.choices, openness=config.openness
-    )
+    return Hard(attend, key, baseline=MovingAverage(longest), choices=config.choices, openness=config.openness)
