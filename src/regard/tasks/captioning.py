@@ -21,7 +21,7 @@ from regard.core.sizes import Captions, Marks
 from regard.core.task import Answer, Task
 from regard.data import captioned, tokens
 from regard.data.builtin import scenes
-from regard.data.captioned import CaptionCollection, Captioned, Language
+from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
