@@ -3,6 +3,7 @@
 A task is one file in `tasks/`, or a module of one's own given by a dotted name. The file has
 
     VERB      what people call it: "translate"; command line, Python and server offer it under that name
+    VERBS     optional: all its verbs, where one `answer` serves several ("generate", "complete")
     SIZES     the family of sizes it has (core.sizes), by which models that fit are found
     DEFAULTS  a recipe's table, laid under every recipe of the task
     DEMO      settings (key=value) of a training of about 90 seconds on built-in data
@@ -59,6 +60,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:

@@ -33,7 +33,7 @@ class Config:
     dim: int = 512  # width of the recurrent states
     encoder: int = 0  # width of each direction of the encoder; 0: as wide as the decoder
     embedding: int = 256  # width of the word vectors
-    score: str = "concat"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
+    score: str = "additive"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
     dropout: float = 0.3  # of word vectors and features
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
 from regard.decoding import Decoding
-from regard.tasks import _caption_scores, _captioned, _images, _overlaid, _pointing
+from regard.tasks import _caption_scores, _captioned, _images, _overlaid, _overview, _pointing
 from regard.tasks._images import GivenImage, Known, to_tensor
 
 VERB = "caption"
@@ -142,10 +142,15 @@ class Captioning(Task):
 
     def overview(self) -> list[str]:
         """How many images and captions there are, the vocabulary, and one caption."""
-        splits = self.collection.splits.items()
-        counts = ", ".join(f"{name} {len(part):,} ({sum(map(len, part.captions)):,})" for name, part in splits)
-        first = f"first caption: {self.collection.split('train').captions[0][0]}"
-        return [f"images (captions): {counts}; a vocabulary of {self.sizes.size:,} tokens", first]
+        splits, train = self.collection.splits, self.collection.split("train")
+        said = f"{sum(map(len, train.captions)):,} training captions"
+        counts = _overview.counted(
+            "images",
+            _overview.lengths({name: part.rows for name, part in splits.items()}),
+            said,
+            _overview.vocabulary(self.sizes.size),
+        )
+        return [counts, _overview.first("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""

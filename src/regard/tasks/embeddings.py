@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Words
@@ -27,7 +28,7 @@ from regard.data.plain import Documents, Origin
 from regard.data.stream import Stream
 from regard.data.tokens import Tokenizer
 from regard.data.vectors import Vectors
-from regard.tasks import _corpus, _pictured
+from regard.tasks import _corpus, _overview, _pictured
 from regard.tasks._words import Space, Term, analogy, similarity
 
 VERB = "nearest"
@@ -97,6 +98,7 @@ class Embeddings(Task):
     """Words as a task: rows of text, negative sampling, nearest words."""
 
     goal = Goal("loss", more=False)
+    counted = "neighbours"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
@@ -176,7 +178,7 @@ class Embeddings(Task):
         text, total, pairs = self.stream(split), 0.0, 0
         places = np.arange(0, min(len(text.tokens), self.config.evaluated) - self.config.length + 1, self.config.length)
         with evaluating(model) as device:
-            for low in range(0, len(places), self.config.rows):
+            for low in track(range(0, len(places), self.config.rows), total=-(-len(places) // self.config.rows)):
                 batch = self._batch(text, places[low : low + self.config.rows] * SALTS)
                 part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
                 total, pairs = total + float(part), pairs + count
@@ -200,11 +202,14 @@ class Embeddings(Task):
         return {split: text.checksum() for split, text in plain.open_text(self.config.origin).items()}
 
     def overview(self) -> list[str]:
-        """How much text there is."""
+        """How much text there is, how many words have a vector, and how it begins."""
+        splits = {split: len(self.stream(split).tokens) for split in ("train", *plain.open_text(self.config.origin))}
         words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words
         few = f"{rare:.1%} are too rare for a vector (data.minimum={self.config.minimum})"
-        return [f"{words:,} words of training text, {different:,} different; {few}"]
+        begin = self.tokenizer.decode([self.stream("train").tokens[:20].tolist()])[0]
+        counts = _overview.counted("words", splits, _overview.vocabulary(different, "different words"), few)
+        return [counts, _overview.first("words", f"{begin} …")]
 
     def space(self, model: Any) -> Space:
         """The words and their vectors as the model has them now."""
