@@ -17,7 +17,7 @@ def test_weights_are_those_of_the_definition(score):
     attend = Attend(scores.build(score, 4))
     q, k, v = torch.randn(4, 1, 2, 4), torch.randn(2, 1, 5, 4), torch.randn(2, 1, 5, 3)  # two queries share a source
     mask = Mask.lengths(torch.tensor([5, 3]), 5)
-    k = attend.weigh.score.project_keys(k)
+    k = attend.project(k)
     with record(attend) as maps:
         found = traced(attend, q, k, with_places(v), mask)
     assert torch.allclose(found.weights, maps[""].weights, atol=1e-6)

@@ -50,7 +50,7 @@ def test_the_mean_of_sampled_gradients_is_that_of_all_choices(hard):
         hard.looking.cross_attn.weigh.normalizer = Forced(way)
         state = hard.start(images)
         x, walk, _ = hard._walk(hard.target(captions[:, :-1]), state)
-        scores = hard.looking.cross_attn.weigh.scores(walk.queries[:, None], state.cells.value.k)[0, 0]
+        scores = hard.looking.cross_attn.weigh.scores(walk.queries[:, None], state.cells.value.k.tensor)[0, 0]
         chance = scores.log_softmax(dim=-1)[torch.arange(2), torch.tensor(way)].sum().exp()
         cost = hard.readout.loss(x[0], captions[0, 1:])
         exact = exact + chance * cost

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 
 
 class Traced(NamedTuple):
@@ -29,8 +30,8 @@ def with_places(v: Tensor) -> Tensor:
     return torch.cat([v, torch.eye(s, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], s, s)], dim=-1)
 
 
-def traced(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> Traced:
+def traced(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Traced:
     """Attend over values that `with_places` made -> the mixture and its weights."""
-    s = k.shape[-2]
+    s = v.shape[-2]
     both = attend(q, k, v, mask)
     return Traced(both[..., :-s], both[..., -s:])

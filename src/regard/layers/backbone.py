@@ -23,8 +23,8 @@ class Backbone(nn.Module):
                 parts += [convolution, nn.BatchNorm2d(outer), nn.ReLU()]
         self.parts = nn.Sequential(*parts)
 
-    def forward(self, images: Tensor) -> Tensor:
-        made: Tensor = self.parts(images)
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.parts(x)
         return made
 
 
@@ -37,7 +37,7 @@ class Grid(nn.Module):
         self.into = nn.Linear(inner, plane.dim)
         self.norm = nn.LayerNorm(plane.dim)
 
-    def forward(self, images: Tensor) -> Tensor:
-        cells = self.backbone(images).flatten(2).mT  # (b s d)
+    def forward(self, x: Tensor) -> Tensor:
+        cells = self.backbone(x).flatten(2).mT  # (b s d)
         made: Tensor = self.norm(self.into(cells).relu() + self.plane.raster())
         return made

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.masks import EVERYTHING
 from regard.attention.reinforce import entropy, score_function, to_go
+from regard.attention.score import Projected
 from regard.attention.traced import with_places
 from regard.layers.memory import KV
 from regard.layers.readout import Readout
@@ -72,7 +73,7 @@ class Soft(nn.Module):
         self.cross_attn, self.key, self.coverage = attend, key, coverage
 
     def memorize(self, cells: Tensor) -> KV:
-        keys = self.cross_attn.weigh.score.project_keys(self.key(cells)[:, None])
+        keys = self.cross_attn.project(self.key(cells)[:, None])
         return KV.of(keys, cells[:, None])  # one head
 
     def forward(self, query: Tensor, memory: KV) -> Tensor:
@@ -99,8 +100,9 @@ class Hard(Soft):
         Where the expectation stood in for a choice, nothing was chosen."""
         costs = told.each()
         queries = walk.queries[:, None]  # (r 1 t d)
-        folded = queries if len(queries) == len(memory.k) else fold(queries, memory.k, EVERYTHING)
-        scores = self.cross_attn.weigh.scores(folded, memory.k)
+        keys = memory.k.tensor
+        folded = queries if len(queries) == len(keys) else fold(queries, keys, EVERYTHING)
+        scores = self.cross_attn.weigh.scores(folded, keys)
         scores = (scores if folded is queries else unfold(scores, len(queries)))[:, 0]  # (r t s)
         chosen = told.there & (walk.weights.detach().amax(dim=-1) == 1)
         log_probability = (scores.log_softmax(dim=-1) * walk.weights.detach()).sum(dim=-1)
@@ -114,7 +116,7 @@ class Whole(nn.Module):
 
     def memorize(self, cells: Tensor) -> KV:
         mean = cells.mean(dim=1)[:, None, None]
-        return KV.of(mean, mean)
+        return KV.of(Projected(mean), mean)
 
     def forward(self, query: Tensor, memory: KV) -> Tensor:
         return widen(memory.v[:, 0, 0], len(query))
