@@ -117,7 +117,7 @@ class Captioning(Task):
         self.directions = dict.fromkeys([*(f"bleu{n}" for n in _caption_scores.ORDERS), "exact", "pointing"], True)
         self.goal = Goal("exact" if config.path is None else "bleu4", more=True)
         self.examples = _images.examples_of(folder)
-        self.words = _pointing.Words(vocabulary, self.marks)
+        self.written = _pointing.Words(vocabulary, self.marks)
 
     @cached_property
     def collection(self) -> CaptionCollection:
@@ -185,7 +185,7 @@ class Captioning(Task):
         right word for word, and `pointing`, that of content words for which the model looked at the right place."""
         part = self.collection.split(split)
         scores = self._scores(model, part, decoding)
-        pointed = _pointing.pointing(model, part, self.words, see=self.see) if part.regions else None
+        pointed = _pointing.pointing(model, part, self.written, see=self.see) if part.regions else None
         return scores if pointed is None else scores | {"pointing": pointed}
 
     def _scores(self, model: Any, part: Captioned, decoding: Decoding) -> dict[str, float]:
@@ -256,7 +256,7 @@ class Captioning(Task):
 
     def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
         text = self.vocabulary.decode([told.tokens])[0]
-        files = {".png": partial(_overlaid.overlay, model, given.pixels, told.tokens, self.words, see=self.see)}
+        files = {".png": partial(_overlaid.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
         said = _images.with_remarks(text, given)
         return Answer(said, told.score, told.rank_score, value=text, files=files)
 
@@ -271,7 +271,7 @@ class Captioning(Task):
         again = tuple(_captioned.Again(box, text) for box, text in zip(boxes, changed, strict=True))
         with evaluating(model):
             told = _captioned.Captioned(given, hypotheses, seconds, again, self.see)
-            return _captioned.show(model, told, self.words)
+            return _captioned.show(model, told, self.written)
 
 
 def _collect(config: Config) -> CaptionCollection:
