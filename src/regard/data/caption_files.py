@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import DataError
 from regard.data.images.listing import is_image
+from regard.data.reading import lines
 from regard.data.rows import PACKED, SPLITS, plain, split_of
-from regard.data.text import lines
 
 TABLES = (".tsv", ".csv", ".txt", ".token")
 HEADERS = ("image", "images", "image_name", "file", "filename", "file_name", "name")
