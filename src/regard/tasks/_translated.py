@@ -99,6 +99,7 @@ def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, 
             "source": replay.without_source,
             "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
         },
+        taken_out={"source": True},
         inputs=inputs,
         truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(

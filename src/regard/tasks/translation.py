@@ -268,6 +268,12 @@ class Translation(Task):
             translated = _translated.Translated(given, source, hypotheses, seconds, links)
             return _translated.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
 
+    def reference(self, given: str) -> tuple[int, ...] | None:
+        """The translation of a sentence that is in the data."""
+        pairs = (pair for split in self.pairs.values() for pair in split)
+        target = next((target for source, target in pairs if source == given), None)
+        return None if target is None else (*self.vocabularies.target.encode([target])[0], self.marks.end)
+
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""
         for name, vocabulary in zip(_files(self.config), self.vocabularies, strict=False):
