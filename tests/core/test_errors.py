@@ -22,3 +22,4 @@ def test_all_have_one_base():
 )
 def test_nearest(word, text):
     assert nearest(word, ["dot", "additive"]) == text
+    assert nearest(word, []) == "there is none"

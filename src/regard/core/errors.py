@@ -44,8 +44,10 @@ def printable(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' for a misspelt name, or the list of what there is."""
+    """'did you mean …?' for a misspelt name, or the list of what there is."""
     options = sorted(known)
+    if not options:
+        return "there is none"
     close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"

@@ -79,6 +79,7 @@ class Config:
 
 _BASE = Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post")
 PRESETS = {
+    "small": Config(layers=2, dim=64, heads=4, hidden=128),
     "bert": Config(),
     "roberta": Config(segments=0),
     "albert": Config(share_layers=True, embedding=64),

@@ -38,6 +38,7 @@ class Config:
         Shape.of(self)
 
 
+PRESETS = {"small": Config(embedding=50, dim=24, inner=48, heads=4, dropout=0.3)}
 TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
