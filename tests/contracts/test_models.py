@@ -71,6 +71,21 @@ def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
                 assert recipe.model.config == module.PRESETS["small"]
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in names("regard.models") if accepts(find("regard.models", name), Text)]
+)
+def test_an_empty_source_is_a_source_too(name: str) -> None:
+    model = Case(name, Text).build().eval()
+    tokens, lengths = torch.tensor([[5, 6, 3], [0, 0, 0]]), torch.tensor([3, 0])
+    first = torch.full((2, 1), 2)
+    both, _ = model(first, model.start(Padded(tokens, lengths)))
+    alone, _ = model(first[:1], model.start(Padded(tokens[:1], lengths[:1])))
+    nothing, _ = model(first[:1], model.start(Padded(tokens[1:, :0], lengths[1:])))
+    torch.testing.assert_close(both[:1], alone)
+    torch.testing.assert_close(both[1:], nothing)
+    assert both.isfinite().all()
+
+
 def named_families(name: str) -> list[type]:
     """What a model's `build` says that it takes."""
     hint = typing.get_type_hints(find("regard.models", name).build)["sizes"]
