@@ -150,9 +150,9 @@ def word2vec(quick: bool) -> dict[str, Work]:
     from gensim.models import Word2Vec
 
     paths = () if quick else (str(DATA / "brown" / "brown.zip"), f"{DATA / 'imdb' / 'train.tsv.xz'}#4")
-    task = embeddings.build(embeddings.Config(paths=paths, rows=64))
+    task = embeddings.build(embeddings.Config(paths=paths))
     model = skipgram.build(skipgram.Config(dim=100), task.sizes)
-    chosen = torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
+    chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
     words, names = task.stream("train").tokens, task.words()
 
     def our_pass() -> int:

@@ -71,9 +71,7 @@ def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
                 assert recipe.model.config == module.PRESETS["small"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in names("regard.models") if accepts(find("regard.models", name), Text)]
-)
+@pytest.mark.parametrize("name", fitting(Text))
 def test_an_empty_source_is_a_source_too(name: str) -> None:
     model = Case(name, Text).build().eval()
     tokens, lengths = torch.tensor([[5, 6, 3], [0, 0, 0]]), torch.tensor([3, 0])

@@ -65,8 +65,7 @@ class Corpus:
 
     def words(self) -> list[str]:
         """The text of each token number, without the space before it; none for marks."""
-        marks = len(tokens.MARKS)
-        return [*[""] * marks, *map(self.tokenizer.name, range(marks, self.tokenizer.size))]
+        return self.tokenizer.words()
 
     def training(self, context: int) -> Stream:
         """The training text, which must be at least as long as the context."""

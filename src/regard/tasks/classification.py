@@ -172,6 +172,10 @@ class Classification(Task):
         """A checksum of each split."""
         return {name: documents.checksum() for name, documents in self.documents.items()}
 
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.tokenizer.words()
+
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of documents of like length."""
         config = self.config

@@ -35,7 +35,11 @@ VERB = "nearest"
 SIZES = Words
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "skipgram"},
-    "training": {"epochs": 5, "optimizer": {"lr": 1e-2, "clip": "none"}, "schedule": {"warmup": 100}},
+    "training": {
+        "epochs": 5,
+        "optimizer": {"name": "adagrad", "lr": 0.1, "clip": "none"},
+        "schedule": {"name": "constant", "warmup": 20},
+    },
 }
 DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evaluation.every=500"]
 WORD = re.compile(r"[^\W_]+")
@@ -57,7 +61,7 @@ class Config:
     drawn: int = 16  # other words that are drawn for a row of text, for all its words together
     sample: float = 1e-3  # words more frequent than this are left out the more often the more frequent they are
     length: int = 48  # words of a row, before any is left out
-    rows: int = 64  # rows in a batch; many small steps teach the vectors more than a few large ones
+    rows: int = 256  # rows in a batch
     evaluated: int = 200_000  # words of a split that its loss is computed on, at most
 
     def __post_init__(self) -> None:
@@ -108,7 +112,7 @@ class Embeddings(Task):
 
     def words(self) -> list[str]:
         """The word of each number; none for marks."""
-        return [*[""] * self.marks.first, *map(self.tokenizer.name, range(self.marks.first, self.tokenizer.size))]
+        return self.tokenizer.words()
 
     def stream(self, split: str) -> Stream:
         """The words of a split in a row; read when first asked for."""

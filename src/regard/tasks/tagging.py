@@ -131,6 +131,10 @@ class Tagging(Task):
         """A checksum of each split."""
         return {name: sentences.checksum() for name, sentences in self.sentences.items()}
 
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.encoder.tokenizer.words()
+
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
         config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
