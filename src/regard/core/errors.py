@@ -9,7 +9,9 @@ LONGEST = 1500  # letters of a message; of a longer one the middle is left out
 
 
 class RegardError(Exception):
-    """Something the user can mend. The command line prints it as one line and exits with 1."""
+    """Something the user can mend. The command line prints it as one line and exits with its code."""
+
+    code = 1
 
     def __str__(self) -> str:
         """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""

@@ -112,7 +112,7 @@ def columns_of(top: list[str], layout: Layout, path: Path) -> tuple[int, int, bo
     if missing:
         raise ConfigError(
             f"{path}: no column {missing[0]!r} in its first line {', '.join(map(repr, top))[:120]}; "
-            f"{nearest(missing[0], top)}; without a header give numbers (data.label='1')"
+            f"without a header give numbers (data.label='1'); {nearest(missing[0], top)}"
         )
     label, text = (int(c) - 1 if c.isdigit() else top.index(c) for c in (layout.label, layout.text))
     return label, text, bool(named) if layout.header is None else layout.header

@@ -44,7 +44,7 @@ def open_pairs(origin: Origin, *, count: int) -> dict[str, Pairs]:
         return _complete(huggingface.read_named(name, languages), seed)
     if name not in TRANSLATIONS:
         names = (BUILT_IN, *TRANSLATIONS)
-        raise ConfigError(f"no data {name!r}; {nearest(name, names)}; files are given as data.path=…")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, names)}")
     return _complete(text.read(download.get(name), languages), seed)
 
 

@@ -6,10 +6,10 @@ from regard.core.errors import ConfigError, DataError
 
 def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("a\tb\nalone\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"1 errors; mend them before training"):
+    with pytest.raises(DataError, match=r"1 error; mend what is wrong before training"):
         data.check(tmp_path)
     out = capsys.readouterr().out
-    assert "train.tsv:2: error: has one text where a pair is expected" in out and "1 errors, 0 warnings" in out
+    assert "train.tsv:2: error: has one text where a pair is expected" in out and "1 error, 0 warnings" in out
 
 
 def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):

@@ -9,16 +9,18 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import START
+from regard.cli.plain import PlainCommand, PlainGroup
 from regard.core.describe import constant, source_of
 from regard.core.errors import DataError
+from regard.core.words import counted
 
 PANEL = START
 SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
 SHOWN = 20  # findings of one kind and file that are printed; the rest is counted
-app = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
+app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def check(
     path: Annotated[Path, typer.Argument(help="A folder or file: sentence pairs, labelled documents, tagged words.")],
     layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
@@ -37,12 +39,13 @@ def check(
         if count > SHOWN:
             print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
     levels = Counter(finding.level for finding in findings)
-    print(f"{path}: {levels['error']} errors, {levels['warning']} warnings")
+    errors, warnings = (counted(levels[level], level) for level in ("error", "warning"))
+    print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
-        raise DataError(f"{path}: {levels['error']} errors; mend them before training")
+        raise DataError(f"{path}: {errors}; mend what is wrong before training")
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(SETS)}.")]) -> None:
     """Download a data set from its public home, with a checksum; goes on where it stopped."""
     from regard.data import download

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ import typer
 from regard.cli.arguments import USE, Folder, Json, Trust
 from regard.cli.scores import tables
 from regard.cli.words import Words, settings_of
+from regard.core.errors import FileError
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -38,13 +41,11 @@ def run(
         return
     console = Console(markup=False)
     for table in tables(report["scores"], report["signatures"], title=f"{folder} on {split}"):
-        console.print(table)
+        console.print(table, soft_wrap=True)
 
 
 def evaluate(run: Run, split: str) -> dict[str, Any]:
     """Scores, their signatures and the time they took, as written to evaluation-<split>-<decoder>.json."""
-    from regard.training import sealed
-
     begin = time.perf_counter()
     scores = run.evaluate(split) | run.report(split)
     decoding = run.recipe.to_dict().get("decoding", {})
@@ -56,5 +57,15 @@ def evaluate(run: Run, split: str) -> dict[str, Any]:
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - begin, 1),
     }
-    sealed.write_json(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+    _keep(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report
+
+
+def _keep(path: Path, report: dict[str, Any]) -> None:
+    """Write the report into the run folder; where that cannot be written to, the scores are printed all the same."""
+    from regard.training import sealed
+
+    try:
+        sealed.write_json(path, report)
+    except FileError as wrong:
+        print(f"regard: the scores are not kept in the run folder: {wrong}", file=sys.stderr)
