@@ -78,7 +78,7 @@ class Bahdanau(nn.Module):
         words = self.dropout(self.source(source.tokens))
         annotations, last = self.encoder(words, source.lengths)  # (b s 2d)
         hidden = torch.tanh(self.first(last.hidden[:, 1]))
-        keys = self.cross_attn.weigh.score.project_keys(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
+        keys = self.cross_attn.project(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         return BahdanauState(hidden, Shared(KV.of(keys, annotations[:, None], mask)))
 
