@@ -111,7 +111,8 @@ class Trainer:
                 reason = stop.reason or "another process"
                 raise Interrupted(
                     f"stopped by {reason} at step {now.step}, all is saved; "
-                    f"go on with: regard train --resume {self.folder.path}"
+                    f"go on with: regard train --resume {self.folder.path}",
+                    stop.reason,
                 )
         return now
 
