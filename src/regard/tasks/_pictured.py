@@ -13,14 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
-from regard.core.errors import MissingExtra
-from regard.core.extras import require
-from regard.core.shown import Axis, Item, Output, Shown
-=======
 from regard.core.flatten import flattened
-from regard.core.shown import Axis, Item, Output, Shown, Token
->>>>>>> main
+from regard.core.shown import Axis, Item, Output, Shown
 from regard.tasks._words import Space, Term
 
 PICTURED = 500  # words that are shown as points: the picture by t-SNE takes seconds for more
