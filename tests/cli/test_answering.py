@@ -65,8 +65,8 @@ BEST = [Answer("a b", score=-1.5, rank=-0.5), Answer("b a", score=-2.0, rank=-1.
     ("answers", "verb", "options", "rows"),
     [
         (BEST[:1], Verb(), {}, ["a b"]),
-        (BEST, Verb(), {}, ["-1.5000\ta b", "-2.0000\tb a"]),
-        (BEST[:1], Verb(), {"nbest": 2}, ["-1.5000\ta b"]),  # fewer than were asked for
+        (BEST, Verb(), {}, ["-0.5000\ta b", "-1.0000\tb a"]),
+        (BEST[:1], Verb(), {"nbest": 2}, ["-0.5000\ta b"]),  # fewer than were asked for
         ([Answer("x"), Answer("y")], Verb(), {}, ["x", "y"]),
         (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
         ([], Verb(), {}, []),
