@@ -1,4 +1,4 @@
-"""Which layout a path holds - sentence pairs, documents with labels, tagged sentences - and the check that knows it."""
+"""Which layout a path holds - pairs, labelled documents, tagged sentences, images - and the check that knows it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from regard.core.errors import ConfigError, DataError, nearest
 from regard.data import archives, check_documents, check_tagged, rows, schemes
 from regard.data import check as check_pairs
 from regard.data.check import Finding
+from regard.data.images import check as check_images
+from regard.data.images.records import holds_images
 from regard.data.text import lines
 
-Layout = Literal["pairs", "documents", "tagged"]
+Layout = Literal["pairs", "documents", "tagged", "images"]
 CHECKS: dict[str, Callable[[Path], list[Finding]]] = {
     "pairs": check_pairs.check,
     "documents": check_documents.check,
     "tagged": check_tagged.check,
+    "images": check_images.check,
 }
 TAGGED = (".conll", ".iob", ".bio", ".ner")
 LOOKED_AT = 400  # lines
@@ -37,6 +40,8 @@ def detect(path: Path) -> Layout:
     """What a file or folder holds; sentence pairs where nothing else is seen."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
+    if holds_images(path):
+        return "images"
     if archives.is_archive(path):
         return "documents"
     if path.is_file():

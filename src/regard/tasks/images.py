@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss, Painter, Subject
 from regard.core.shown import Shown
 from regard.core.sizes import Pixels as PixelSizes
@@ -41,12 +42,8 @@ DEFAULTS: dict[str, Any] = {
 }
 DEMO = [
     *("model.layers=2", "model.dim=64", "model.query=[2, 4]", "model.memory=[3, 4]", "data.rows=64"),
-    *(
-        "training.steps=400",
-        "training.optimizer.lr=0.003",
-        "training.schedule.warmup=50",
-        "training.evaluation.every=400",
-    ),
+    *("training.steps=400", "training.optimizer.lr=0.003", "training.schedule.warmup=50"),
+    "training.evaluation.every=400",
 ]
 ENLARGED = 64  # images of a split whose enlargement is compared with bicubic interpolation
 
@@ -118,7 +115,7 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
-    goal = Goal("bits", more=False)
+    goal, counted = Goal("bits", more=False), "levels"
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
@@ -145,6 +142,15 @@ class Images(Task):
     def collection(self) -> Collection:
         """The images of each split; read when first asked for."""
         return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size, levels and classes."""
+        known = f"{self.sizes.levels} levels", f"{self.sizes.classes} classes told"
+        return _images.overview(self.collection.splits, self.shape, *known, self.collection.first)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return _images.fingerprint(self.collection.arrays())
 
     def notes(self) -> list[str]:
         """What a user should know of the data: what was converted or left out."""
@@ -179,7 +185,7 @@ class Images(Task):
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
         with evaluating(model) as device:
-            for low in range(0, len(pixels), self.config.rows):
+            for low in track(range(0, len(pixels), self.config.rows), -(-len(pixels) // self.config.rows)):
                 part = pixels[low : low + self.config.rows]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
                 batch = encode(part, labels[low : low + self.config.rows], self.sizes, draws=draws)
@@ -241,12 +247,7 @@ class Images(Task):
         return answers
 
     def _class(self, name: str) -> int:
-        """The number of a class; -1 where none is asked for."""
-        known = self.known.classes[: self.sizes.classes]
-        if name and name not in known:
-            hint = nearest(name, known) if known else "it was trained without classes"
-            raise DataError(f"the model does not know the class {name!r}; {hint}")
-        return known.index(name) if name else -1
+        return _images.class_number(name, self.known.classes[: self.sizes.classes])
 
     def _given(
         self, given: GivenImage | None, options: Options, *, label: int, count: int

@@ -20,10 +20,10 @@ app = typer.Typer(help="Check data before training, and get public data sets.", 
 
 @app.command()
 def check(
-    path: Annotated[Path, typer.Argument(help="A folder or file: sentence pairs, labelled documents, tagged words.")],
-    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
+    path: Annotated[Path, typer.Argument(help="A folder or file: sentence pairs, documents, tagged words, images.")],
+    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images.")] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul."""
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, unreadable images."""
     from regard.data import layouts
 
     findings = layouts.check(path, layout)
