@@ -15,10 +15,9 @@ from torch import nn
 
 from regard.attention.record import attentions, record
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded
 from regard.core.registry import find, names
 from regard.core.sizes import Text
-from regard.core.tree import join, select_sources
+from regard.core.tree import join, map_tensors, select_sources
 from regard.decoding import optimised
 from regard.inspection import laws
 from regard.layers.memory import KV
@@ -114,7 +113,7 @@ def idle(model: nn.Module) -> list[str]:
 def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     trial = examples.trial
-    few = laws.Trial(Padded(*(part[:3] for part in trial.source)), trial.target[:3], trial.marks)
+    few = laws.Trial(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
     assert [verdict for verdict in laws.check_decoder(model, few) if not verdict.kept] == []
     with torch.no_grad():
         fast = optimised(model)

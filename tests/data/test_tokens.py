@@ -175,6 +175,21 @@ def test_a_damaged_file_is_named(tmp_path):
         tokens.load(tmp_path / "tokenizer.json")
 
 
+def test_a_file_that_cannot_encode_is_refused_when_it_is_loaded(tmp_path):
+    state = json.loads(tokens.train(["a b"], level="word", size=9).engine.to_str())
+    state["model"]["unk_token"] = "nowhere"
+    (tmp_path / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: not a tokenizer file: .*Missing \[UNK\] token"):
+        tokens.load(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("method", ["encode", "pieces"])
+def test_half_a_character_is_refused(tokenizer, method):
+    given = {"encode": ["whole", "a\ud83d"], "pieces": "a\ud83d"}[method]
+    with pytest.raises(DataError, match=r"letter 2 is half of a character \(U\+D83D\); give whole Unicode text"):
+        getattr(tokenizer, method)(given)
+
+
 def test_a_foreign_file_is_refused(tmp_path):
     tokenizer = tokens.train(["a b"], level="word", size=9)
     state = json.loads(tokenizer.engine.to_str())
