@@ -32,6 +32,7 @@ def models():
     yield pixel_cnn.build(pixel_cnn.TINY, SIZES).eval()
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("model", list(models()), ids=[*(" ".join(change.values()) for change in CHANGES), "pixel_cnn"])
 def test_the_score_of_what_is_made_is_that_of_the_whole(model):
     known = torch.full((2, 60), UNKNOWN)

@@ -51,6 +51,7 @@ def test_who_knows_everything_has_full_marks(prepared):
     assert scores["ap50"] == pytest.approx(100, abs=0.1) and scores["ap"] == pytest.approx(100, abs=0.1)
 
 
+@torch.no_grad()
 def test_the_parts_of_the_loss_are_named_and_add_up(prepared):
     task, model = prepared
     loss = task.loss(model, task.batch(task.plan(0, 1)[0]))

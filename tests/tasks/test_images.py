@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
+from regard.data.images.shape import to_levels
 from regard.models import image_transformer
 from regard.tasks import images
 from regard.tasks.images import Config, Options
@@ -68,7 +69,7 @@ def test_what_is_given_is_kept(made, tmp_path):
     assert np.array_equal(answer.value[0, :3], given.pixels[:3]) and answer.value.shape == (1, 8, 8, 1)
     assert answer.text == "example.png made to 8x8"
     top = task.read(saved(tmp_path / "top.png", 2, 8))
-    assert (ask(made, top).value[0, :2] // 16 == np.rint(top.pixels / 255 * 16) * 255 // 16 // 16).all()
+    assert np.array_equal(to_levels(ask(made, top).value[0, :2], 17), to_levels(top.pixels, 17))
 
 
 def test_a_narrow_image_is_made_as_wide_as_the_canvas(made, tmp_path):
@@ -105,6 +106,9 @@ def test_a_small_image_is_enlarged(enlarged, tmp_path):
     assert np.array_equal(answer.value, ask(enlarged, given, seed=9).value)  # the likeliest, unless heat is asked for
     other = ask(enlarged, task.read(saved(tmp_path / "other.png", 6, 6)))
     assert "other.png: 6x6 pixels: brought to 4x4" in " ".join((other.text, *other.remarks))
+    large = ask(enlarged, task.read(saved(tmp_path / "large.png", 8, 8)))
+    assert "8x8 pixels, as the result has: made small first" in " ".join((large.text, *large.remarks))
+    assert task.verbs == ("upscale",)
     with pytest.raises(DataError, match=r"^this run enlarges images; give the path of a small one$"):
         ask(enlarged)
 
@@ -147,8 +151,12 @@ def test_a_page_shows_blocks_and_what_they_see(made):
     assert made_of_nothing.title == "an image of 8x8 of class 3"
 
 
-def test_a_page_of_enlarging_shows_the_small_image_and_bicubic(enlarged):
+def test_a_page_of_enlarging_shows_the_small_image_bicubic_and_the_truth(enlarged, tmp_path):
     task, model = enlarged
+    truth = task.read(saved(tmp_path / "large.png", 8, 8))
+    assert np.array_equal(
+        task.show(model, truth, Options(), None).extra["canvas"]["truth"], truth.pixels.reshape(-1, 1)
+    )
     extra = task.show(model, task.read(task.examples[0]), Options(), None).extra["canvas"]
     assert len(extra["small"]["pixels"]) == 16 and len(extra["bicubic"]) == 64
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.core.errors import ConfigError, DataError
 from regard.core.evaluating import evaluating
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss, Painter, Subject
+from regard.core.protocols import Goal, Indices, Loss, Painter
 from regard.core.shown import Shown
 from regard.core.sizes import Pixels as PixelSizes
 from regard.core.task import Answer, Task
@@ -26,11 +25,11 @@ from regard.data.images import collection
 from regard.data.images.collection import Collection, HoldOut, Origin
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
-from regard.data.images.shape import Fit, check_levels, to_levels
+from regard.data.images.shape import Fit, check_levels
 from regard.decoding import sample
 from regard.tasks import _images, _painted
 from regard.tasks._images import GivenImage, Known
-from regard.tasks._levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality, subject_of
+from regard.tasks._levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality
 from regard.tasks._painting import paint_all, teacher_forced
 
 VERB = "generate"
@@ -130,6 +129,7 @@ class Images(Task):
             )
         small = small if min(small) else (0, 0)
         self.sizes = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
+        self.verbs = ("upscale",) if min(small) else ("generate", "complete")
         self.examples = (*_images.examples_of(folder), *(() if min(small) else ("",)))
 
     @property
@@ -241,41 +241,29 @@ class Images(Task):
             count = options.count if given is None else 1
             if given is None and self.enlarging:
                 raise DataError("this run enlarges images; give the path of a small one")
-            used, subject, known = self._given(given, options, label=label, count=count)
-            images = decode(paint_all(model, subject, known, sizes=self.sizes, how=how), self.sizes)
-            answers.append([_painted.answer(images, used, scale=options.scale, label=options.class_)])
+            asked = _painted.prepare(given, self.sizes, rows=options.rows, labels=np.full(count, label))
+            images = decode(paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
+            answers.append([_painted.answer(images, asked.given, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
         return _images.class_number(name, self.known.classes[: self.sizes.classes])
 
-    def _given(
-        self, given: GivenImage | None, options: Options, *, label: int, count: int
-    ) -> tuple[GivenImage | None, Subject, Tensor | None]:
-        """What is asked for -> what was made of the image, the subject, and the levels that are known."""
-        labels = np.full(count, label)
-        if given is None or not self.enlarging:
-            known = None if given is None else _painted.seed(given, self.sizes, rows=options.rows)
-            return given, subject_of(labels, np.zeros((count, 0), np.uint8), self.sizes), known
-        height, width = self.sizes.small
-        shape = replace(self.shape, height=height, width=width)
-        given = _images.brought_to(given, shape)
-        return given, subject_of(labels, to_levels(given.pixels[None], self.sizes.levels), self.sizes), None
-
     def show(self, model: Painter, given: GivenImage | None, options: Options, decoding: Any) -> Shown:
         """An image -> what the model looked at when it foretold each of its places."""
-        label = self._class(options.class_)
+        labels = np.full(1, self._class(options.class_))
         if given is None or self.enlarging:
-            given, subject, known = self._given(given, options, label=label, count=1)
+            asked = _painted.prepare(given, self.sizes, rows=options.rows, labels=labels)
             how = options.drawing(enlarging=self.enlarging)
-            levels = paint_all(model, subject, known, sizes=self.sizes, how=how)
+            levels = paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how)
         else:
             given = _images.brought_to(given, self.shape)
-            levels, subject = encode(given.pixels[None], np.full(1, label), self.sizes)
+            levels, subject = encode(given.pixels[None], labels, self.sizes)
+            asked = _painted.Prepared(given, subject)
         with evaluating(model):
             size = self.shape.height, self.shape.width
-            title = _painted.title(given, size, label=options.class_, count=1)
-            return _painted.show(model, levels, subject, sizes=self.sizes, title=title)
+            title = _painted.title(asked.given, size, label=options.class_, count=1)
+            return _painted.show(model, levels, asked, sizes=self.sizes, title=title)
 
 
 def _origin(config: Config) -> Origin:
