@@ -15,6 +15,7 @@ from torch import nn
 
 from regard.attention.record import attentions, record
 from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
 from regard.core.registry import find, names
 from regard.core.sizes import Text
 from regard.core.tree import join, map_tensors, select_sources

@@ -18,7 +18,8 @@ SHELL = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<header id="head"><div class="bar"><span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span></div></header>
+<header id="head"><div class="bar">
+<span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span></div></header>
 <main id="main"><section class="card">
 <h1>There is nothing to show</h1>
 <p class="wrong" role="alert">{line}</p>
@@ -34,7 +35,7 @@ SHELL = """<!doctype html>
 def refusal(line: str, text: str = "") -> str:
     """An error and the input that it is about -> a page."""
     style = (PAGE / "style.css").read_text(encoding="utf-8")
-    dark = ":root[data-theme=\"dark\"]"
+    dark = ':root[data-theme="dark"]'
     start = style.index(dark)
     colours = style[start + len(dark) : style.index("}", start) + 1]
     style += f"@media (prefers-color-scheme: dark) {{ :root {colours} }}"  # no script chooses the colours here
