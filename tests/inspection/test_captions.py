@@ -82,9 +82,9 @@ def test_a_part_is_greyed_out(single, browser):
         assert page.locator(".again-text").inner_text().endswith("(nothing greyed out)")
         page.locator("[data-key^='grey:']").focus()
         page.keyboard.press("ArrowRight")
-        assert page.locator(".again-text").inner_text() == "a square  (changed)"
+        assert page.locator(".again-text").inner_text() == "a square (changed)"
         page.keyboard.press("ArrowRight")
-        assert page.locator(".again-text").inner_text() == "a red circle  (unchanged)"
+        assert page.locator(".again-text").inner_text() == "a red circle (unchanged)"
 
 
 def test_runs_stand_side_by_side(several, browser):
