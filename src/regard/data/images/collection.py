@@ -100,7 +100,7 @@ def _read(origin: Origin) -> Stored:
         read, key = partial(_from_name, reader, origin.name), origin.name
     else:
         known = (BUILT_IN, f"{huggingface.PREFIX}owner/dataset")
-        raise ConfigError(f"no data {origin.name!r}; {nearest(origin.name, known)}; files are given as data.path=…")
+        raise ConfigError(f"no data {origin.name!r}; files are given as data.path=…; {nearest(origin.name, known)}")
     named = sha256(f"{VERSION} {origin.wanted} {key}".encode()).hexdigest()[:24]
     return stored(reader, read, key=named, folder=cache_folder() / "images")
 
