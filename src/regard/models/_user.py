@@ -66,9 +66,7 @@ class Moments(nn.Module):
 class Known(nn.Module):
     """Users and the vectors of what they chose (b t d) -> (b 1+f+t d)."""
 
-    def __init__(
-        self, fields: Fields, moments: Moments, position: PositionScheme, *, dim: int, dropout: float
-    ) -> None:
+    def __init__(self, fields: Fields, moments: Moments, position: PositionScheme, *, dim: int, dropout: float) -> None:
         super().__init__()
         self.fields, self.moments, self.position = fields, moments, position
         self.anyone = nn.Parameter(torch.randn(dim) * 0.02)

@@ -1,6 +1,6 @@
 """SASRec: Kang and McAuley 2018. What was chosen, in order, foretells what is chosen next; nothing else is known.
 
-    items chosen -> embedding, place -> causal blocks -> inner product with the embedding of every item
+items chosen -> embedding, place -> causal blocks -> inner product with the embedding of every item
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class SASRec(nn.Module):
 
     fields: tuple[int, ...] = ()  # it reads no profile
 
-    def __init__(self, items: Items, position: PositionScheme, layers: list[Block], *, dim: int, dropout: float) -> None:
+    def __init__(
+        self, items: Items, position: PositionScheme, layers: list[Block], *, dim: int, dropout: float
+    ) -> None:
         super().__init__()
         self.items, self.position, self.layers = items, position, nn.ModuleList(layers)
         self.first, self.last = nn.Parameter(torch.randn(dim) * 0.02), nn.LayerNorm(dim)

@@ -36,9 +36,7 @@ class Index:
         scores = np.einsum("me,mke->mk", found, self._keys[places])
         order = np.argsort(-scores, axis=1, kind="stable")
         tensor = queries.new_tensor
-        return Best(
-            tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1))
-        )
+        return Best(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
 
 
 def index_of(model: Any, states: Tensor, shelf: Any) -> tuple[Index, Tensor]:

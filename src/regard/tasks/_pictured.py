@@ -67,9 +67,7 @@ def picture(words: list[str], unit: Array, *, asked: int) -> dict[str, Any]:
 
 def flattened(unit: Array) -> dict[str, Array]:
     """Vectors (n d) -> points (n 2) by PCA and, where scikit-learn is there and words enough, by t-SNE."""
-    centred = unit - unit.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    flat = {"PCA": np.pad(centred @ axes.T, ((0, 0), (0, 2 - len(axes))))}
+    flat = {"PCA": principal(unit)}
     try:
         manifold = require("sklearn.manifold", extra="plots")
     except MissingExtra:
@@ -79,3 +77,10 @@ def flattened(unit: Array) -> dict[str, Array]:
     few = min(30.0, (len(unit) - 1) / 3)
     tsne = manifold.TSNE(metric="cosine", perplexity=few, init="pca", random_state=0, max_iter=300)
     return flat | {"t-SNE": np.asarray(tsne.fit_transform(unit), dtype=np.float32)}
+
+
+def principal(vectors: Array) -> Array:
+    """Vectors (n d) -> points (n 2) by PCA."""
+    centred = vectors - vectors.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    return np.pad(centred @ axes.T, ((0, 0), (0, 2 - len(axes))))

@@ -18,7 +18,7 @@ from regard.data.ratings.asking import Asked
 from regard.data.ratings.collection import Collection
 from regard.layers.choices import all_scores, best
 from regard.tasks import _approximate, _reasons
-from regard.tasks._pictured import flattened
+from regard.tasks._pictured import principal
 from regard.tasks._reasons import Checked, Values
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         scores, places = logits.topk(count)
     names = names_of(task, model, asked, people)
     told = places if options.reasons else places[:0]
-    reasons = _reasons.explain(
-        model, people, shelf, values=values, places=told, names=names, seen=seen
-    ) or [Checked((), None)] * len(places)
+    reasons = _reasons.explain(model, people, shelf, values=values, places=told, names=names, seen=seen) or [
+        Checked((), None)
+    ] * len(places)
     return Found(people, names, seen, places, scores, reasons)
 
 
@@ -205,7 +205,12 @@ def _page(task: Recommendation, model: Any, asked: Asked, found: Found, shelf: S
     """Plain values for the view: the profile with what it can be, the history, the list, items in two dimensions."""
     data = task.data
     fields = [
-        {"name": field.name, "kind": field.kind, "value": asked.profile.get(field.name, ""), "values": field.values[:60]}
+        {
+            "name": field.name,
+            "kind": field.kind,
+            "value": asked.profile.get(field.name, ""),
+            "values": field.values[:60],
+        }
         for field in data.users.fields
     ]
     listed = [
@@ -221,7 +226,7 @@ def _page(task: Recommendation, model: Any, asked: Asked, found: Found, shelf: S
     seen = found.people.history[0].tolist()
     pictured = list(dict.fromkeys([*found.places.tolist(), *seen, *np.argsort(-data.counts).tolist()]))[:PICTURED]
     vectors = torch.nn.functional.normalize(model.items(shelf.take(torch.tensor(pictured))), dim=-1)
-    points = {name: np.round(p, 4).tolist() for name, p in flattened(vectors.detach().float().numpy()).items()}
+    points = np.round(principal(vectors.detach().float().numpy()), 4).tolist()
     return {
         "user": "" if asked.user is None else data.users.ids[asked.user],
         "fields": fields,

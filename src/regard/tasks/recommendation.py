@@ -60,7 +60,9 @@ class Config:
     split: Split = "leave_one_out"  # what is held out: each user's last two, the latest (time), random, or by files
     held_users: float = 0.0  # share of users who are held out entirely, to see how new ones fare
     held_items: float = 0.0  # share of items that are held out entirely
-    objective: Literal["next", "clicks", "ratings"] = "next"  # what is foretold: the next item, liked or not, the rating
+    objective: Literal["next", "clicks", "ratings"] = (
+        "next"  # what is foretold: the next item, liked or not, the rating
+    )
     liked: float = 4.0  # clicks: ratings from here on are liked
     disliked: float = 2.0  # clicks: ratings up to here are not; those between are left out
     loss: Literal["softmax", "sampled", "one_negative"] = "softmax"  # next: over all items, some, or one other
@@ -155,7 +157,9 @@ class Recommendation(Task):
     def overview(self) -> list[str]:
         """Users, items and ratings."""
         data, count = self.data, int((self.data.parts == TRAIN).sum())
-        fields = [", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)]
+        fields = [
+            ", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)
+        ]
         sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items, {count:,} ratings to learn from"
         return [sizes, f"profiles of users: {fields[0] or 'none'}; of items: {fields[1] or 'none'}"]
 
@@ -180,7 +184,9 @@ class Recommendation(Task):
             total = self.criterion(model, states, batch.shelf, chosen)
         elif self.config.objective == "clicks":
             liked = (ratings > 0).to(states)
-            total = binary_cross_entropy_with_logits(model.opinions(states, batch.shelf, chosen), liked, reduction="sum")
+            total = binary_cross_entropy_with_logits(
+                model.opinions(states, batch.shelf, chosen), liked, reduction="sum"
+            )
         else:
             found = 2 * model.opinions(states, batch.shelf, chosen).sigmoid() - 1
             total = mse_loss(found, ratings, reduction="sum")

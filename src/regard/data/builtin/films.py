@@ -68,7 +68,9 @@ def make(users: int, films: int, *, seed: int) -> Found:
     for step in range(int(lengths.max())):
         scores = truth.taste + np.where(last[:, None] >= 0, truth.mood[last], 0.0)
         drawn = np.where(seen, -np.inf, scores + chance.gumbel(size=scores.shape)).argmax(axis=1)
-        stars = np.clip(np.rint(3.2 + 0.9 * liking[np.arange(users), drawn] + 0.5 * chance.standard_normal(users)), 1, 5)
+        stars = np.clip(
+            np.rint(3.2 + 0.9 * liking[np.arange(users), drawn] + 0.5 * chance.standard_normal(users)), 1, 5
+        )
         clock = clock + chance.integers(600, 5 * DAY, users)
         rows += [(u, int(drawn[u]), int(stars[u]), int(clock[u])) for u in np.flatnonzero(step < lengths)]
         seen[np.arange(users), drawn], last = True, drawn

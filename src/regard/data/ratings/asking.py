@@ -107,7 +107,9 @@ def _key(title: str) -> str:
 
 
 def _unknown(pieces: list[str], items: Listed, index: Mapping[str, int]) -> str:
-    near = [match for text in (",".join(pieces), pieces[0]) for match in difflib.get_close_matches(_key(text), index, 2)]
+    near = [
+        match for text in (",".join(pieces), pieces[0]) for match in difflib.get_close_matches(_key(text), index, 2)
+    ]
     close = list(dict.fromkeys(items.titles[index[key]] for key in near))[:3]
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "give a title or an id as in the data"
     return f"no item {pieces[0].strip()!r} in the data; {hint}"
