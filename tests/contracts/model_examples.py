@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.core.choosing import People, Shelf
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
+from regard.core.sizes import Choices, Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
 from regard.inspection import laws
+from regard.layers.choices import FullSoftmax, all_scores
 from regard.layers.grouping import Grouped, Units
 
 BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
@@ -75,6 +77,22 @@ class Near(NamedTuple):
         return total / pairs
 
 
+class Chosen(NamedTuple):
+    """Users with a history, the items there are, and what each chose next and liked."""
+
+    people: People
+    shelf: Shelf
+    chosen: Tensor  # (b)
+
+    def output(self, model: Any) -> Tensor:
+        return all_scores(model, model.states(self.people, self.shelf)[:, -1], self.shelf)
+
+    def loss(self, model: Any) -> Tensor:
+        states = model.states(self.people, self.shelf)[:, -1]
+        liked = model.opinions(states, self.shelf, self.chosen)
+        return (FullSoftmax()(model, states, self.shelf, self.chosen) - liked.sigmoid().log().sum()) / ROWS
+
+
 def tokens(sizes: Any, *shape: int) -> Tensor:
     return torch.randint(sizes.marks.first, sizes.size - 1, shape)
 
@@ -115,6 +133,15 @@ def neighbours(sizes: Words) -> Near:
     return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
 
 
+def choices(sizes: Choices) -> Chosen:
+    shelf = Shelf(torch.arange(1, sizes.items + 1), torch.rand(sizes.items, sum(sizes.item_fields)))
+    history, numbers = torch.randint(sizes.items, (ROWS, 4)), torch.arange(1, ROWS + 1)
+    times = torch.rand(ROWS, 4).cumsum(dim=1)
+    profiles, ratings = torch.rand(ROWS, sum(sizes.user_fields)), torch.rand(ROWS, 4)
+    people = People(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
+    return Chosen(people, shelf, torch.arange(ROWS))
+
+
 FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Text: (Text(source=23, target=19, longest=12), sequences),
     Notes: (Notes(conditions=23, tokens=19, longest=12), sequences),
@@ -123,5 +150,6 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
+    Choices: (Choices(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0), choices),
 }
 DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts)]

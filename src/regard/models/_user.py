@@ -44,7 +44,7 @@ class Fields(nn.Module):
 
 
 class Moments(nn.Module):
-    """Times (b t) in days and ratings (b t) -> (b t d): how long since the last choice, when it was, how it was liked."""
+    """Times (b t) in days and ratings (b t) -> (b t d): how long since the last choice, when, and how it was liked."""
 
     def __init__(self, dim: int, *, days: float) -> None:
         super().__init__()

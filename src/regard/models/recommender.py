@@ -58,8 +58,8 @@ class Config:
             raise ConfigError("dim, heads, hidden and choice_heads must be at least 1, layers and user_dim at least 0")
         if self.dim % self.heads or self.dim % self.choice_heads:
             raise ConfigError(
-                f"dim={self.dim} cannot be divided among heads={self.heads} and choice_heads={self.choice_heads}; choose "
-                "a multiple of both"
+                f"dim={self.dim} cannot be divided among heads={self.heads} and choice_heads={self.choice_heads}; "
+                "choose a multiple of both"
             )
         for name in ("dropout", "attention_dropout", "item_dropout", "profile_dropout"):
             if not 0 <= getattr(self, name) < 1:
@@ -117,7 +117,7 @@ class Recommender(nn.Module):
         return people, x
 
     def _with_profile(self, x: Tensor, people: People) -> Tensor:
-        """(b t d) -> (b t d+p): beside the features the user's profile, and the user's own vector where there is one."""
+        """(b t d) -> (b t d+p): beside the features the profile, and the user's own vector where there is one."""
         told = [people.profiles] if self.users is None else [people.profiles, self.users(people.numbers)]
         return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in told)], dim=-1)
 

@@ -1,4 +1,4 @@
-"""How good recommendations are: ranks of what was chosen among all items, and what is thought of it, all users at once."""
+"""How good recommendations are: ranks of what was chosen among all items, and opinions of items, all users at once."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SIGNATURES = {
     "coverage": "share of all items that are among anyone's first {top}",
     "novelty": "-log2 of the share of all training choices, mean over the first {top}",
     "loss": "-log p of the item among all items, mean",
-    "auc": "chance that a liked item (rating at least {liked:g}) has a higher score than a disliked one (at most {disliked:g})",
+    "auc": "chance that an item rated {liked:g} or more has a higher score than one rated {disliked:g} or less",
     "log_loss": "-log p of liked or not liked, mean; ratings between are left out",
     "rmse": "root of the mean squared error of ratings",
 }

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from regard.core.extras import require
@@ -27,7 +26,7 @@ def popularity(chosen: Any, seed: int) -> Scores:
 
 
 def item_knn(chosen: Any, seed: int, *, neighbours: int) -> Scores:
-    """The cosine of items by who chose them, the nearest of each, summed over what a user chose (Sarwar et al. 2001)."""
+    """The cosine of items by who chose them, the nearest of each, summed over a user's (Sarwar et al. 2001)."""
     nearest: Any = require("implicit.nearest_neighbours", extra="recommendation")
     near = nearest.CosineRecommender(K=neighbours, num_threads=1)
     with warnings.catch_warnings():
@@ -96,8 +95,3 @@ def rated(users: Any, items: Any, ratings: Any, *, shape: tuple[int, int], facto
     left = sparse.csr_matrix((rest - of_user[users], (users, items)), shape=shape)
     u, s, v = linalg.svds(left, k=factors, v0=np.ones(min(shape)))
     return Biased(mean + of_user[:, None] + of_item + (u * s) @ v)
-
-
-def as_tensor(found: Scores) -> torch.Tensor:
-    """Scores as a tensor."""
-    return torch.from_numpy(np.ascontiguousarray(found))

@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 
 
 def parse(text: str) -> tuple[str, str, str]:
-    """'42', or 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)' -> user, profile and history as texts."""
+    """'42', or 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)' -> user, profile, history as texts."""
     profile, bar, history = text.partition("|")
     if not bar and "=" not in profile:
         return text.strip(), "", ""
@@ -85,7 +85,7 @@ def items_in(text: str, items: Listed) -> list[int]:
 
 
 def _index(items: Listed) -> dict[str, int]:
-    """Ways to name an item -> its place: the title, without its year where one has it, and the id, which comes first."""
+    """Ways to name an item -> its place: the title, the title without its year where only one has it, the id."""
     index: dict[str, int] = {}
     short: dict[str, list[int]] = {}
     for place, title in enumerate(items.titles):

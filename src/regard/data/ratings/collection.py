@@ -1,4 +1,4 @@
-"""Users, items and who chose what, as a task needs them: profiles as vectors, histories in order, kept in a run folder."""
+"""Users, items and who chose what, as a task needs them: profiles as vectors, events in order, kept with a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories as batches: windows of what each user chose, to learn from; and questions, what was chosen next, to score."""
+"""Histories as batches: windows of what each user chose, to learn from; and questions: what was chosen next?"""
 
 from __future__ import annotations
 

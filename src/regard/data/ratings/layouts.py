@@ -119,7 +119,7 @@ def _movielens_csv(folder: Path) -> Found | None:
 
 
 def _own(folder: Path, columns: Columns) -> Found:
-    """ratings.csv (or interactions, clicks, or one for each split) with users.csv and items.csv beside it, of any kind."""
+    """ratings.csv (or interactions, clicks, or one for each split) with users.csv and items.csv beside it."""
 
     def table(*stems: str) -> Path | None:
         return _file(folder, *(f"{stem}{kind}" for stem in stems for kind in tables.KINDS))
@@ -129,8 +129,8 @@ def _own(folder: Path, columns: Columns) -> Found:
     files = {"": whole} if whole else {split: path for split, path in parts.items() if path}
     if not files:
         raise DataError(
-            f"{folder}: no ratings; expected ratings.csv (or .tsv, .parquet, …), or train.csv and test.csv, with users.csv "
-            "and items.csv where there are profiles"
+            f"{folder}: no ratings; expected ratings.csv (or .tsv, .parquet, …), or train.csv and test.csv, with "
+            "users.csv and items.csv where there are profiles"
         )
     people, things = table("users"), table("items", "movies")
     read = {split: tables.read(path) for split, path in files.items() if path is not None}

@@ -1,4 +1,4 @@
-"""Who is learnt from and who is asked: leave one out, by time, at random, or as the files say; users and items held out.
+"""What is learnt from and what is asked: leave one out, by time, at random, as files say; users and items held out.
 
 Nothing is learnt from the future: what a user did after the rating that is asked for is never in training.
 """
@@ -75,6 +75,6 @@ def check_past(events: Events, parts: Whole, ids: list[str]) -> None:
         row = int(late[0])
         user = ids[events.users[row]]
         raise DataError(
-            f"{len(late)} training ratings come from the future: user {user!r} has one at time {events.times[row]:.0f}, "
+            f"{len(late)} training ratings come from the future: user {user!r} has one at {events.times[row]:.0f}, "
             f"after one that is held out at {asked[events.users[row]]:.0f}; choose split=leave_one_out or split=time"
         )
