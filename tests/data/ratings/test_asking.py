@@ -42,7 +42,7 @@ def test_an_unknown_title_suggests_the_nearest():
 
 
 def test_an_unknown_user_is_told_how_to_ask(data):
-    with pytest.raises(DataError, match="no user '99' in the data .*; a new one is told by profile=… and history=…"):
+    with pytest.raises(DataError, match=r"no user .99. in the data .*; a new one is told by profile=… and history=…"):
         asking.resolve(data, user="99", profile="", history="")
 
 
