@@ -43,7 +43,7 @@ def ours(mask: Mask) -> Kernel:
 
 
 def additive() -> Kernel:
-    score = scores.build("concat", DIM)
+    score = scores.build("additive", DIM)
     attend = Attend(score)
     return lambda q, k, v: attend(q, score.prepare(k), v)
 

@@ -66,7 +66,9 @@ class Shim:
 
     def _plain(self, name: str) -> Any:
         def call(path: Any, *rest: Any, **named: Any) -> Any:
-            if self._mine(path):
+            folder = named.get("dir_fd")
+            above = "" if folder is None else os.readlink(f"/proc/self/fd/{folder}")
+            if self._mine(os.path.join(above, os.fspath(path))):
                 self.step(name)
             return REAL[name](path, *rest, **named)
 

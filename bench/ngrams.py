@@ -4,8 +4,8 @@
 
 It is no model of `regard train`: scikit-learn fits the whole corpus at once by L-BFGS. It has no steps, batches or
 weights that our trainer could run, save or resume, and to wrap it as a module would only pretend that it had.
-Documents, splits and labels are those of the task; n-grams are of words, or of characters where the
-recipe's level is not "word".
+Figures go to docs/ngrams.json and docs/results.md. Documents, splits and labels are those of the task; n-grams are of
+words, or of characters where the recipe's level is not "word".
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+
+import results_page
 
 from regard.core import config as configs
 from regard.data import origins
@@ -47,12 +49,16 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
     return scores
 
 
-def main(paths: list[str]) -> None:
+def main(paths: list[str]) -> dict[str, dict[str, float]]:
+    """Recipes -> the scores of each, printed as they come."""
+    found = {}
     for path in paths:
         table = configs.read(Path(path))
         scores = fit(configs.from_dict(classification.Config, table.get("data", {}), "data"))
         print(f"{path}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()), flush=True)
+        found[Path(path).stem] = scores
+    return found
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    results_page.store(results_page.NGRAMS, results_page.stored(results_page.NGRAMS) | main(sys.argv[1:]))

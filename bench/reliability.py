@@ -15,7 +15,9 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import tempfile
 import time
 import traceback
@@ -25,6 +27,7 @@ from pathlib import Path
 
 import torch
 from file_shim import FULL, KILL, POWER, READ_ONLY, Shim, lose_power
+from marks import put
 
 from regard.core.errors import RegardError
 from regard.data.builtin import english_korean
@@ -37,20 +40,22 @@ from regard.training.recipe import Recipe
 
 SETTINGS = [
     "model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.dropout=0.2",
-    "data.vocabulary=300", "data.tokens=96", "data.longest=64", "training.epochs=2", "training.files.save_every=3",
+    "data.vocabulary=300", "data.tokens=48", "data.longest=16", "training.epochs=2", "training.files.save_every=2",
     "training.files.log_every=2", "training.evaluation.average=2", "training.schedule.warmup=10", "decoding=greedy",
 ]  # fmt: skip
-MARKS = ("<!-- measured -->", "<!-- end -->")
 SHARES = {KILL: 1.0, POWER: 0.5, FULL: 0.2, READ_ONLY: 0.2}  # of the number asked for
 REFUSED, FAILED = 3, 4  # exit codes of a training: one line, or a traceback
 AGAIN = 0.5  # of the resumed processes die, too
+LONGEST = 600  # seconds a training of one second may take on a busy machine; what takes longer hangs
+READERS = 10  # as many runs are read while they are written as there are kills, divided by this
 
 
 def make_data(folder: Path) -> None:
-    """A few built-in sentences as files, so that a run takes about a second."""
+    """A few short built-in sentences as files, so that a run takes less than half a second."""
     folder.mkdir()
-    for split, count in (("train", 40), ("valid", 4), ("test", 4)):
-        pairs = english_korean.generate(split, count, seed=1)
+    for split, count in (("train", 20), ("valid", 2), ("test", 2)):
+        made = english_korean.generate(split, 20 * count, seed=1)
+        pairs = sorted(made, key=lambda pair: len(pair.source) + len(pair.target))[:count]
         for code, lines in (("en", [p.source for p in pairs]), ("ko", [p.target for p in pairs])):
             (folder / f"{split}.{code}").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -60,6 +65,7 @@ def in_a_process(work: Callable[[], None], notes: Path) -> int:
     number = os.fork()
     if not number:
         code = 0
+        signal.alarm(LONGEST)
         try:
             torch.set_num_threads(1)
             work()
@@ -111,10 +117,10 @@ class Trial:
         if code == -9 and kind == POWER:
             self.tally["lost"] += lose_power(self.root, self.store, rng)
         shutil.rmtree(self.store)
-        struck = code == -9 if kind in (KILL, POWER) else code == REFUSED
+        struck = code == (-9 if kind in (KILL, POWER) else REFUSED)
         self.tally[kind] += struck
-        if code == FAILED or (code == REFUSED and kind in (KILL, POWER)):
-            raise Broken(f"{kind} at operation {at}: {self.notes.read_text(encoding='utf-8')}")
+        if code and not struck:
+            raise Broken(f"{kind} at operation {at}: {self.said(code)}")
         if struck:
             self.tally["half-written"] += any(self.root.rglob(".*.part"))
         return struck
@@ -123,9 +129,15 @@ class Trial:
         """Left alone, it ends with the bytes of the one that was never touched."""
         code = in_a_process(lambda: go_on(self.recipe, self.path), self.notes)
         if code:
-            raise Broken(f"{what}: it could not go on: {self.notes.read_text(encoding='utf-8')}")
+            raise Broken(f"{what}: it could not go on: {self.said(code)}")
         if outcome(self.path) != self.expected:
             raise Broken(f"{what}: weights, log or what is left behind differ")
+
+    def said(self, code: int) -> str:
+        """What a process that ended otherwise than it should left behind."""
+        if code == -signal.SIGALRM:
+            return f"it did not end within {LONGEST} seconds"
+        return self.notes.read_text(encoding="utf-8") if code in (REFUSED, FAILED) else f"it ended with {code}"
 
 
 class Broken(Exception):
@@ -224,7 +236,7 @@ def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter
             (place / "tally.json").write_text(json.dumps(tally))
             os._exit(0)
         children[number] = place
-    total: Counter[str] = Counter(read_while_writing(recipe, work, max(1, kills // 50)))
+    total: Counter[str] = Counter(read_while_writing(recipe, work, max(1, kills // READERS)))
     for number, place in children.items():
         if os.waitpid(number, 0)[1]:
             raise SystemExit("a worker of the harness itself failed")
@@ -232,12 +244,13 @@ def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter
     return total, operations
 
 
-def describe(tally: Counter[str], operations: int, seconds: float) -> str:
+def describe(tally: Counter[str], operations: int, seconds: tuple[float, float]) -> str:
     """The result in words."""
     rows = "\n".join(f"| {kind} | {tally[kind]} |" for kind in SHARES)
     reads = tally["loadings while it was written"]
-    count, minutes = tally["runs"], seconds / 60
-    return f"""{count} runs of {operations} file operations each, {minutes:.0f} minutes. At a chosen operation:
+    clock, processor = (f"{part / 60:.0f}" for part in seconds)
+    return f"""{tally["runs"]} runs of {operations} file operations each; {processor} minutes of a processor,
+{clock} by the clock. At a chosen operation:
 
 | what happened | times |
 |---|---|
@@ -250,27 +263,24 @@ Runs that ended with the same bytes, weights and log, as the one left alone: **{
 """
 
 
-def put(page: Path, text: str) -> None:
-    """The text between the marks of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(MARKS[0])
-    after = rest.partition(MARKS[1])[2]
-    page.write_text(f"{before}{MARKS[0]}\n\n{text}\n{MARKS[1]}{after}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
+    parser.add_argument("--work", type=Path, default=Path("/dev/shm"), help="where the runs are (default: in memory)")
     parser.add_argument("--page", type=Path, help="write the result between the marks of this page")
     asked = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as work:
+    place = asked.work if asked.work.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place) as work:
         tally, operations = run_all(asked.kills, Path(work).resolve(), seed=asked.seed, workers=asked.workers)
-    text = describe(tally, operations, time.monotonic() - began)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(part.ru_utime + part.ru_stime for part in used)
+    text = describe(tally, operations, (time.monotonic() - began, processor))
     print(text)
     if asked.page:
-        put(asked.page, text)
+        put(asked.page, "kills", text)
     if tally["broken"] or tally["same"] < tally["runs"]:
         raise SystemExit("a run that was struck ended otherwise than the one left alone")
 

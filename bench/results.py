@@ -19,6 +19,7 @@ from typing import Any
 from results_page import FIGURES, ROOT, store, stored
 
 from regard.api.run import Run, load
+from regard.core.errors import DataError
 from regard.tasks import _bleu
 
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
@@ -39,9 +40,10 @@ def main(runs: Path) -> None:
 def measure(folder: Path) -> dict[str, Any]:
     """What one run says of itself, and its scores on the test data by its recipe's decoder."""
     run = load(folder)
+    if run.recipe.task.name == "music":
+        return {"task": "music", **basics(run), **{split: run.evaluate(split) for split in ("valid", "test")}}
     if run.recipe.task.name != "translation":
-        scores = {split: run.evaluate(split) for split in ("valid", "test")}
-        return {"task": run.recipe.task.name, **basics(run), **scores}
+        return {"task": run.recipe.task.name, **basics(run), **held_out(run)}
     pairs = run.task.split("test")
     begin = time.perf_counter()
     found = run.translate([source for source, _ in pairs])
@@ -61,6 +63,19 @@ def measure(folder: Path) -> dict[str, Any]:
         "decoding_seconds": round(seconds, 1),
         "by_length": by_length(pairs, found, references, language=language),
     }
+
+
+def held_out(run: Run) -> dict[str, Any]:
+    """Scores on the test data, or on the validation data where there is no test; those that `regard evaluate` has
+    written into the run folder, where it was called, else computed now."""
+    for split in ("test", "valid"):
+        for path in run.folder.glob(f"evaluation-{split}-*.json"):
+            return {"split": split, "scores": json.loads(path.read_text(encoding="utf-8"))["scores"]}
+        try:
+            return {"split": split, "scores": run.evaluate(split) | run.report(split)}
+        except DataError:  # there is no such split
+            continue
+    raise SystemExit(f"{run.folder}: neither test nor validation data is there")
 
 
 def basics(run: Run) -> dict[str, Any]:

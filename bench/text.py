@@ -1,42 +1,49 @@
 """Speed of models of text beside their peers, in one run on the same machine, shapes and data. What is compared:
 
-gpt          tokens/s of training: regard's gpt, nanoGPT's model written plainly in PyTorch, HF GPT-2
+gpt          tokens/s of training by characters: regard's gpt, nanoGPT's model written plainly in PyTorch, HF GPT-2
+gpt_words    the same with a vocabulary of 8,000 subwords
 generation   tokens/s, one text of 512 tokens drawn: regard (cache, fast copy) and HF `generate`
 bert         tokens/s of training: regard's bert (gaps alone go through the readout) and HF BERT for masked language
 hierarchical documents/s of training: regard's hierarchical and a plain loop over documents and sentences
 word2vec     words/s of one pass over Brown and IMDB: regard's skipgram and gensim (in C, two threads)
 
-python bench/text.py [gpt generation bert hierarchical word2vec] [--rounds 3] [--quick]
+python bench/text.py [gpt gpt_words generation bert hierarchical word2vec] [--rounds 3] [--quick]
 
-Systems take turns in every round; the table has the median and the range. It is kept in docs/text.json.
+Systems take turns in every round, each in a process of its own: regard with the memory settings of `regard train`,
+peers as their own scripts would run. The table has the median and the range; figures are kept in docs/text.json, and
+the page docs/text_speed.md is made from them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 
 from regard import decoding
 from regard.core.gaps import Gaps
 from regard.core.sizes import Documents, Marks, Masked, Tokens
-from regard.layers.grouping import Grouped
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
 from regard.tasks._continue import go_on, no_source
 from regard.training.hardware import keep_freed_memory
-from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt
+from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-PLACE = Path(__file__).parents[1] / "docs" / "text.json"
+DOCS = Path(__file__).parents[1] / "docs"
+FIGURES, PAGE = DOCS / "text.json", DOCS / "text_speed.md"
 Work = Callable[[], int]  # does some work -> how many units of it
+Systems = dict[str, Callable[[], Work]]  # the first is ours
 
 
 def optimizer(model: torch.nn.Module, *, fused: bool) -> torch.optim.Optimizer:
@@ -58,150 +65,209 @@ def training(model: torch.nn.Module, loss: Callable[[], torch.Tensor], units: in
     return step
 
 
-def gpt_training(quick: bool) -> dict[str, Work]:
-    shape = Shape(2, 64, 2, 64, 69) if quick else Shape(4, 128, 4, 128, 69, dropout=0.1)
+def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
+    shape = Shape(2, 64, 2, 64, vocabulary) if quick else Shape(4, 128, 4, 128, vocabulary, dropout=0.1)
     rows = 4 if quick else 32
     text = torch.randint(4, shape.vocabulary, (rows, shape.context + 1))
     read, following, units = text[:, :-1].contiguous(), text[:, 1:].contiguous(), rows * shape.context
-    config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads, dropout=shape.dropout)
-    ours, plain, theirs = gpt.build(config, Tokens(shape.vocabulary, shape.context)), PlainGPT(shape), hf_gpt(shape)
-    source = no_source(rows, torch.device("cpu"))
 
-    def our_loss() -> torch.Tensor:
-        features, _ = ours.features(read, ours.start(source))
-        return ours.readout.loss(features.flatten(0, 1), following.flatten()) / units
+    def ours() -> Work:
+        config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads, dropout=shape.dropout)
+        model = gpt.build(config, Tokens(shape.vocabulary, shape.context))
+        source = no_source(rows, torch.device("cpu"))
 
-    return {
-        "regard": training(ours, our_loss, units, fused=True),
-        "plain PyTorch (nanoGPT)": training(plain, lambda: plain.loss(read, following), units, fused=False),
-        "HF GPT-2": training(theirs, lambda: theirs(input_ids=read, labels=read).loss, units, fused=False),
-    }
+        def loss() -> torch.Tensor:
+            features, _ = model.features(read, model.start(source))
+            return model.readout.loss(features.flatten(0, 1), following.flatten()) / units
+
+        return training(model, loss, units, fused=True)
+
+    def plain() -> Work:
+        model = PlainGPT(shape)
+        return training(model, lambda: model.loss(read, following), units, fused=False)
+
+    def theirs() -> Work:
+        model = hf_gpt(shape)
+        return training(model, lambda: model(input_ids=read, labels=read).loss, units, fused=False)
+
+    return {"regard": ours, "plain PyTorch (nanoGPT)": plain, "HF GPT-2": theirs}
 
 
-def generation(quick: bool) -> dict[str, Work]:
+def generation(quick: bool) -> Systems:
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)
-    config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads)
-    sizes = Tokens(shape.vocabulary, shape.context)
-    ours, theirs = gpt.build(config, sizes).eval(), hf_gpt(shape).eval()
-    search = decoding.build("sample", forbid=(Marks.end,))
 
-    @torch.no_grad()
-    def our_text() -> int:
-        texts = go_on(ours, [(5,)], count=count, sizes=sizes, decoding=search, device=torch.device("cpu"))
-        return len(texts[0][0].tokens)
+    def ours() -> Work:
+        sizes = Tokens(shape.vocabulary, shape.context)
+        model = gpt.build(gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads), sizes).eval()
+        search, device = decoding.build("sample", forbid=(Marks.end,)), torch.device("cpu")
 
-    def their_text() -> int:
-        out = theirs.generate(
-            torch.tensor([[5]]), max_new_tokens=count, min_new_tokens=count, do_sample=True, use_cache=True
-        )
-        return out.shape[1] - 1
+        @torch.no_grad()
+        def text() -> int:
+            return len(go_on(model, [(5,)], count=count, sizes=sizes, decoding=search, device=device)[0][0].tokens)
 
-    return {"regard": our_text, "HF generate": their_text}
+        return text
+
+    def theirs() -> Work:
+        model, ends = hf_gpt(shape).eval(), {"max_new_tokens": count, "min_new_tokens": count}
+        begin = torch.tensor([[5]])
+        return lambda: model.generate(begin, **ends, do_sample=True, use_cache=True).shape[1] - 1
+
+    return {"regard": ours, "HF generate": theirs}
 
 
-def bert_training(quick: bool) -> dict[str, Work]:
+def bert_training(quick: bool) -> Systems:
     shape = Shape(2, 64, 2, 64, 500) if quick else Shape(4, 128, 4, 128, 8000, dropout=0.1)
-    rows = 4 if quick else 32
-    tokens = torch.randint(4, shape.vocabulary - 1, (rows, shape.context))
+    rows, mask = (4 if quick else 32), shape.vocabulary - 1
+    tokens = torch.randint(4, mask, (rows, shape.context))
     chosen = torch.rand(tokens.shape) < 0.15
-    seen, lengths = tokens.masked_fill(chosen, shape.vocabulary - 1), torch.full((rows,), shape.context)
-    gaps = Gaps(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
-    config = bert.Config(
-        layers=shape.layers, dim=shape.dim, heads=shape.heads, hidden=4 * shape.dim, dropout=shape.dropout, norm="post"
-    )
-    marks = Marks(mask=shape.vocabulary - 1)
-    ours, theirs = bert.build(config, Masked(shape.vocabulary, shape.context, marks)), hf_bert(shape)
-    labels, present = tokens.masked_fill(~chosen, -100), torch.ones_like(tokens)
+    seen, lengths = tokens.masked_fill(chosen, mask), torch.full((rows,), shape.context)
 
-    def our_loss() -> torch.Tensor:
-        return ours.readout.loss(ours(gaps).features, tokens[chosen]) / int(chosen.sum())
+    def ours() -> Work:
+        size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "hidden": 4 * shape.dim}
+        config = bert.Config(**size, dropout=shape.dropout, norm="post")
+        model = bert.build(config, Masked(shape.vocabulary, shape.context, Marks(mask=mask)))
+        gaps = Gaps(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
+        count = int(chosen.sum())
+        return training(
+            model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel(), fused=True
+        )
 
-    def their_loss() -> torch.Tensor:
-        return theirs(input_ids=seen, attention_mask=present, labels=labels).loss
+    def theirs() -> Work:
+        model, labels, present = hf_bert(shape), tokens.masked_fill(~chosen, -100), torch.ones_like(tokens)
+        return training(
+            model,
+            lambda: model(input_ids=seen, attention_mask=present, labels=labels).loss,
+            tokens.numel(),
+            fused=False,
+        )
 
-    return {
-        "regard": training(ours, our_loss, tokens.numel(), fused=True),
-        "HF BERT": training(theirs, their_loss, tokens.numel(), fused=False),
-    }
-
-
-def hierarchical_training(quick: bool) -> dict[str, Work]:
-    count, vocabulary, random = (3 if quick else 16), 5000, np.random.default_rng(0)
-    counts = torch.from_numpy(random.integers(4, 14, count))
-    lengths = torch.from_numpy(random.integers(6, 34, int(counts.sum())))
-    tokens = torch.randint(4, vocabulary, (len(lengths), int(lengths.max())))
-    tokens = tokens * (torch.arange(tokens.shape[1]) < lengths[:, None])
-    sentences = [row[:n] for row, n in zip(tokens, lengths.tolist(), strict=True)]
-    edges = np.concatenate([[0], np.cumsum(counts.numpy())])
-    documents = [sentences[a:b] for a, b in pairwise(edges)]
-    labels = torch.randint(0, 2, (count,))
-    sizes = Documents(vocabulary, 2, longest=600, sentence=40, sentences=20)
-    ours = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
-    plain = PlainHierarchical(vocabulary, 100, 50, 2)
-    batch = Grouped(tokens, lengths, counts)
-    return {
-        "regard": training(ours, lambda: ours.readout.loss(ours(batch), labels) / count, count, fused=True),
-        "plain loop": training(plain, lambda: plain.loss(documents, labels), count, fused=False),
-    }
+    return {"regard": ours, "HF BERT": theirs}
 
 
-def word2vec(quick: bool) -> dict[str, Work]:
-    from gensim.models import Word2Vec
+def hierarchical_training(quick: bool) -> Systems:
+    count, sizes = (3 if quick else 32), Documents(30_000, 2, longest=3000, sentence=60, sentences=150)
+    given, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
+    model = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
+    loop = PlainHierarchical(model)  # the same weights
+    torch.testing.assert_close(model(given), loop(given), rtol=1e-3, atol=1e-4)
 
+    def step(chosen: torch.nn.Module, *, fused: bool) -> Work:
+        return training(
+            chosen, lambda: torch.nn.functional.cross_entropy(model.readout(chosen(given)), labels), count, fused=fused
+        )
+
+    return {"regard": lambda: step(model, fused=True), "plain loop": lambda: step(loop, fused=False)}
+
+
+def word2vec(quick: bool) -> Systems:
     paths = () if quick else (str(DATA / "brown" / "brown.zip"), f"{DATA / 'imdb' / 'train.tsv.xz'}#4")
-    task = embeddings.build(embeddings.Config(paths=paths, rows=64))
-    model = skipgram.build(skipgram.Config(dim=100), task.sizes)
-    chosen = torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
+    task = embeddings.build(embeddings.Config(paths=paths))
     words, names = task.stream("train").tokens, task.words()
 
-    def our_pass() -> int:
-        for examples in task.plan(0, 1):
-            loss = task.loss(model, task.batch(examples))
-            chosen.zero_grad(set_to_none=True)
-            (loss.total / loss.count).backward()
-            chosen.step()
-        return len(words)
+    def ours() -> Work:
+        model = skipgram.build(skipgram.Config(dim=100), task.sizes)
+        chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
+        plan = task.plan(0, 1)  # the noise and the thinning are known, as gensim's vocabulary is
+        task.batch(plan[0])
 
-    rows = [[names[token] for token in words[i : i + 1000] if token > 3] for i in range(0, len(words), 1000)]
-    peer = Word2Vec(vector_size=100, window=5, negative=5, sg=1, sample=1e-3, min_count=1, workers=2)
-    peer.build_vocab(rows)  # ours has its words already too
+        def text() -> int:
+            for examples in plan:
+                loss = task.loss(model, task.batch(examples))
+                chosen.zero_grad(set_to_none=True)
+                (loss.total / loss.count).backward()
+                chosen.step()
+            return len(words)
 
-    def their_pass() -> int:
-        peer.train(rows, total_examples=len(rows), epochs=1)
-        return len(words)
+        return text
 
-    return {"regard": our_pass, "gensim": their_pass}
+    def theirs() -> Work:
+        from gensim.models import Word2Vec
+
+        rows = [[names[token] for token in words[i : i + 1000] if token > 3] for i in range(0, len(words), 1000)]
+        peer = Word2Vec(vector_size=100, window=5, negative=5, sg=1, sample=1e-3, min_count=1, workers=2)
+        peer.build_vocab(rows)
+
+        def text() -> int:
+            peer.train(rows, total_examples=len(rows), epochs=1)
+            return len(words)
+
+        return text
+
+    return {"regard": ours, "gensim": theirs}
 
 
-BENCHES = {
+BENCHES: dict[str, Callable[[bool], Systems]] = {
     "gpt": gpt_training,
+    "gpt_words": partial(gpt_training, vocabulary=8000),
     "generation": generation,
     "bert": bert_training,
     "hierarchical": hierarchical_training,
     "word2vec": word2vec,
 }
+PEERS = {
+    "gpt": 2, "gpt_words": 2, "generation": 1, "bert": 1, "hierarchical": 1, "word2vec": 1
+}  # fmt: skip  # systems beside ours
+UNITS = {"hierarchical": "documents", "word2vec": "words"}  # else tokens
 
 
-def timed(work: Work, least: float) -> float:
-    """Units a second, over at least so many seconds."""
-    begun, units, seconds = time.perf_counter(), 0, 0.0
+def worker(name: str, number: int, quick: bool) -> None:
+    """Print the name of one system of a bench and the units of work that it does in a second."""
+    if number == 0:
+        keep_freed_memory()  # as `regard train` does
+    torch.manual_seed(0)
+    system, build = list(BENCHES[name](quick).items())[number]
+    work = build()
+    if name != "word2vec":
+        work()  # the first call of a kernel is slow
+    least = 0.1 if quick or name == "word2vec" else 5.0
+    begun, processor, units, seconds = time.perf_counter(), time.process_time(), 0, 0.0
     while seconds < least:
         units += work()
         seconds = time.perf_counter() - begun
-    return units / seconds
+    spent = time.process_time() - processor
+    print(json.dumps({"system": system, "rate": units / seconds, "per_processor_second": units / spent}))
 
 
-def measure(name: str, *, rounds: int, quick: bool) -> dict[str, list[float]]:
-    systems = BENCHES[name](quick)
-    rates: dict[str, list[float]] = {system: [] for system in systems}
-    if name != "word2vec":
-        for work in systems.values():
-            work()  # the first call of a kernel is slow
+def measure(name: str, *, rounds: int, quick: bool) -> dict[str, Any]:
+    """System -> its rates, one a round."""
+    rates: dict[str, list[float]] = {}
+    busy: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for system, work in systems.items():
-            rates[system].append(timed(work, 0.1 if quick else 5.0))
-    return rates
+        for number in range(1 + PEERS[name]):
+            command = [sys.executable, __file__, "--worker", name, str(number), *(["--quick"] if quick else [])]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            rates.setdefault(found["system"], []).append(found["rate"])
+            busy.setdefault(found["system"], []).append(found["per_processor_second"])
+    return {"threads": torch.get_num_threads(), "rates": rates, "per_processor_second": busy}
+
+
+def rows_of(name: str, figures: dict[str, Any]) -> list[list[str]]:
+    ours = statistics.median(figures["rates"]["regard"])
+    unit = UNITS.get(name, "tokens")
+    rows = []
+    for system, values in figures["rates"].items():
+        middle = statistics.median(values)
+        ratio = "" if system == "regard" else f"{ours / middle:.2f}"
+        rows.append([name, system, f"{middle:,.0f} {unit}/s", f"{min(values):,.0f} – {max(values):,.0f}", ratio])
+    return rows
+
+
+def page(figures: dict[str, Any]) -> str:
+    """docs/text_speed.md."""
+    names = [name for name in BENCHES if name in figures]
+    threads = sorted({figures[name]["threads"] for name in names})
+    lines = [
+        "# Speed of models of text",
+        "",
+        f"Made by `python bench/text.py` on {os.cpu_count()} cores, {', '.join(map(str, threads))} threads; what is"
+        " compared is said in its first lines. Median of the rounds, with the lowest and the highest.",
+        "",
+        "| what | system | rate | range | regard is so many times as fast |",
+        "|---|---|---|---|---|",
+    ]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for n in names for row in rows_of(n, figures[n]))]) + "\n"
 
 
 def main() -> None:
@@ -209,20 +275,19 @@ def main() -> None:
     parser.add_argument("benches", nargs="*", help=", ".join(BENCHES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="tiny shapes, to see that it runs; nothing is kept")
+    parser.add_argument("--worker", nargs=2, metavar=("BENCH", "NUMBER"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    keep_freed_memory()
-    kept = json.loads(PLACE.read_text()) if PLACE.exists() else {}
+    if given.worker:
+        worker(given.worker[0], int(given.worker[1]), given.quick)
+        return
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     for name in given.benches or BENCHES:
-        rates = measure(name, rounds=given.rounds, quick=given.quick)
-        ours = statistics.median(rates["regard"])
-        for system, values in rates.items():
-            middle, spread = statistics.median(values), f"{min(values):,.0f} … {max(values):,.0f}"
-            print(
-                f"{name:14}{system:26}{middle:12,.0f} a second ({spread})   regard is {ours / middle:.2f} times as fast"
-            )
-        kept[name] = {"threads": torch.get_num_threads(), "rates": rates}
-    if not given.quick:
-        PLACE.write_text(json.dumps(kept, indent=1) + "\n")
+        kept[name] = measure(name, rounds=given.rounds, quick=given.quick)
+        for row in rows_of(name, kept[name]):
+            print("  ".join(row), flush=True)
+        if not given.quick:
+            FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+            PAGE.write_text(page(kept))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.core.sizes import Documents
+from regard.layers.grouping import Grouped
+
 
 class Shape(NamedTuple):
     """Of a Transformer."""
@@ -99,28 +102,35 @@ def hf_bert(shape: Shape) -> nn.Module:
 
 
 class PlainHierarchical(nn.Module):
-    """Yang et al. 2016 as it is often written: a loop over documents, and in each over its sentences."""
+    """Yang et al. 2016 as it is often written, a loop over documents and in each over its sentences: every sentence
+    goes through an nn.GRU by itself. It has the weights of a model of ours, so that both give the same."""
 
-    def __init__(self, vocabulary: int, dim: int, hidden: int, labels: int) -> None:
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, dim)
-        self.words = nn.GRU(dim, hidden, bidirectional=True, batch_first=True)
-        self.sentences = nn.GRU(2 * hidden, hidden, bidirectional=True, batch_first=True)
-        self.look_words, self.word = nn.Linear(2 * hidden, 2 * hidden), nn.Linear(2 * hidden, 1, bias=False)
-        self.look_sentences, self.sentence = nn.Linear(2 * hidden, 2 * hidden), nn.Linear(2 * hidden, 1, bias=False)
-        self.out = nn.Linear(2 * hidden, labels)
+        self.table, self.levels = model.embedding.table, nn.ModuleList([model.words, model.sentences])
+        self.readout = model.readout
 
-    def pool(self, x: Tensor, look: nn.Linear, score: nn.Linear) -> Tensor:
-        logits = score(torch.tanh(look(x)))  # (1 t 1)
-        return (torch.softmax(logits, dim=1) * x).sum(dim=1)
+    def pool(self, x: Tensor, level: int) -> Tensor:
+        """(n d) -> (2·dim)."""
+        part = self.levels[level]
+        mixed = part.mixer.both.net(x[None])[0][0]
+        weights = torch.softmax(torch.tanh(part.pool.hidden(mixed)) @ part.pool.query, dim=0)
+        return weights @ mixed
 
-    def loss(self, documents: list[list[Tensor]], labels: Tensor) -> Tensor:
-        rows = []
-        for document in documents:
-            vectors = [
-                self.pool(self.words(self.embedding(sentence[None]))[0], self.look_words, self.word)
-                for sentence in document
-            ]
-            states = self.sentences(torch.stack(vectors, dim=1))[0]
-            rows.append(self.out(self.pool(states, self.look_sentences, self.sentence)))
-        return F.cross_entropy(torch.cat(rows), labels)
+    def forward(self, documents: Grouped) -> Tensor:
+        features, first = [], 0
+        for count in documents.counts.tolist():
+            rows = range(first, first + count)
+            sentences = [self.pool(self.table(documents.tokens[i, : documents.lengths[i]]), 0) for i in rows]
+            features.append(self.pool(torch.stack(sentences), 1))
+            first += count
+        return torch.stack(features)
+
+
+def sample(documents: int, sizes: Documents, *, seed: int = 0) -> Grouped:
+    """Random documents with lengths like those of IMDB."""
+    chance = torch.Generator().manual_seed(seed)
+    counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.sentences)
+    lengths = (torch.randn(int(counts.sum()), generator=chance) * 0.6 + 2.95).exp().long().clamp(1, sizes.sentence)
+    tokens = torch.randint(4, sizes.size, (len(lengths), int(lengths.max())), generator=chance)
+    return Grouped(tokens * (torch.arange(tokens.shape[1]) < lengths[:, None]), lengths, counts)

@@ -20,7 +20,7 @@ class Echo(Verbs):
     recipe = SimpleNamespace(task=SimpleNamespace(name="echoing"))
 
     def __init__(self, verb):
-        self.verb = verb
+        self.verb, self.verbs = verb, (verb,)
 
     def answer(self, inputs, **options):
         return [[Answer(f"{given}!"), Answer(f"{given}?")] for given in inputs]

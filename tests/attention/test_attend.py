@@ -13,8 +13,10 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention import chunks, scores
 from regard.attention.attend import Attend, fold, unfold
+from regard.attention.functional import attend as attend_once
 from regard.attention.masks import Mask
-from regard.core.errors import ShapeError
+from regard.attention.per_head import PerHead
+from regard.core.errors import RegardError, ShapeError
 from regard.layers.heads import Heads, Widths
 from regard.layers.positions import build as position
 
@@ -104,7 +106,7 @@ def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
     q, k, v = (x.requires_grad_() for x in qkv(2, 2, 3, 3, dtype=torch.float32))
     allowed = torch.tensor([[False] * 3, [True, False, True], [True] * 3])
     mask = Mask.explicit(allowed) & Mask.lengths(torch.tensor([0, 3]))
-    mixed = attend(q, score.project_keys(k), v, mask)
+    mixed = attend(q, attend.project(k), v, mask)
     assert not mixed[0].any() and not mixed[1, :, 0].any()
     mixed.square().sum().backward()
     for leaf in (q, k, v, *attend.parameters()):
@@ -188,6 +190,57 @@ def test_masks_that_do_not_fit():
     ]:
         with pytest.raises(ShapeError, match=text):
             scaled_dot()(q, k, v, mask)
+
+
+@pytest.mark.parametrize("name", ["additive", "concat", "general", "cosine"])
+def test_keys_are_neither_forgotten_to_be_projected_nor_projected_twice(name):
+    attend = Attend(scores.build(name, 4))
+    q, k, v = qkv(1, 2, 3, 5, dtype=torch.float32)
+    for tensor in (k, attend.project(k).tensor, attend.weigh.score.project_keys(k)):
+        with pytest.raises(ShapeError) as error:
+            attend(q, tensor, v)
+        text = f"attend: the keys are a Tensor, but score {name!r} projects keys first; give attend.project(keys)"
+        assert str(error.value).startswith(text)
+    torch.testing.assert_close(attend(q, attend.project(k), v), attend_once(q, k, v, score=attend.weigh.score))
+
+
+def test_where_nothing_is_made_of_keys_they_are_taken_as_they_are():
+    q, k, v = qkv(1, 2, 3, 5)
+    assert scaled_dot()(q, k, v).equal(scaled_dot()(q, scaled_dot().project(k), v))
+    assert not PerHead([scores.build("dot", 4)] * 2).projects and PerHead([scores.build("general", 4)]).projects
+
+
+def test_names_functions_and_tensors_in_place_of_objects():
+    q, k, v = qkv(1, 2, 3, 5)
+    dot = scores.build("dot", 4)
+    for make, text in [
+        (lambda: Attend("dot"), "attention: score is the name 'dot'; make it: regard.score('dot', width)"),
+        (
+            lambda: Attend(torch.matmul),
+            "attention: score is a builtin_function_or_method; give regard.score(name, width)",
+        ),
+        (lambda: Attend(dot, normalizer="softmax"), "attention: normalizer is the name 'softmax'; give the object"),
+        (
+            lambda: Attend(dot, normalizer=torch.softmax),
+            "attention: normalizer is a builtin_function_or_method; give a m",
+        ),
+        (lambda: scaled_dot()(q, k, v, torch.ones(3, 5) > 0), "attend: mask is a Tensor; say what it means: Mask.expl"),
+        (
+            lambda: scaled_dot()(q.float(), k, v),
+            "attend: query is float32, key float64, value float64; give all in one",
+        ),
+    ]:
+        with pytest.raises(RegardError) as error:
+            make()
+        assert str(error.value).startswith(text) and "\n" not in str(error.value)
+
+
+def test_unlike_precisions_meet_under_autocast():
+    q, k, v = qkv(1, 2, 3, 5, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(
+            scaled_dot()(q, k, v).float(), scaled_dot()(q, k, v.bfloat16()).float(), atol=0.05, rtol=0
+        )
 
 
 def test_what_cannot_be_shared_is_refused():

@@ -18,7 +18,7 @@ def run(size, attend, tensors, mask):
         patch.setattr(chunks, "CHUNK", size)
         leaves = [x.clone().requires_grad_() for x in tensors]
         q, k, v = leaves
-        mixed = attend(q, attend.weigh.score.project_keys(k), v, mask)
+        mixed = attend(q, attend.project(k), v, mask)
         return mixed, torch.autograd.grad(mixed.square().sum(), [*leaves, *attend.parameters()])
 
 
@@ -37,7 +37,7 @@ def test_dropout_in_chunks_uses_the_same_weights_backward(monkeypatch):
     attend = Attend(scores.build("concat", 3), dropout=0.5).train()
     q, k, v = (torch.randn(1, 2, 8, 3) for _ in range(3))
     v.requires_grad_()
-    total = attend(q, k, v).sum()
+    total = attend(q, attend.project(k), v).sum()
     (gradient,) = torch.autograd.grad(total, v)
     torch.testing.assert_close((gradient * v).sum(), total)
 
@@ -47,7 +47,7 @@ def test_no_chunk_is_larger_than_it_should_be(monkeypatch):
     attend, sizes = Attend(scores.build("concat", 4)), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q = torch.randn(1, 2, 60, 4)
-    attend(q, attend.weigh.score.project_keys(q), q, Mask.causal())
+    attend(q, attend.project(q), q, Mask.causal())
     assert len(sizes) > 5 and max(sizes) <= 1000
     assert sum(sizes) < 0.6 * 2 * 60 * 60  # keys ahead are not scored at all
 
@@ -59,6 +59,6 @@ def test_a_score_that_holds_much_per_pair_gets_fewer_rows():
 
 def test_even_one_row_too_large_is_computed(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 1)
-    score = scores.build("concat", 4)
+    attend = Attend(scores.build("concat", 4))
     q = torch.randn(1, 1, 3, 4)
-    assert Attend(score)(q, q, q).isfinite().all()
+    assert attend(q, attend.project(q), q).isfinite().all()

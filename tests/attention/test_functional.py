@@ -31,7 +31,7 @@ def test_a_mask_per_row_of_the_batch():
 
 def test_a_score_with_weights_is_handed_in():
     q, k, v = torch.randn(5, 4), torch.randn(6, 3), torch.randn(6, 2)
-    score = scores.build("concat", 4, 3)
+    score = scores.build("additive", 4, 3)
     mixed = attend(q, k, v, score=score)
     weights = (torch.tanh(score.query(q)[:, None] + score.key(k)) @ score.weight.weight[0]).softmax(dim=-1)
     torch.testing.assert_close(mixed, weights @ v)
@@ -39,13 +39,49 @@ def test_a_score_with_weights_is_handed_in():
 
 def test_hard_takes_the_best():
     q, k, v = (torch.randn(n, 4) for n in (5, 6, 6))
-    assert attend(q, k, v, normalizer=Hard(), score="dot").equal(v[(q @ k.mT).argmax(dim=-1)])
+    assert attend(q, k, v, normalizer=Hard().eval(), score="dot").equal(v[(q @ k.mT).argmax(dim=-1)])
 
 
 def test_nothing_to_look_at():
     q, k = torch.randn(5, 4), torch.randn(0, 4)
     assert attend(q, k, k).equal(torch.zeros(5, 4))
     assert attend(q, q, q, mask=Mask.lengths(torch.tensor([0]), 5)).equal(torch.zeros(5, 4))
+
+
+@pytest.mark.parametrize(
+    "mask", [Mask(), Mask.causal(), Mask.local(9, 0), Mask.lengths(torch.tensor([], dtype=int), 8)]
+)
+@pytest.mark.parametrize("shape", [(0, 2, 8, 4), (2, 0, 8, 4), (0, 2, 0, 4), (0, 2, 8, 0)])
+def test_an_empty_batch_is_an_empty_answer(shape, mask):
+    if mask.keys is not None and shape[2:] != (8, 4):
+        pytest.skip("the mask is for eight keys")
+    if mask.keys is not None and shape[0]:
+        pytest.skip("the mask is for no rows")
+    given = [torch.randn(shape, requires_grad=True) for _ in range(3)]
+    mixed = attend(*given, mask=mask)
+    assert mixed.shape == scaled_dot_product_attention(*given).shape
+    mixed.sum().backward()
+    long = [torch.randn(*shape[:2], 300, shape[3]) for _ in range(3)]
+    if mask.keys is None:
+        assert attend(*long, mask=mask).shape == long[0].shape
+
+
+def test_without_features_every_key_counts_alike():
+    q, v = torch.randn(1, 2, 8, 0), torch.randn(1, 2, 8, 4)
+    torch.testing.assert_close(attend(q, q, v), v.mean(dim=2, keepdim=True).expand_as(v))
+    torch.testing.assert_close(attend(q, q, v), scaled_dot_product_attention(q, q, v))
+    assert attend(v, v, q).shape == (1, 2, 8, 0)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_what_is_handed_in_is_not_changed(training):
+    q, k, v = (torch.randn(n, 4) for n in (5, 6, 6))
+    score, hard = scores.build("additive", 4).train(training), Hard().train(training)
+    attend(q, k, v, score=score, normalizer=hard)
+    assert score.training is hard.training is training
+    alike = torch.zeros(400, 4)  # every key is as likely
+    places = attend(alike, torch.zeros(2, 4), torch.tensor([[0.0], [1.0]]), normalizer=hard)
+    assert (0 < places.mean() < 1) == training  # it samples in training alone
 
 
 def make(query=(3, 4), key=(5, 4), value=(5, 2)):
@@ -66,6 +102,36 @@ def make(query=(3, 4), key=(5, 4), value=(5, 2)):
             {"mask": torch.ones(3, 5).bool()},
             ShapeError,
             "mask is a Tensor; say what it means: Mask.explicit(tensor)",
+        ),
+        (
+            make(),
+            {"score": lambda q, k: q @ k.mT},
+            ConfigError,
+            "score is a function; give a name, or an object: regard.",
+        ),
+        (
+            make(),
+            {"normalizer": "hard"},
+            ConfigError,
+            "normalizer is the name 'hard'; give the object: Softmax() or Ha",
+        ),
+        (
+            make(),
+            {"normalizer": torch.softmax},
+            ConfigError,
+            "normalizer is a builtin_function_or_method; give a module",
+        ),
+        (
+            [make()[0].double(), *make()[1:]],
+            {},
+            ShapeError,
+            "query is float64, key float32, value float32; give all in",
+        ),
+        (
+            [*make()[:2], make()[2].half()],
+            {"score": "dot"},
+            ShapeError,
+            "value float16; give all in one precision: x.to",
         ),
         (make(), {"mask": Mask.lengths(torch.tensor([4]))}, ShapeError, "its keys have length 4 but there are 5"),
         (make(), {"score": "scaled_dott"}, ConfigError, "unknown score 'scaled_dott'; did you mean 'scaled_dot'?"),

@@ -93,8 +93,8 @@ def test_attend_takes_the_path_and_agrees_with_the_definition(name):
     attend = Attend(scores.build(name, 4)).double()
     q, k, v = (torch.randn(1, 2, 200, 4, dtype=torch.float64) for _ in range(3))
     mask = Mask.causal() & Mask.local(back=20)
-    k = attend.weigh.score.project_keys(k)
-    torch.testing.assert_close(attend(q, k, v, mask), attend.weigh(q, k, mask) @ v)
+    k = attend.project(k)
+    torch.testing.assert_close(attend(q, k, v, mask), attend.weigh(q, k.tensor, mask) @ v)
 
 
 def test_no_tensor_of_all_pairs_exists():

@@ -79,8 +79,8 @@ def test_any_score_and_dropout(monkeypatch):
     for name in ("additive", "cosine", "general"):
         attend = Attend(scores.build(name, 4)).double()
         q, k, v = inputs(30)
-        k = attend.weigh.score.project_keys(k)
-        torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k, v, mask))
+        k = attend.project(k)
+        torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k.tensor, v, mask))
     dropping = Attend(scores.build("scaled_dot", 4), dropout=0.5).double().train()
     assert not dropping(*inputs(30), mask).equal(dropping(*inputs(30), mask))
 

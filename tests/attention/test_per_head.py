@@ -24,10 +24,10 @@ def test_each_head_is_as_if_alone(kinds):
     score = PerHead(parts)
     q, k, v = (torch.randn(2, len(parts), 5, 4) for _ in range(3))
     mask = Mask.causal() & Mask.lengths(torch.tensor([5, 3]))
-    mixed = Attend(score)(q, score.project_keys(k), v, mask)
+    mixed = Attend(score)(q, Attend(score).project(k), v, mask)
     for i, part in enumerate(parts):
         head = slice(i, i + 1)
-        alone = Attend(part)(q[:, head], part.project_keys(k[:, head]), v[:, head], mask)
+        alone = Attend(part)(q[:, head], Attend(part).project(k[:, head]), v[:, head], mask)
         torch.testing.assert_close(mixed[:, head], alone)
 
 

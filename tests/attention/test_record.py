@@ -67,7 +67,7 @@ def test_the_maps_made_the_output(name, mask):
     attend = Attend(scores.build(name, 4))
     q, k, v = (torch.randn(2, 3, 300, 4) for _ in range(3))
     with record(attend) as maps:
-        mixed = attend(q, k, v, mask=mask)
+        mixed = attend(q, attend.project(k), v, mask=mask)
     torch.testing.assert_close(maps[""].weights @ v, mixed)
 
 

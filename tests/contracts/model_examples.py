@@ -9,11 +9,26 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from regard.core.choosing import People, Shelf
 from regard.core.gaps import Gaps
-from regard.core.protocols import Padded
-from regard.core.sizes import Choices, Documents, Marks, Masked, Notes, Rules, Tagged, Text, Tokens, Words
+from regard.core.protocols import Padded, Subject
+from regard.core.sizes import (
+    Choices,
+    Documents,
+    Marks,
+    Masked,
+    Notes,
+    Objects,
+    Pictures,
+    Pixels,
+    Rules,
+    Tagged,
+    Text,
+    Tokens,
+    Words,
+)
 from regard.inspection import laws
 from regard.layers.choices import FullSoftmax, all_scores
 from regard.layers.grouping import Grouped, Units
@@ -93,6 +108,56 @@ class Chosen(NamedTuple):
         return (FullSoftmax()(model, states, self.shelf, self.chosen) - liked.sigmoid().log().sum()) / ROWS
 
 
+class Made(NamedTuple):
+    """Images that are made place by place."""
+
+    levels: Tensor  # (b n)
+    subject: Subject
+    start: int
+
+    def features(self, model: Any) -> tuple[Tensor, Tensor]:
+        labels = self.levels[:, model.order]
+        before = torch.cat([torch.full_like(labels[:, :1], self.start), labels[:, :-1]], dim=1)
+        return model.features(before, model.start(self.subject))[0], labels
+
+    def output(self, model: Any) -> Tensor:
+        return model.readout(self.features(model)[0])
+
+    def loss(self, model: Any) -> Tensor:
+        features, labels = self.features(model)
+        return model.readout.loss(features.flatten(0, 1), labels.flatten(0, 1)) / labels.numel()
+
+
+class Pictured(NamedTuple):
+    """Images with classes."""
+
+    images: Tensor
+    labels: Tensor
+
+    def output(self, model: Any) -> Tensor:
+        return model(self.images)
+
+    def loss(self, model: Any) -> Tensor:
+        return model.readout.loss(model.features(self.images), self.labels) / ROWS
+
+
+class Seen(NamedTuple):
+    """Images with objects, one for every query."""
+
+    images: Tensor
+    classes: int
+
+    def output(self, model: Any) -> Tensor:
+        return torch.cat([part.flatten() for part in model(self.images)])
+
+    def loss(self, model: Any) -> Tensor:
+        found = model(self.images)
+        rows = found.logits.shape[1:3].numel()
+        labels = torch.arange(ROWS)[:, None].expand(found.logits.shape[1:3]).flatten() % self.classes
+        each = [cross_entropy(logits.flatten(0, 1), labels) for logits in found.logits]
+        return torch.stack(each).mean() + (found.boxes - labels.view(1, ROWS, -1, 1) / 10).abs().sum() / rows
+
+
 def tokens(sizes: Any, *shape: int) -> Tensor:
     return torch.randint(sizes.marks.first, sizes.size - 1, shape)
 
@@ -142,6 +207,20 @@ def choices(sizes: Choices) -> Chosen:
     return Chosen(people, shelf, torch.arange(ROWS))
 
 
+def paintings(sizes: Pixels) -> Made:
+    levels = torch.randint(sizes.levels, (ROWS, sizes.height * sizes.width * sizes.channels))
+    return Made(levels, Subject(torch.arange(ROWS) % 2, torch.zeros(ROWS, 0, dtype=torch.long)), sizes.levels)
+
+
+def pictures(sizes: Pictures) -> Pictured:
+    images = torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1
+    return Pictured(images, torch.arange(ROWS) % sizes.classes)
+
+
+def scenes(sizes: Objects) -> Seen:
+    return Seen(torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.classes)
+
+
 FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Text: (Text(source=23, target=19, longest=12), sequences),
     Notes: (Notes(conditions=23, tokens=19, longest=12), sequences),
@@ -151,5 +230,8 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
     Choices: (Choices(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0), choices),
+    Pixels: (Pixels(height=3, width=4, channels=3, levels=3, classes=2), paintings),
+    Pictures: (Pictures(height=6, width=8, channels=3, classes=3), pictures),
+    Objects: (Objects(height=12, width=8, channels=3, classes=3, most=2), scenes),
 }
 DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts)]

@@ -105,11 +105,13 @@ FAMILIES: list[tuple[Any, Any]] = [
 
 
 def decodes(module: ModuleType) -> bool:
-    """Whether a file has a class that decoders can work with."""
+    """Whether a file has a class that decoders can work with. A painter (core.protocols) is none: its sequence has an
+    order of its own and no marks, and images are made by tasks/_painting.py."""
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    return any(hasattr(each, "start") and hasattr(each, "features") for each in classes)
+    decoders = [each for each in classes if hasattr(each, "start") and hasattr(each, "features")]
+    return any("order" not in each.__annotations__ for each in decoders)
 
 
 class Case(NamedTuple):

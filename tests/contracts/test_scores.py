@@ -9,6 +9,7 @@ from regard.attention import chunks, local, scores
 from regard.attention.attend import Attend, AttendCache
 from regard.attention.masks import Mask
 from regard.attention.record import record
+from regard.attention.score import Projected
 from regard.core.registry import names
 from regard.layers.positions import build as position
 
@@ -39,7 +40,7 @@ def tensors(t=S, s=S):
 
 
 def call(attend, q, k, v, mask=Mask()):
-    return attend(q, attend.weigh.score.project_keys(k), v, mask)
+    return attend(q, attend.project(k), v, mask)
 
 
 @pytest.fixture
@@ -138,11 +139,11 @@ def test_over_a_cache_it_is_the_definition(name, place, mask, spare):
     for queries, part in ((q, mask), (q[:, :, -1:], mask.part(S - 1, S, keys=S))):
         expected = (attend.weigh(queries, k, part) @ v).transpose(1, 2).flatten(2).flatten(0, 1)
         flat = queries.transpose(1, 2).flatten(2).flatten(0, 1)
-        cached = AttendCache(attend)(flat, keys, values, part, shape=(B, queries.shape[2]), length=S)
+        cached = AttendCache(attend)(flat, Projected(keys), values, part, shape=(B, queries.shape[2]), length=S)
         torch.testing.assert_close(cached, expected)
     if place == "none" and not mask.placed and mask.pairs is None:
         twice = [x.transpose(1, 2).flatten(2).repeat_interleave(2, dim=0) for x in (q, attend.weigh(q, k, mask) @ v)]
-        cached = AttendCache(attend)(twice[0].flatten(0, 1), keys, values, mask, shape=(2 * B, S), length=S)
+        cached = AttendCache(attend)(twice[0].flatten(0, 1), Projected(keys), values, mask, shape=(2 * B, S), length=S)
         torch.testing.assert_close(cached, twice[1].flatten(0, 1))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,6 +100,16 @@ def test_defaults_and_demo_are_recipes(name: str) -> None:
         assert recipe.model.name in fitting(module.SIZES)
         assert recipes.from_dict(recipe.to_dict()) == recipe
     assert any(setting.startswith("training.") for setting in module.DEMO)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_training_begins_with_how_much_there_is_in_each_split_and_the_first_of_it(name: str) -> None:
+    """`sentences: train 60, valid 6; 9 tags; a vocabulary of 500 tokens`, then `first sentence: …`."""
+    counts, first = built(name).overview()
+    assert re.match(r"[a-z ]+: train [\d,]+(, \w+ [\d,]+)*; .*\d", counts)
+    assert set(re.findall(r"[:,] ([a-z]+) \d", counts.split(";")[0])) == set(built(name).fingerprint())
+    assert re.match(r"first [a-z ]+: \S", first) and len(first) < 300 and "\n" not in first
+    assert re.fullmatch(r"[a-z]+", built(name).counted)
 
 
 @pytest.mark.parametrize("name", TASKS)

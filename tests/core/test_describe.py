@@ -86,3 +86,13 @@ def test_listing_and_describing_import_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_settings_that_are_imported_are_those_of_their_own_file(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text("from regard.models._levels import SMALL, Config\n", encoding="utf-8")
+    described = describe(path, "Config")
+    assert described is not None and described.settings[0] == Setting(
+        "embedding", "int", "100", "width of a word's features"
+    )
+    assert describe(path, "Options") is None

@@ -22,3 +22,10 @@ def test_all_have_one_base():
 )
 def test_nearest(word, text):
     assert nearest(word, ["dot", "additive"]) == text
+
+
+def test_a_message_is_one_line_whatever_it_tells_of():
+    assert str(RegardError("a\nfile\x1b[31m: 1\u20282")) == "a file\N{REPLACEMENT CHARACTER}[31m: 1 2"
+    long = str(RegardError("x" * 10_000 + "; say less"))
+    assert len(long) < 1500 and long.endswith("x; say less") and " … " in long
+    assert str(RegardError("plain  words …")) == "plain  words …"

@@ -34,6 +34,8 @@ def test_what_a_task_need_not_say():
 def test_an_answer_is_a_line_json_and_files():
     answer = Answer("a cat", score=-1.5, files={".txt": lambda: b"cat"})
     assert json.loads(json.dumps(answer.to_json())) == {"text": "a cat", "score": -1.5, "rank": None}
+    found = Answer("<Kim:PS>", data={"entities": [{"type": "PS", "start": 0, "end": 3}]}, remarks=("cut",)).to_json()
+    assert found["entities"] == [{"type": "PS", "start": 0, "end": 3}] and found["remarks"] == ["cut"]
     assert answer.render(".TXT") == b"cat"
     with pytest.raises(ConfigError, match=r"^this answer cannot be written as \.png; kinds: \.txt$"):
         answer.render(".png")

@@ -46,7 +46,7 @@ def run(model, q, k, v, *, mask, cuts):
 def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts):
     model = Model(scores.build(name, 6))
     q, k, v = (torch.randn(1, 2, n, 6) for n in (4, 5, 5))
-    k = model.attend.weigh.score.project_keys(k)
+    k = model.attend.project(k)
     mask = Mask.present(torch.tensor([[True, True, False, True, True]]))
     with calls(model) as seen, record(model) as maps:
         mixed = run(model, q, k, v, mask=mask, cuts=cuts)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
+from torch import nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
@@ -37,7 +40,7 @@ def test_queries_keys_and_values_of_different_widths(name):
     memory = heads.memorize(k, v)
     found = heads(q, memory, Mask.lengths(torch.tensor([4, 2])))
     weights = heads.attend.weigh(
-        heads.q(q).view(2, 3, 2, 3).transpose(1, 2), memory.k, Mask.lengths(torch.tensor([4, 2]))
+        heads.q(q).view(2, 3, 2, 3).transpose(1, 2), memory.k.tensor, Mask.lengths(torch.tensor([4, 2]))
     )
     values = heads.v(v).view(2, 4, 2, 4)  # (b s h e)
     expected = heads.o(torch.einsum("bhts,bshe->bthe", weights, values).flatten(2))
@@ -57,8 +60,8 @@ def test_an_empty_memory_is_one_of_length_zero(name):
     heads = make(Widths.divided(8, 2), name)
     x = torch.randn(3, 4, 8)
     empty = heads.empty(x)
-    assert empty.length == 0 and empty.k.shape[0] == 3
-    assert empty.append(heads.memorize(x)).k.equal(heads.memorize(x).k)
+    assert empty.length == 0 and empty.keys.shape[0] == 3
+    assert empty.append(heads.memorize(x)).k.tensor.equal(heads.memorize(x).keys)
     assert heads(x, empty).equal(heads.o.bias.expand(3, 4, 8))  # nothing to look at
 
 
@@ -79,7 +82,7 @@ def test_what_stands_beside_reaches_the_score_unprojected():
     heads = Heads(Attend(Beside()), Widths.divided(8, 2))
     x, groups = torch.randn(1, 3, 8), torch.tensor([[[1], [2], [1]]])
     memory = heads.memorize(x, beside=groups)
-    assert memory.k[0, 1, :, -1].tolist() == [1, 2, 1]
+    assert memory.keys[0, 1, :, -1].tolist() == [1, 2, 1]
     with record(heads) as maps:
         assert heads(x, memory, Mask(), groups).shape == x.shape
     (seen,) = maps.values()
@@ -125,3 +128,20 @@ def test_inputs_that_do_not_fit():
     with pytest.raises(ShapeError, match=r"queries have shape \(2, 4, 6\); give \(batch, length, 5\)"):
         heads(k, heads.memorize(k, torch.randn(2, 4, 7)))
     assert heads(q, heads.memorize(k, torch.randn(2, 4, 7))).shape == (2, 3, 8)
+
+
+def test_heads_that_are_spread_over_processes():
+    """As tensor parallelism cuts them: the rows of W_Q, W_K, W_V and the columns of W_O, the outputs added up."""
+    heads = Heads(Attend(scores.build("scaled_dot", 3)), Widths.divided(12, 4))
+    x = torch.randn(2, 5, 12)
+    whole = heads(x, heads.memorize(x), Mask.causal())
+    total = torch.zeros_like(whole)
+    for part in range(2):
+        local = copy.deepcopy(heads)  # the layers still say how wide they are together
+        for layer in (local.q, local.k, local.v):
+            layer.weight = nn.Parameter(layer.weight.detach().chunk(2)[part])
+            layer.bias = nn.Parameter(layer.bias.detach().chunk(2)[part])
+        local.o.weight = nn.Parameter(local.o.weight.detach().chunk(2, dim=1)[part])
+        local.o.bias = None if part else local.o.bias
+        total += local(x, local.memorize(x), Mask.causal())
+    torch.testing.assert_close(total, whole)

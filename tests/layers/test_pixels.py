@@ -55,15 +55,10 @@ def test_surroundings_are_the_pixels_around_that_are_made(each, reach):
         place = number * per_pixel
         seen[int(where.rows[place]), int(where.columns[place])] = number
     steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
-    used = [
-        step
-        for step in steps
-        if any(seen.get((r + step[0], c + step[1]), 99) < number for (r, c), number in seen.items())
-    ]
     for place in range(len(where.rows)):
         row, column = int(where.rows[place]), int(where.columns[place])
         values, flags = [], []
-        for down, across in used:
+        for down, across in steps:
             number = seen.get((row + down, column + across), 99)
             there = number < place // per_pixel
             flags.append(float(there))

@@ -39,7 +39,7 @@ def by_definition(layer, x):
     """Dense attention with the mask of the layout."""
     memory = layer.memorize(x)
     q = layer._split("queries", x, layer.q)
-    mixed = layer.attend.weigh(q, memory.k, causal(layer.layout)) @ memory.v
+    mixed = layer.attend.weigh(q, memory.k.tensor, causal(layer.layout)) @ memory.v
     return layer.o(mixed.transpose(1, 2).flatten(2))
 
 

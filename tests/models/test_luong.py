@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from regard.attention.record import record
 from regard.attention.scores import build as score
 from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
 from regard.core.sizes import Text
 from regard.inspection import laws
 from regard.models.luong import TINY, Config, Predictive, build
@@ -23,10 +25,30 @@ def test_every_law_is_kept(change):
 def test_a_window_is_a_gaussian_around_the_predicted_place():
     local = Predictive(score("dot", 4), window=2)
     k = local.project_keys(torch.zeros(1, 1, 7, 4))
-    place = torch.tensor([3.0, 1.0]).expand(1, 1, 1, 2)
+    place = torch.tensor([3.0]).expand(1, 1, 1, 1)
     weights = local(torch.cat([torch.zeros(1, 1, 1, 4), place], dim=-1), k).softmax(-1)[0, 0, 0]
     expected = torch.exp(-((torch.arange(7) - 3.0) ** 2) / 2) * ((torch.arange(7) - 3).abs() <= 2)  # σ = D/2 = 1
     torch.testing.assert_close(weights, expected / expected.sum())
+
+
+@pytest.mark.parametrize("length", [40, 120, 380])
+def test_half_precision_looks_where_full_precision_looks(length):
+    """The place that is predicted keeps its digits; what is left is the rounding of the model's own features."""
+    torch.manual_seed(0)
+    model = build(replace(TINY, window=10, dropout=0.0), Text(source=23, target=19, longest=length)).eval()
+    source = Padded(torch.randint(4, 23, (4, length)), torch.full((4,), length))
+    tokens, maps = torch.randint(4, 19, (4, 3)), []
+    for half in (False, True):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=half), record(model) as seen:
+            model(tokens, model.start(source))
+        maps.append(seen["cross_attn"].weights.float())
+    assert (maps[0] - maps[1]).abs().sum(dim=-1).max() / 2 < 0.05  # total variation
+
+
+def test_in_bfloat16_alone():
+    model = build(replace(TINY, window=3, dropout=0.0), SIZES).bfloat16().eval()
+    source = Padded(torch.randint(4, 23, (2, 6)), torch.tensor([6, 4]))
+    assert model(torch.randint(4, 19, (2, 3)), model.start(source))[0].isfinite().all()
 
 
 @pytest.mark.parametrize(

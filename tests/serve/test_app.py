@@ -16,18 +16,20 @@ from browsing import opened
 from fastapi.testclient import TestClient
 
 from regard.core.errors import RegardError
+from regard.core.giving_up import GivenUp, breathe
 from regard.inspection.collect import collect
 from regard.inspection.format import to_json
 from regard.inspection.pack import pack_tile, pyramid, quantise
 from regard.inspection.whatif import Changes
-from regard.serve.app import Session, create, read_request
+from regard.serve.app import Session, create
+from regard.serve.listen import address, listen
 
 OFF = ["decoder.layers.0.cross_attn", 1]
 
 
 @pytest.fixture
 def client(run, sentence):
-    return TestClient(create(run, sentence))
+    return TestClient(create(run, sentence), base_url="http://127.0.0.1:8765")
 
 
 def plain(data):
@@ -97,17 +99,52 @@ def test_a_mistake_is_answered_with_one_line(client, body, said):
 
 
 def test_the_first_page_shows_an_example_of_the_task(run):
-    page = TestClient(create(run)).get("/").text
+    page = TestClient(create(run), base_url="http://localhost").get("/").text
     assert json.dumps(run.task.examples[0]) in page
     bare = SimpleNamespace(**{**vars(run), "task": SimpleNamespace(examples=())})
     with pytest.raises(RegardError, match=r"en-ko: its task has no example to show first; give an input"):
         create(bare)
 
 
-def test_what_is_no_json_is_refused(client):
-    assert client.post("/api/look", content=b"{").status_code == 422
-    with pytest.raises(RegardError, match="a request is an object with a text"):
-        read_request(None)
+@pytest.mark.parametrize(
+    "content", [b"{", b'{"text": "\\ud800"}', b'{"text": "They sleep.", "temperature": 1' + b"0" * 400 + b"}"]
+)
+def test_what_no_machine_holds_is_400(client, content):
+    answer = client.post("/api/look", content=content)
+    assert answer.status_code == 400 and answer.json()["error"]
+
+
+@pytest.mark.parametrize("place", [{"head": -1}, {"i": -1}, {"i": 10**30}, {"level": 10**30}, {"map": "x"}, {"j": 1.5}])
+def test_a_tile_that_there_is_not_is_400(client, sentence, place):
+    found = client.post("/api/look", json={"text": sentence}).json()
+    asked = {"look": found["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0, **place}
+    answer = client.get("/api/tile", params=asked)
+    assert answer.status_code == 400 and "tile" in answer.json()["error"]
+
+
+def test_only_requests_to_this_machine_are_answered(run, sentence):
+    inside, outside = create(run, sentence), create(run, sentence, host="0.0.0.0")
+    asked = {"url": "/api/look", "json": {"text": sentence}}
+    assert TestClient(inside, base_url="http://evil.example").post(**asked).status_code == 421
+    assert TestClient(outside, base_url="http://evil.example").post(**asked).status_code == 200
+
+
+def test_a_look_that_takes_too_long_is_given_up(client, sentence, monkeypatch):
+    monkeypatch.setattr("regard.serve.app.LONGEST", -1.0)
+    answer = client.post("/api/look", json={"text": sentence})
+    assert answer.status_code == 503
+    assert answer.json()["error"] == "it took longer than -1 seconds; give a shorter input"
+
+
+def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
+    session = Session(subject)
+
+    def gone():
+        raise GivenUp("the client has gone")
+
+    with session._lock, pytest.raises(GivenUp, match="the client has gone"):
+        session.look(sentence, Changes(), gone)
+    assert session.look(sentence, Changes())["id"] == "1"
 
 
 @contextmanager
@@ -115,19 +152,39 @@ def serving(app):
     """The application on a free port of this machine, in a thread."""
     import uvicorn
 
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    taken = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.02)
     try:
-        yield f"http://127.0.0.1:{port}/"
+        yield address(taken, "127.0.0.1")
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
+    began, ended = threading.Event(), threading.Event()
+
+    def endless(subject, text, *, changes):
+        began.set()
+        try:
+            for _ in range(3000):
+                time.sleep(0.01)
+                breathe()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("regard.serve.app.collect", endless)
+    body = json.dumps({"text": sentence}).encode()
+    head = f"POST /api/look HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with serving(create(run, sentence)) as where:
+        with socket.create_connection(("127.0.0.1", int(where.rstrip("/").rpartition(":")[2]))) as client:
+            client.sendall(head + body)
+            assert began.wait(10) and not ended.is_set()
+        assert ended.wait(5)
 
 
 def test_the_served_page_answers_what_if(browser, run, subject, sentence):

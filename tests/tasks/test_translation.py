@@ -221,11 +221,11 @@ def test_left_out_pairs_are_told(tmp_path):
 
 
 def test_the_data_is_told_in_a_few_lines(task):
-    counts, first, loss = task.overview()
+    counts, first = task.overview()
     assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens" and task.notes() == []
-    assert first == "first pair: {} -> {}".format(*task.split("train")[0]) and "label smoothing 0.1" in loss
+    assert first == "first pair: {} -> {}".format(*task.split("train")[0])
     changed = translation.build(replace(SMALL, pairs=301, smoothing=0.0))
-    assert len(changed.overview()) == 2 and set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
+    assert set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
     before, after = task.fingerprint(), changed.fingerprint()
     assert [name for name in before if before[name] != after[name]] == ["train"]
 

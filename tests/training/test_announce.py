@@ -10,6 +10,7 @@ from toys import summing
 
 from regard.core.progress import track
 from regard.training import announce, console, log
+from regard.training import recipe as recipes
 from regard.training import trainer as trainers
 from regard.training.config import Config, Evaluation
 from regard.training.console import Bar, Lines
@@ -32,15 +33,33 @@ def said(toy, tmp_path, monkeypatch):
 
 def test_data_model_machine_and_length_are_said_first(said):
     lines = said("training.epochs=9", "training.minutes=2.5", "training.evaluation.patience=7")
-    assert lines[:5] == [
+    assert lines[:6] == [
         "40 sums; the first is 1 2 3",
         "an epoch has 5 steps and 40 examples; evaluated after each epoch",
         "toys.gated with 950 parameters",
+        "the training loss has dropout 0.3, the validation loss has none",
         "on cpu, 1 thread, float32",
         "training ends after 12 steps or 9 epochs or 2.5 minutes or 7 evaluations without a better one, whichever "
         "comes first",
     ]
     assert lines[-1] == "stopped after step 12: all 12 steps are done (training.steps)"
+
+
+def test_in_what_the_two_losses_differ_is_said():
+    def said(dropout, smoothing):
+        recipe = recipes.read("translation", settings=[f"model.dropout={dropout}", f"data.smoothing={smoothing}"])
+        return list(announce._differences(recipe))
+
+    both = "the training loss has dropout 0.2 and label smoothing 0.1, the validation loss has neither"
+    assert said(0.2, 0.1) == [both]
+    assert said(0.0, 0.1) == ["the training loss has label smoothing 0.1, the validation loss has none"]
+    assert said(0.0, 0.0) == []
+
+
+def test_the_rate_is_of_what_the_task_counts(said, monkeypatch):
+    monkeypatch.setattr(summing.Summing, "counted", "sums")
+    rows = [line for line in said("training.files.log_every=4") if "lr" in line]
+    assert rows and all("  sums/s " in row and "tokens" not in row for row in rows)
 
 
 def test_epochs_are_counted_from_one_on_every_line(said, tmp_path):

@@ -104,19 +104,31 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
 
 
 def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path):
-    left, busy, young = (Folder(tmp_path / f".run.{name}.part") for name in ("left", "busy", "young"))
+    left, busy, bare, empty, odd = (
+        Folder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
+    )
     for folder in (left, busy):
         folder.make()
         (folder.state / "lock").touch()
-    young.make()
+    bare.make()  # killed before there was a lock
+    empty.path.mkdir()
+    odd.path.mkdir()
+    odd.config.touch()  # none of ours: what has files has a lock
     with locked(busy):
         create(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
-    assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.young.part"}
-    os.utime(young.path, (0, 0))
+    assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.odd.part"}
     create(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
-    assert young.path.exists()  # it is another run's
+    assert busy.path.exists()  # it is another run's
     begin._remove_old(tmp_path / "run")
-    assert not young.path.exists() and not busy.path.exists()
+    assert not busy.path.exists()
+
+
+def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(begin, "flush", lambda path: flushed.append((path.name, (path / "lock").exists())))
+    with pytest.raises(ZeroDivisionError):
+        create(tmp_path / "run", lambda draft: 1 / 0)
+    assert flushed[0] == ("state", True)
 
 
 def test_the_second_of_two_starts_is_refused(tmp_path):

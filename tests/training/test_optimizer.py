@@ -13,7 +13,10 @@ from regard.training.config import Optimizer, Schedule
 from regard.training.optimizer import build, constant, cosine, inverse_sqrt, noam, schedule, set_rate
 
 
-@pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("adagrad", torch.optim.Adagrad)],
+)
 def test_it_is_pytorchs_own_and_covers_every_trainable_weight(name, kind):
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
     model[0].bias.requires_grad_(False)

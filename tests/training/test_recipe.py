@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from toys import summing
 
-from regard.core.errors import CheckpointError, ConfigError
+from regard.core.errors import ConfigError
 from regard.decoding import Decoding, beam
 from regard.training import recipe as recipes
-from regard.training.recipe import from_dict, migrate, read
-
-WHERE = Path("run/config.json")
+from regard.training.recipe import from_dict, read
 
 
 def test_defaults_then_file_then_settings(tmp_path):
@@ -67,22 +63,6 @@ def test_a_model_and_a_task_must_be_named():
         from_dict({"task": "toys.summing"})
     with pytest.raises(ConfigError, match="task=None must be the name of a task"):
         from_dict({})
-
-
-def test_versions_are_migrated_or_refused_in_words(monkeypatch):
-    assert migrate({"version": 1, "seed": 2}, WHERE) == {"seed": 2}
-    with pytest.raises(CheckpointError, match="version 99 was written by a newer regard; this one reads up to 2"):
-        migrate({"version": 99}, WHERE)
-    for wrong in ({}, {"version": "one"}, {"version": 0}):
-        with pytest.raises(CheckpointError, match="is not a version of a run's configuration"):
-            migrate(wrong, WHERE)
-    monkeypatch.setattr(recipes, "VERSION", 3)
-    monkeypatch.setattr(recipes, "MIGRATIONS", {})
-    with pytest.raises(CheckpointError, match="version 1 is too old for this regard; train the run anew"):
-        migrate({"version": 1}, WHERE)
-    steps = {1: lambda table: table | {"renamed": table["seed"]}, 2: lambda table: table | {"last": 2}}
-    monkeypatch.setattr(recipes, "MIGRATIONS", steps)
-    assert migrate({"version": 1, "seed": 5}, WHERE) == {"seed": 5, "renamed": 5, "last": 2}
 
 
 def test_a_recipe_that_says_how_long_is_not_cut_short_by_the_defaults(monkeypatch):

@@ -151,7 +151,7 @@ def test_a_run_that_is_not_there_or_has_no_weights_is_named_before_anything_is_m
     with pytest.raises(ConfigError, match=r"start\.run=.*first: it has no weights yet; train it first"):
         train(started(first, toy), tmp_path / "run", console=silent)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ConfigError, match=r"start\.run: must be given"):
+    with pytest.raises(ConfigError, match=r"start: give start\.run=… \(the folder of a run\), start\.vectors=…"):
         toy("start.freeze=true")
 
 
@@ -162,3 +162,67 @@ def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp
     (run / "start.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"start\.json: its checksum does not match"):
         resume(run, console=silent)
+
+
+@pytest.fixture
+def spelt(monkeypatch):
+    """The words of the toy: a mark, then a, b, …"""
+    monkeypatch.setattr(summing.Summing, "words", lambda self: ["", *"abcdefgh"[: self.sizes.words - 1]])
+
+
+def vector_file(folder, width=8):
+    rows = [f"{word} " + " ".join([str(float(number))] * width) for number, word in enumerate("bdz", start=1)]
+    (folder / "words.vec").write_text("\n".join([f"3 {width}", *rows]) + "\n")
+    return folder / "words.vec"
+
+
+def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
+    said = Said()
+    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "training.optimizer.lr=1e-30"]
+    run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
+    assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
+    assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
+    assert said.lines[0].removeprefix("start: ") in (run / "README.md").read_text()
+    plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=Silent())
+    new, old = weights(run)["embedding.weight"], weights(plain)["embedding.weight"]
+    assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
+    torch.testing.assert_close(new[4], 2 * new[2])  # "d" is 2 everywhere, "b" is 1
+    (tmp_path / "words.vec").unlink()
+    assert resume(run, ["training.steps=4"], console=Silent())  # needs the file no more
+
+
+def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
+    vectors = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "start.freeze=embedding.*"]
+    run = train(started(first, toy, 'start.only="*"', *vectors), tmp_path / "run", console=silent)
+    table = json.loads((run / "start.json").read_text())
+    assert "embedding.weight" not in table["taken"] and "blocks.0.norm.weight" in table["taken"]
+    old, new = weights(first)["embedding.weight"], weights(run)["embedding.weight"]
+    assert torch.equal(old[[1, 3, 5]], new[[1, 3, 5]]) and not torch.equal(old[[2, 4]], new[[2, 4]])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((7, "start.table=embedding.weight"), r"words\.vec: its vectors have width 7, but the table .* has 8; set the"),
+        (
+            (8, "start.table=blocks.0.norm.weight"),
+            r"start\.table: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
+        ),
+        ((8, "seed=2"), r"start\.table='\*embedding\.table\.weight' matches no weight of the model"),
+        ((8, "start.vocabulary=true"), r"start\.vocabulary=true takes the vocabulary of a run; give start\.run=…"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
+    width, setting = given
+    with pytest.raises((ConfigError, DataError), match=said):
+        train(toy(f"start.vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
+    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight"]
+    with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
+        train(toy(*given), tmp_path / "run", console=Silent())
+    monkeypatch.setattr(summing.Summing, "words", lambda self: ["", *"tuvwx"])
+    with pytest.raises(ConfigError, match=r"start\.vectors: .*words\.vec: vectors for 0 of 5 words .*another language"):
+        train(toy(*given), tmp_path / "run", console=Silent())

@@ -44,6 +44,7 @@ class Run(Verbs):
     task: Task
     model: nn.Module  # in evaluation mode
     verb: str  # what people call what it does: "translate"
+    verbs: tuple[str, ...]  # the same, where it has several names
     options: type[Any]  # the dataclass of what one can ask for in a request
 
     def __init__(
@@ -52,6 +53,7 @@ class Run(Verbs):
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
         module = self.recipe.task.module("tasks")
         self.verb = getattr(module, "VERB", "answer")
+        self.verbs = tuple(getattr(module, "VERBS", (self.verb,)))
         self.options = getattr(module, "Options", NoOptions)
         self._settings, self._device, self._engine_name = list(settings), device, engine
         self._trusted = parts.trusted

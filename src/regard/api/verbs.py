@@ -23,6 +23,7 @@ class Verbs:
     folder: Path
     recipe: Recipe
     verb: str
+    verbs: tuple[str, ...]
 
     def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
         """Inputs -> the answers to each, best first."""
@@ -73,7 +74,7 @@ class Verbs:
         return self._ask("nearest", words, options)
 
     def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Answer]]:
-        if verb != self.verb:
+        if verb not in self.verbs:
             other = self.verb if hasattr(Verbs, self.verb) else "answer"
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")

@@ -7,20 +7,25 @@ a CPU two plain products are faster than the fused kernel (short.py); decoding u
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention.chunks import chunk_rows, in_chunks
+from regard.attention.hidden import hides, is_clean, without_hidden
 from regard.attention.local import attend_blocks, is_local
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import CAUSAL, EVERYTHING, Mask
 from regard.attention.normalizers import empty_rows
 from regard.attention.painted import attend_painted, is_painted
-from regard.attention.score import Dot, ScoreFunction
-from regard.attention.short import bias_of_keys, is_short, mix_heads, mix_rows
+from regard.attention.score import Dot, Projected, ScoreFunction
+from regard.attention.short import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
+from regard.core.transforms import followed, transformed, unsized
 
 SHARING = "hypotheses can share the keys of a source only where places do not matter"
 
@@ -28,8 +33,9 @@ SHARING = "hypotheses can share the keys of a source only where places do not ma
 class Attend(nn.Module):
     """ATTN(Q, K, V): queries (b h t d), projected keys (b h s d), values (b h s e) -> (b h t e).
 
-    Queries may have `width` times as many rows as keys: the hypotheses of one source, side by side. They are folded
-    into the query axis, so that a source's keys and values are read where they are, never copied.
+    Keys are projected once per memory by `project`; where the score makes nothing of them first, they can be handed in
+    as they are. Queries may have `width` times as many rows as keys: the hypotheses of one source, side by side. They
+    are folded into the query axis, so that a source's keys and values are read where they are, never copied.
     """
 
     def __init__(
@@ -47,19 +53,61 @@ class Attend(nn.Module):
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
-        check_shapes(q, k, v)
-        rows, heads, *_ = k.shape
-        mask.fits_rows(rows, heads)
-        if q.shape[0] == rows:
-            return self._mix(q, k, v, mask)
-        if self.weigh.placed:
-            raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
-        return unfold(self._mix(fold(q, k, mask), k, v, mask), q.shape[0])
+    def project(self, k: Tensor) -> Projected:
+        """Keys (b h s d) as they come -> as they are handed in."""
+        return Projected(self.weigh.score.project_keys(k))
+
+    def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
+        keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
+        if (mask is EVERYTHING or mask is CAUSAL) and self._is_plain(q, keys, v):  # the common case, at no cost
+            return scaled_dot_product_attention(q, keys, v, is_causal=mask is CAUSAL, scale=self.weigh.scale)
+        check_shapes(q, keys, v)
+        check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
+        rows, heads, *_ = keys.shape
+        if not unsized():
+            mask.fits_rows(rows, heads)
+        folded = q
+        if q.shape[0] != rows:
+            if self.weigh.placed:
+                raise ShapeError(f"attend: positions inside the score need keys and values row by row; {SHARING}")
+            folded = fold(q, keys, mask)
+        mixed = self._seen(folded, keys, v, mask)
+        return mixed if folded is q else unfold(mixed, q.shape[0])
+
+    def _is_plain(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
+        """Is this what the fused kernel computes by itself, and is it the fastest?"""
+        return (
+            not followed()
+            and q.shape == k.shape == v.shape
+            and len(q.shape) == 4
+            and q.shape[2] > SHORT
+            and q.dtype == k.dtype == v.dtype
+            and self.weigh.scale is not None
+            and not (self.training and self.dropout)
+        )
+
+    def _as_they_are(self, k: Tensor) -> Tensor:
+        if self.weigh.score.projects:
+            kind = type(self.weigh.score).__module__.rpartition(".")[2]
+            raise ShapeError(f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
+                             "give attend.project(keys), made once per memory")  # fmt: skip
+        return k
+
+    def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        """The mixture; nothing of what nobody may look at is in it."""
+        if hides(mask) and (k.device.type != "cpu" or followed()):
+            return self._mix(q, *without_hidden(k, v, mask), mask)
+        mixed = self._mix(q, k, v, mask)
+        if hides(mask) and not is_clean(mixed):
+            return self._mix(q, *without_hidden(k, v, mask), mask)
+        return mixed
 
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        dot = self.weigh.as_dot(q, k, mask.start)
+        dot = None if transformed() else self.weigh.as_dot(q, k, mask.start)
+        if unsized():  # blocks, chunks and few keys are chosen by length
+            first = k.shape[-2] - q.shape[-2]
+            return self._plain(self.weigh, q, k, v, mask, first) if dot is None else fused(dot, v, mask, dropout)
         if dot is not None and mask.canvas is not None and is_painted(mask, q.shape[-2], k.shape[-2]):
             return attend_painted(dot, v, mask.canvas, lambda d, w, m: fused(d, w, m, dropout))
         if dot is not None and mask.regional and is_local(mask, q.shape[-2], k.shape[-2]):
@@ -67,13 +115,13 @@ class Attend(nn.Module):
         if dot is None or (
             dropout and chunk_rows(q, k.shape[-2], 1) < q.shape[-2]
         ):  # dropout: the kernel holds all weights
-            weights = self.weigh.parameters()
-            return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner, weights=weights)
+            return in_chunks(self._plain, q, k, v, mask, inner=self.weigh.score.inner, weigh=self.weigh)
         return fused(dot, v, mask, dropout)
 
-    def _plain(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, first: int) -> Tensor:
-        weights = self.weigh(q, k, mask, first)
-        return drop(weights, self.dropout, self.training) @ v
+    def _plain(self, weigh: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, *where: Any) -> Tensor:
+        """`where` are the mask and the place of the first query."""
+        weights = weigh(q, k, *where)
+        return drop(weights, self.dropout, self.training).to(v.dtype) @ v
 
 
 class AttendCache:
@@ -86,15 +134,18 @@ class AttendCache:
         self.attend = attend
         self.scale = attend.weigh.scale
 
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, shape: tuple[int, int], length: int) -> Tensor:
+    def __call__(
+        self, q: Tensor, keys: Projected, v: Tensor, mask: Mask, *, shape: tuple[int, int], length: int
+    ) -> Tensor:
         """Queries (r·t h·d) of `shape` (r, t), a cache of keys (b h n d) and values (b h n e) -> (r·t h·e). Only the
         first `length` columns count; the spare ones must be finite."""
+        k = keys.tensor
         if self.scale is not None and q.dtype == torch.float32:
             bias = bias_of_keys(mask, shape[1], length, k.shape[2], k.shape[1])
             if bias is not None:
                 return mix_rows(q, k, v, bias, self.scale)
         queries = q.view(*shape, k.shape[1], k.shape[3]).transpose(1, 2)
-        mixed: Tensor = self.attend(queries, k[:, :, :length], v[:, :, :length], mask)
+        mixed: Tensor = self.attend(queries, Projected(k[:, :, :length]), v[:, :, :length], mask)
         return mixed.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
@@ -104,7 +155,7 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
-    few = not dropout and is_short(q, k)
+    few = not dropout and not unsized() and is_short(q, k)
     if mask.only_causal and t == s and not few:  # without a dense mask the kernel skips the upper half
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
@@ -136,6 +187,21 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     if rows != memories and (memories == 0 or rows == 0 or rows % memories):
         sharing = f"{rows} rows of queries cannot share {memories} rows of keys"
         raise ShapeError(f"attend: {sharing}; give a multiple: {_shapes(q, k, v)}")
+
+
+def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:
+    """A mask that is a tensor and numbers of unlike precision are named."""
+    if not isinstance(mask, Mask):
+        raise ShapeError(
+            f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
+            "Mask.causal(), Mask.lengths(lengths)"
+        )
+    if q.dtype == k.dtype == v.dtype or (mixes and k.dtype == v.dtype) or torch.is_autocast_enabled(q.device.type):
+        return
+    kinds = [str(x.dtype).removeprefix("torch.") for x in (q, k, v)]
+    raise ShapeError(
+        f"attend: query is {kinds[0]}, key {kinds[1]}, value {kinds[2]}; give all in one precision: x.to(query.dtype)"
+    )
 
 
 def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Hard, log_probability
+from regard.attention.score import Projected
 from regard.core.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ class Choice(NamedTuple):
     log_probability: Tensor  # (b h t), differentiable in the scores; 0 where there was none to choose
 
 
-def choose(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> Choice:
+def choose(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Choice:
     """Attend with a hard normaliser: one value per query, and the log probability of each choice.
 
     Every value carries its own place along as two further features, so what comes back says where it came from, and
@@ -30,13 +31,14 @@ def choose(attend: Attend, q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTH
     if not isinstance(attend.weigh.normalizer, Hard):
         kind = type(attend.weigh.normalizer).__name__
         raise ConfigError(f"choose: the normaliser is {kind}, which does not choose; make Attend(…, normalizer=Hard())")
-    t, s = q.shape[-2], k.shape[-2]
+    t, s = q.shape[-2], v.shape[-2]
     places = torch.arange(s, device=v.device, dtype=v.dtype)  # exact in float32 up to 16 million keys
     marks = torch.stack([places, torch.ones_like(places)], dim=-1).expand(*v.shape[:-1], 2)
     mixed = attend(q, k, torch.cat([v, marks], dim=-1), mask)
     place, weight = mixed[..., -2:].detach().unbind(dim=-1)
     chosen = weight > 0  # dropout of the one weight leaves nothing
     place = torch.where(chosen, (place / torch.where(chosen, weight, 1.0)).round(), -1.0).long()
-    scores = attend.weigh.scores(q, k, start=mask.start)
+    keys = k.tensor if isinstance(k, Projected) else k
+    scores = attend.weigh.scores(q, keys, start=mask.start)
     allowed = mask.dense(t, s, device=q.device)
     return Choice(mixed[..., :-2], place, log_probability(scores, allowed, place))

@@ -7,29 +7,31 @@ it could see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from regard.attention.masks import Mask
+from regard.core.transforms import gradients, transformed, unsized
 
 CHUNK = 2**22  # numbers held at once: 16 MB in float32
 KEPT = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
 SLICE = 128  # queries at a time under a causal mask, so that few keys are scored in vain
-Plain = Callable[[Tensor, Tensor, Tensor, Mask, int], Tensor]
+Plain = Callable[[Callable[..., Tensor], Tensor, Tensor, Tensor, Mask, int], Tensor]  # first: what weighs
 
 
 class Work(NamedTuple):
-    """What is done to every chunk, and the weights that it uses besides queries, keys and values."""
+    """What is done to every chunk, by which module, and those of its weights that are learned."""
 
     plain: Plain
+    weigh: nn.Module
     mask: Mask
     rows: int
-    weights: list[Tensor]
+    weights: dict[str, Tensor]  # as they were in the forward pass, whatever the module has by then
 
     def bounds(self, t: int, s: int) -> Iterator[tuple[int, int, int]]:
         """First and last query of each chunk, and how many keys it may see."""
@@ -39,21 +41,31 @@ class Work(NamedTuple):
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, *, low: int, first: int) -> Tensor:
         """One chunk; `first` is the place of its first query, which is number `low`."""
-        return self.plain(q, k, v, self.mask.part(low, low + q.shape[-2], keys=k.shape[-2]), first)
+        return self.plain(self.weigh, q, k, v, self.mask.part(low, low + q.shape[-2], keys=k.shape[-2]), first)
+
+    def again(self) -> Work:
+        """The same work with the same weights, later."""
+
+        def weigh(*given: Any) -> Tensor:
+            weights: Tensor = functional_call(self.weigh, self.weights, given)
+            return weights
+
+        plain = self.plain
+        return self._replace(plain=lambda _, *given: plain(weigh, *given))
 
 
-def in_chunks(
-    plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inner: int, weights: Iterable[Tensor]
-) -> Tensor:
+def in_chunks(plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inner: int, weigh: nn.Module) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e) -> (b h t e), by `plain` on some queries at a time;
-    `inner` is how many numbers it holds per pair, `weights` what it uses and may be learned."""
+    `inner` is how many numbers it holds per pair, `weigh` the module that it weighs by."""
     t, s = q.shape[-2], k.shape[-2]
+    if unsized() or transformed():
+        return plain(weigh, q, k, v, mask, s - t)
     rows = chunk_rows(q, s, inner)
     if rows * KEPT >= t:
         few = t <= SLICE or not mask.ordered
-        return plain(q, k, v, mask, s - t) if few else _kept(Work(plain, mask, SLICE, []), q, k, v)
-    learned = [weight for weight in weights if weight.requires_grad]
-    mixed: Tensor = _chunked(Work(plain, mask, rows, learned), q, k, v)
+        return plain(weigh, q, k, v, mask, s - t) if few else _kept(Work(plain, weigh, mask, SLICE, {}), q, k, v)
+    learned: dict[str, Tensor] = {name: weight for name, weight in weigh.named_parameters() if weight.requires_grad}
+    mixed: Tensor = _chunked(Work(plain, weigh, mask, rows, learned), q, k, v)
     return mixed
 
 
@@ -75,7 +87,7 @@ def _kept(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch's stub; the compiler cannot follow a nested backward
 def _chunked(work: Work, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     apply: Any = _Chunked.apply
-    mixed: Tensor = apply(work, q, k, v, *work.weights)
+    mixed: Tensor = apply(work, q, k, v, *work.weights.values())
     return mixed
 
 
@@ -93,21 +105,22 @@ class _Chunked(torch.autograd.Function):
         return mixed
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        work, (q, k, v) = ctx.work, ctx.saved_tensors
+        work, (q, k, v) = ctx.work.again(), ctx.saved_tensors
+        weights = list(work.weights.values())
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            with ctx.again():
+                return (None, *gradients(lambda *x: _kept(work, *x[:3]), (q, k, v, *weights), grad))
         t, s = q.shape[-2], k.shape[-2]
-        totals = [torch.zeros_like(x) for x in (q, k, v, *work.weights)]
+        totals = [torch.zeros_like(x) for x in (q, k, v, *weights)]
         with ctx.again():
             for low, high, seen in work.bounds(t, s):
                 places = (slice(low, high), slice(seen), slice(seen))
                 leaves = [x[:, :, p].detach().requires_grad_() for x, p in zip((q, k, v), places, strict=True)]
                 mixed = work.mix(*leaves, low=low, first=s - t + low)
-                gradients = torch.autograd.grad(
-                    mixed, [*leaves, *work.weights], grad[:, :, low:high], allow_unused=True
-                )
+                found = torch.autograd.grad(mixed, [*leaves, *weights], grad[:, :, low:high], allow_unused=True)
                 views = [x[:, :, p] for x, p in zip(totals[:3], places, strict=True)] + totals[3:]
-                for total, part in zip(views, gradients, strict=True):
+                for total, part in zip(views, found, strict=True):
                     if part is not None:
                         total.add_(part)
         return (None, *totals)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.attention.attend import Attend
-from regard.attention.masks import Mask
+from regard.attention.attend import Attend, check_kinds
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
-from regard.core.errors import ShapeError
+from regard.core.errors import ConfigError, ShapeError
+from regard.core.transforms import followed
 
 
 def attend(
@@ -22,6 +23,8 @@ def attend(
 ) -> Tensor:
     """Queries (… t d), keys (… s d), values (… s e) -> (… t e), with up to two leading axes (batch, heads).
 
+    Modules that are handed in stay as they are: `Hard()` samples in training and takes the best after `.eval()`.
+
     >>> import torch
     >>> scores = torch.tensor([112.0, 96.0])            # q·k of the textbook, with d = 64
     >>> query = torch.zeros(1, 64); query[0, 0] = 16.0
@@ -31,14 +34,14 @@ def attend(
     [0.88, 0.12]
     """
     _check(query, key, value)
-    if mask is not None and not isinstance(mask, Mask):
-        raise ShapeError(
-            f"attend: mask is a {type(mask).__name__}; say what it means: Mask.explicit(tensor) with True = may look, "
-            "Mask.causal(), Mask.lengths(lengths)"
-        )
+    mask = EVERYTHING if mask is None else mask
+    check_kinds(query, key, value, mask=mask, mixes=False)
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
-    mixed: Tensor = Attend(function, normalizer=normalizer).eval()(q, function.project_keys(k), v, mask or Mask())
+    module = Attend(function, normalizer=normalizer)
+    mixed: Tensor = module(q, module.project(k), v, mask)
+    if not followed() and not mixed.isfinite().all():
+        _name_what_is_not_finite(query, key, value)
     return mixed.reshape(*query.shape[:-1], value.shape[-1])
 
 
@@ -62,6 +65,11 @@ def _check(query: Tensor, key: Tensor, value: Tensor) -> None:
             raise ShapeError(
                 f"attend: {name} has {given.dim()} axes but query {query.dim()}; give both alike: {shapes}"
             )
+
+
+def _name_what_is_not_finite(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Padding that the mask hides may hold anything; it does not get this far."""
+    for name, given in (("query", query), ("key", key), ("value", value)):
         if not given.isfinite().all():
             raise ShapeError(f"attend: {name} has NaN or infinity in it; look for a division by zero before this call")
 
@@ -76,6 +84,11 @@ def _score(score: str | ScoreFunction, dim: int, key_dim: int) -> ScoreFunction:
                 "and hand it in"
             )
         return built
+    if not isinstance(score, ScoreFunction):
+        raise ConfigError(
+            f"attend: score is a {type(score).__name__}; give a name, or an object: regard.score(name, width) or a "
+            "class of your own that extends ScoreFunction (CONTRIBUTING: Add a score)"
+        )
     if score.dim not in (None, dim) or score.key_dim not in (None, key_dim):
         raise ShapeError(
             f"attend: the score was made for widths {score.dim} and {score.key_dim}, "

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from regard.attention.canvas import Canvas
 from regard.attention.regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
+from regard.core.transforms import unsized
 
 WIDEST = 64  # places that a printed mask shows of each axis
 
@@ -194,8 +195,8 @@ class Mask(NamedTuple):
 
     def _forbids(self, first: int, t: int, s: int) -> bool:
         """Could a place be forbidden? Without making the tensor, and always yes for blocks."""
-        if t == 0 or s == 0:
-            return False
+        if unsized() or t == 0 or s == 0:
+            return unsized() and self.placed
         back, ahead = self.window or (None, None)
         ahead = 0 if self.ordered else ahead
         too_far = (back is not None and first + t - 1 > back) or (ahead is not None and s - 1 > first + ahead)

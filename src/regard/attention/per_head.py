@@ -19,6 +19,10 @@ class PerHead(ScoreFunction):
         self.scores = nn.ModuleList(scores)
 
     @property
+    def projects(self) -> bool:
+        return any(score.projects for score in self._each())
+
+    @property
     def inner(self) -> int:
         return max(score.inner for score in self._each())
 

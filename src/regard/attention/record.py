@@ -21,6 +21,7 @@ from regard.attention.attend import Attend, fold, unfold
 from regard.attention.chunks import chunk_rows
 from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Softmax
+from regard.attention.score import Projected
 from regard.core.errors import RegardError
 
 
@@ -112,9 +113,9 @@ def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wan
     return hooks
 
 
-def _call(q: Tensor, k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> tuple[Tensor, Tensor, Mask]:
+def _call(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> tuple[Tensor, Tensor, Mask]:
     """What is needed of the arguments of Attend, however they were given."""
-    return q, k, mask
+    return q, k.tensor if isinstance(k, Projected) else k, mask
 
 
 @torch.no_grad()

@@ -15,6 +15,13 @@ class Dot(NamedTuple):
     scale: float
 
 
+class Projected(NamedTuple):
+    """Keys that a score has projected, once per memory: what `Attend.project` gives, and `Attend` takes. A type of
+    their own, so that keys can be neither left as they came nor projected twice."""
+
+    tensor: Tensor  # (b h s d)
+
+
 class ScoreFunction(nn.Module):
     """The base of every `Score`. A new score overrides `forward`, and `as_dot` or `project_keys` where they help.
 
@@ -25,10 +32,17 @@ class ScoreFunction(nn.Module):
     dim: int | None = None
     key_dim: int | None = None
     scale: float | None = None
+    mixes: bool = False  # may queries be of another precision than keys?
 
     def project_keys(self, k: Tensor) -> Tensor:
-        """What depends on the keys alone, computed once per memory; `forward` and `as_dot` get its result."""
+        """What depends on the keys alone, computed once per memory by `Attend.project`; `forward` and `as_dot` get its
+        result."""
         return k
+
+    @property
+    def projects(self) -> bool:
+        """Whether it makes something of the keys first. If not, keys can be handed to `Attend` as they are."""
+        return type(self).project_keys is not ScoreFunction.project_keys
 
     def as_dot(self, q: Tensor, k: Tensor) -> Dot | None:
         """The same score as an inner product, or None where it is not one."""

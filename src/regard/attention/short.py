@@ -34,15 +34,15 @@ def is_short(q: Tensor, k: Tensor) -> bool:
 def mix_heads(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
     """Queries (b h t d), keys (b h s d), values (b h s e), what may be looked at -> (b h t e), as the fused kernel."""
     q, k, scale = dot
-    (b, h, t, _), s = q.shape, k.shape[2]
+    (b, h, t, _), s, out = q.shape, k.shape[2], v.shape[3]
     behind = (0, 0, 0, whole(s) - s)
     if allowed is None:
         allowed = torch.ones(1, dtype=torch.bool, device=q.device)
     bias = q.new_full((*allowed.shape[:-1], whole(s)), -torch.inf)
     bias[..., :s].masked_fill_(allowed, 0.0)
-    scores = torch.bmm(q.flatten(0, 1), pad(k, behind).flatten(0, 1).mT).view(b, h, t, -1)
+    scores = torch.bmm(q.flatten(0, 1), pad(k, behind).flatten(0, 1).mT).view(b, h, t, whole(s))
     weights = torch.add(bias, scores, alpha=scale).softmax(-1)
-    return torch.bmm(weights.flatten(0, 1), pad(v, behind).flatten(0, 1)).view(b, h, t, -1)
+    return torch.bmm(weights.flatten(0, 1), pad(v, behind).flatten(0, 1)).view(b, h, t, out)
 
 
 @lru_cache(maxsize=64)  # a batch asks for the same one in every layer, and for that of its sources at every step

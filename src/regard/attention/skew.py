@@ -5,12 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from regard.core.transforms import unsized
+
 
 def by_distance(table: Tensor, t: int, s: int, *, first: int) -> Tensor:
     """A table (h 2r+1 d) of distances r … -r -> (h t+s-1 d): its rows for every distance that occurs between the
     queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond ±r the last row is
     repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
     reach = table.shape[1] // 2
+    if unsized():
+        distances = torch.arange(first + t - 1, first - s, -1, device=table.device)
+        return table.index_select(1, reach - distances.clamp(-reach, reach))
     back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
     count = max(0, t + s - 1)
     before, behind = (min(max(beyond - reach, 0), count) for beyond in (back, ahead))
@@ -26,6 +31,9 @@ def skew(scores: Tensor, s: int) -> Tensor:
     last, which is just that shift: a view, no copy.
     """
     t, n = scores.shape[-2:]
+    if unsized():
+        rows, columns = torch.arange(t, device=scores.device), torch.arange(s, device=scores.device)
+        return scores.gather(-1, (t - 1 - rows[:, None] + columns).expand(*scores.shape[:-1], s))
     if t <= 1:
         return scores if t else scores.new_zeros(*scores.shape[:-1], s)
     flat = scores.flatten(-2)[..., t - 1 : t - 1 + t * (n - 1)]

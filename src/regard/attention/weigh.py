@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.score import Dot, ScoreFunction
+from regard.core.errors import ConfigError
 
 
 class Place(Protocol):
@@ -41,6 +42,7 @@ class Weigh(nn.Module):
         self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None
     ) -> None:
         super().__init__()
+        _check(score, normalizer)
         self.score = score
         self.normalizer = Softmax() if normalizer is None else normalizer
         self.place: Place = Anywhere() if place is None else place
@@ -71,3 +73,24 @@ class Weigh(nn.Module):
     def placed(self) -> bool:
         """Does the score depend on where queries and keys stand?"""
         return not isinstance(self.place, Anywhere)
+
+
+def _check(score: Any, normalizer: Any) -> None:
+    """Names and functions in place of a score or a normaliser are named, with what to give instead."""
+    if isinstance(score, str):
+        raise ConfigError(f"attention: score is the name {score!r}; make it: regard.score({score!r}, width)")
+    if not isinstance(score, ScoreFunction):
+        raise ConfigError(
+            f"attention: score is a {type(score).__name__}; give regard.score(name, width), or a class of your own "
+            "that extends ScoreFunction (CONTRIBUTING: Add a score)"
+        )
+    if isinstance(normalizer, str):
+        raise ConfigError(
+            f"attention: normalizer is the name {normalizer!r}; give the object: Softmax() or Hard() of "
+            "regard.attention.normalizers"
+        )
+    if normalizer is not None and not isinstance(normalizer, nn.Module):
+        raise ConfigError(
+            f"attention: normalizer is a {type(normalizer).__name__}; give a module: Softmax() or Hard() of "
+            "regard.attention.normalizers, or your own (scores, allowed) -> weights"
+        )

@@ -42,7 +42,7 @@ def of_class(path: Path, name: str, *, prefix: str = "", changed: Any = None) ->
             yield from of_class(path, setting.kind, prefix=f"{prefix}{setting.name}.", changed=default)
         else:
             shown = setting.default if default is None else repr(default)
-            yield f"{prefix}{setting.name}", shown, setting.kind, setting.meaning
+            yield f"{prefix}{setting.name.removesuffix('_')}", shown, setting.kind, setting.meaning
 
 
 def _section(path: Path, title: str, *, prefix: str = "", changed: Any = None) -> Section:
@@ -85,7 +85,8 @@ def of_run(words: Sequence[str]) -> list[Section]:
 def of_verb(verb: str) -> list[Section]:
     """What one can ask of a run of the listed tasks that have a verb."""
     files = {task: source_of("regard.tasks", task) for task in names("regard.tasks")}
-    return [of_options(task) for task, path in files.items() if constant(path, "VERB") == verb]
+    verbs = {task: (constant(path, "VERB"), *(constant(path, "VERBS") or ())) for task, path in files.items()}
+    return [of_options(task) for task in files if verb in verbs[task]]
 
 
 def of_task(task: str, model: str | None = None) -> list[Section]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -93,6 +94,7 @@ def to_options(settings: Sequence[str], kind: type) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for setting in settings:
         key, _, text = setting.partition("=")
+        key = f"{key}_" if keyword.iskeyword(key) else key  # no field can be called `class`
         hint = hints.get(key)
         if key == "decoding":  # another decoder; decoding.width=… is a setting of it
             table = configs.merge(table, {"decoding": {"name": text}})

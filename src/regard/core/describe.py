@@ -52,13 +52,15 @@ def summary(path: Path) -> str:
 
 
 def describe(path: Path, name: str) -> Description | None:
-    """The dataclass `name` of a file; None where the file has none."""
+    """The dataclass `name` of a file, or of the file that it is imported from; None where there is none."""
     source = path.read_text(encoding="utf-8")
     comments = _comments(source)
     for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             return Description(_first_line(node), tuple(_setting(part, comments) for part in fields))
+        if isinstance(node, ast.ImportFrom) and "." in (node.module or "") and name in {x.name for x in node.names}:
+            return describe(source_of("", str(node.module)), name)
     return None
 
 

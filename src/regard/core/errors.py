@@ -5,9 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 1500  # letters of a message; of a longer one the middle is left out
+
 
 class RegardError(Exception):
     """Something the user can mend. The command line prints it as one line and exits with 1."""
+
+    def __str__(self) -> str:
+        """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""
+        line = printable(" ".join(super().__str__().splitlines()))
+        return line if len(line) <= LONGEST else f"{line[: LONGEST - 400]} … {line[-300:]}"
 
 
 class ConfigError(RegardError):

@@ -3,6 +3,7 @@
 A task is one file in `tasks/`, or a module of one's own given by a dotted name. The file has
 
     VERB      what people call it: "translate"; command line, Python and server offer it under that name
+    VERBS     optional: all its verbs, where one `answer` serves several ("generate", "complete")
     SIZES     the family of sizes it has (core.sizes), by which models that fit are found
     DEFAULTS  a recipe's table, laid under every recipe of the task
     DEMO      settings (key=value) of a training of about 90 seconds on built-in data
@@ -38,10 +39,12 @@ class Answer:
     # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that makes the file's bytes
     files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()  # what had to be mended in the input, one line each
+    # what of the value is worth reading by a program, as plain values under names of their own: {"entities": […]}
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        plain = {"text": self.text, "score": self.score, "rank": self.rank}
+        plain = {"text": self.text, "score": self.score, "rank": self.rank, **self.data}
         return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
 
     def render(self, suffix: str) -> bytes:
@@ -59,6 +62,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
@@ -101,6 +105,10 @@ class Task:
     def _seeded(self, examples: Indices) -> Any:
         seed_all(0)
         return self.batch(examples)
+
+    def words(self) -> list[str]:
+        """The text of each token number, "" for marks: what word vectors are looked up by. Empty: there are none."""
+        return []
 
     def notes(self) -> list[str]:
         """What a user should know of the data before training: what is left out, and why."""

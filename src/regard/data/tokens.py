@@ -72,6 +72,11 @@ class Tokenizer:
             name = self.decode([[token]])[0]
         return name.removeprefix(" ") or name
 
+    def words(self) -> list[str]:
+        """The text of each token number, its leading space left out; "" for marks."""
+        names = (str(self.engine.id_to_token(token)) for token in range(self.size))
+        return ["" if len(name) > 1 and name.endswith(" ") else self.name(i) for i, name in enumerate(names)]
+
     def pieces(self, text: str) -> list[Piece]:
         """A raw text -> its tokens with offsets into that raw text, composed or not."""
         encoding = self.engine.encode(nfc(text), add_special_tokens=False)

@@ -18,6 +18,7 @@ from torch.nn.functional import pad
 
 from regard.core import tree
 from regard.core.errors import CheckpointError, ShapeError
+from regard.core.giving_up import breathe
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.sizes import Marks
 from regard.core.tree import select, select_sources, spread
@@ -89,6 +90,7 @@ class Search:
         running = self.begin(state, limits, first=first, numbers=numbers)
         hypotheses: Ended = {}
         while running.sources.numel():
+            breathe()
             running, finished = self.step(running)
             hypotheses |= finished
         return [hypotheses[source] for source in range(limits.numel())]

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from regard.attention.masks import Mask
+from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.record import attentions
+from regard.attention.score import Projected
 from regard.inspection.pack import Bits
 
 
@@ -20,7 +21,12 @@ class Call(NamedTuple):
     q: Tensor  # (b h t d)
     k: Tensor  # (b h s d), projected by the score
     v: Tensor  # (b h s e)
-    mask: Mask = Mask()
+    mask: Mask = EVERYTHING
+
+    @staticmethod
+    def of(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Call:
+        """What an `Attend` was given."""
+        return Call(q, k.tensor if isinstance(k, Projected) else k, v, mask)
 
     def allowed(self, batch: int) -> Bits:
         """(1 or h, t, s): who may look at whom in one row of the batch."""
@@ -48,7 +54,7 @@ def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
 
 def _note(seen: list[Call]) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        seen.append(Call(*inputs, **kwargs))
+        seen.append(Call.of(*inputs, **kwargs))
 
     return hook
 

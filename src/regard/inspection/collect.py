@@ -14,6 +14,7 @@ from torch import nn
 from regard.attention.record import attentions, record
 from regard.core.errors import RegardError
 from regard.core.evaluating import evaluating
+from regard.core.giving_up import breathe
 from regard.core.shown import Shown
 from regard.core.task import Task
 from regard.decoding import Decoding
@@ -83,6 +84,7 @@ def inspect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> In
         usual = subject.show(given) if changes.forbid else None
         with changed(subject.model, changes, usual):
             shown = subject.show(given)
+            breathe()
             inspection = _described(subject, given, shown)
             return _with_maps(inspection, subject, shown=shown, changes=changes) if subject.attends else inspection
 
@@ -124,6 +126,7 @@ def _with_maps(inspection: Inspection, subject: Subject, *, shown: Shown, change
     short = [attention for attention in maps if not is_long(attention.weights)]
     evidence = honesty.evidence(model, shown, [attention.keys for attention in short])
     figures = {attention.name: honesty.figures(attention, evidence, shown.answered) for attention in short}
+    breathe()
     known = subject.tables or tables(model, shown.vocabularies)
     inspection = replace(
         inspection,

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from regard.core.giving_up import breathe
 from regard.core.shown import Axis, Shown
 from regard.inspection.format import Honesty, Map
 from regard.inspection.whatif import Changes, changed
@@ -54,6 +55,7 @@ def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
     wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
     tables = {name: np.full((len(answers), len(axis.items)), np.nan) for name, axis in wanted.items()}
     for number in np.unique(np.linspace(0, len(answers) - 1, ANSWERS).round().astype(int)):
+        breathe()
         products = _products(answers[number], leaves, inputs)
         for name, axis in wanted.items():
             tables[name][number] = _array(_by_item(products[axis.input], axis, _batch(name, shown)).abs())
@@ -143,6 +145,7 @@ def _removals(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
 
 
 def _hidden(model: nn.Module, shown: Shown, axis: str, item: int) -> Tensor:
+    breathe()
     with changed(model, Changes(forbid=((axis, item),)), shown):
         return shown.replay().argmax(dim=-1)
 

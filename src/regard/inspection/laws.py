@@ -79,7 +79,7 @@ def check(task: Task, model: nn.Module, decoding: Decoding | None, *, options: A
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
             if isinstance(task.sizes, Text | Notes):
                 verdicts += check_decoder(model, trial(task.sizes), device)
-            elif inputs:
+            elif inputs and hasattr(task.sizes, "marks"):  # a search needs to know what ends a sequence
                 verdicts += check_decoder(model, overheard(model, shown, task.sizes.marks), device)
     if not verdicts:
         raise RegardError("there is nothing to check the model on; the task has no examples")
@@ -263,7 +263,7 @@ def by_definition(model: nn.Module) -> Iterator[None]:
 
 def _define(module: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], mixed: Tensor) -> Tensor:
     weigh: Any = module.weigh
-    q, k, v, mask = Call(*inputs, **kwargs)
+    q, k, v, mask = Call.of(*inputs, **kwargs)
     if q.shape[0] != k.shape[0]:
         return unfold(weigh(fold(q, k, mask), k, mask) @ v, q.shape[0])
     defined: Tensor = weigh(q, k, mask) @ v

@@ -20,8 +20,8 @@ FORMULAS = {
     "dot": "q·k",
     "scaled_dot": "q·k / √d",
     "general": "q·W·k",
-    "additive": "w·tanh(W[q; k])",
-    "concat": "w·tanh(Wq + Uk)",
+    "additive": "w·tanh(Wq + Uk)",
+    "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
 }
 

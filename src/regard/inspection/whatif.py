@@ -115,8 +115,8 @@ def _forbid(hidden: Sequence[tuple[int | None, int]]) -> Hook:
     """One more mask; a key that is not there yet, as an output grows, needs no hiding."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        rows, _, keys, _ = inputs[1].shape
-        present = torch.ones(rows, keys, dtype=torch.bool, device=inputs[1].device)
+        rows, _, keys, _ = inputs[2].shape
+        present = torch.ones(rows, keys, dtype=torch.bool, device=inputs[2].device)
         for batch, item in hidden:
             present[slice(None) if batch is None else slice(batch, batch + 1), item : item + 1] = False
         mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())

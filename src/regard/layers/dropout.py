@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from regard.core.errors import ConfigError
+from regard.core.transforms import transformed
 
 LOWEST = -(2**63)
 
@@ -29,7 +29,7 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.threshold == 0:
             return x
-        if x.device.type != "cpu" or self.threshold >= 256:
+        if x.device.type != "cpu" or self.threshold >= 256 or transformed():
             return functional.dropout(x, self.probability)
         apply: Any = _Drop.apply
         dropped: Tensor = apply(x, self.threshold)
@@ -54,7 +54,6 @@ class _Drop(torch.autograd.Function):
         return (x * kept).mul_(ctx.scale)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
         return (grad * kept).mul_(ctx.scale), None

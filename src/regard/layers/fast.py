@@ -17,6 +17,7 @@ from torch.nn.functional import relu
 
 from regard.attention.attend import AttendCache
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding
@@ -77,7 +78,7 @@ class FastHeads:
     def __init__(self, heads: Heads, products: Products, *, over_source: bool) -> None:
         self.heads = heads.heads
         self.attend = _copy(heads.attend, products).eval()
-        self.mix, self.score = AttendCache(self.attend), self.attend.weigh.score
+        self.mix = AttendCache(self.attend)
         layers = [heads.k, heads.v] if over_source else [heads.q, heads.k, heads.v]
         self.project = products(layers)
         self.widths = [layer.out_features for layer in layers]
@@ -88,24 +89,26 @@ class FastHeads:
     def look_back(self, x: Tensor, shape: Shape, past: KV, mask: Mask, beside: Tensor | None) -> tuple[Tensor, KV]:
         """Self-attention -> (r·t d), and the past with the keys and values of `x`."""
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
-        k = self.score.project_keys(self._columns(k, shape))
+        keys = self.attend.project(self._columns(k, shape))
         if beside is not None:
             q = with_beside(self._columns(q, shape), beside).transpose(1, 2).flatten(2).flatten(0, 1)
-            k = with_beside(k, beside)
-        memory = past.extended(k, self._columns(v, shape))
-        mixed = self.mix(q, memory.keys, memory.values, mask & memory.mask, shape=shape, length=memory.length)
+            keys = Projected(with_beside(keys.tensor, beside))
+        memory = past.extended(keys, self._columns(v, shape))
+        cache = Projected(memory.keys)
+        mixed = self.mix(q, cache, memory.values, mask & memory.mask, shape=shape, length=memory.length)
         return self.out(mixed), memory
 
     def look_at(self, x: Tensor, shape: Shape, source: KV) -> Tensor:
         """Attention over a source -> (r·t d)."""
         q = self.queries(x)
-        return self.out(self.mix(q, source.keys, source.values, source.mask, shape=shape, length=source.length))
+        keys = Projected(source.keys)
+        return self.out(self.mix(q, keys, source.values, source.mask, shape=shape, length=source.length))
 
     def memorize(self, source: Tensor, mask: Mask) -> KV:
         """A source (b s d) -> its keys and values."""
         k, v = torch.split_with_sizes(self.project(source.flatten(0, 1)), self.widths, 1)
         k, v = (self._columns(x, (source.shape[0], source.shape[1])) for x in (k, v))
-        return NOTHING.extended(self.score.project_keys(k), v)._replace(mask=mask)
+        return NOTHING.extended(self.attend.project(k), v)._replace(mask=mask)
 
     def _columns(self, x: Tensor, shape: Shape) -> Tensor:
         """(r·t h·d) -> (r h t d)."""
@@ -157,7 +160,7 @@ class FastBlock(nn.Module):
 
     def empty(self, like: Tensor) -> KV:
         none = like.new_zeros(like.shape[0], self.own.heads, 0, 0)
-        return KV.of(none, none)
+        return KV.of(Projected(none), none)
 
     def memorize(self, source: Tensor, mask: Mask) -> KV:
         return self.cross.memorize(source, mask)
@@ -210,7 +213,8 @@ def _around(module: PreNorm | PostNorm) -> tuple[Product, Callable[[Tensor, Tens
     return lambda x: x, lambda x, y: normalise(x + y)
 
 
-NOTHING = KV.of(torch.empty(0, 0, 0, 0), torch.empty(0, 0, 0, 0))  # a memory without columns, for any number of rows
+NONE = torch.empty(0, 0, 0, 0)
+NOTHING = KV.of(Projected(NONE), NONE)  # a memory without columns, for any number of rows
 FASTER: dict[type[nn.Module], Callable[[Any, Products], Any]] = {
     Block: FastBlock,
     Embedding: FastEmbedding,

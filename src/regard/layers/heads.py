@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 from regard.core.errors import ConfigError, ShapeError
 from regard.layers.linear import Linear
 from regard.layers.memory import KV
@@ -73,8 +74,8 @@ class Heads(nn.Module):
         """(b s d) -> keys and values of every head; values come from `keys` unless given. `beside` (b s n) are features
         that reach the score as they are, beside those of every key."""
         values = keys if values is None else values
-        k = self.attend.weigh.score.project_keys(self._split("keys", keys, self.k))
-        return KV.of(with_beside(k, beside), self._split("values", values, self.v))
+        k = self.attend.project(self._split("keys", keys, self.k))
+        return KV.of(Projected(with_beside(k.tensor, beside)), self._split("values", values, self.v))
 
     def forward(self, x: Tensor, memory: KV, mask: Mask = EVERYTHING, beside: Tensor | None = None) -> Tensor:
         """Queries (b t d), and features (b t n) beside them, over a memory -> (b t d)."""
@@ -93,7 +94,9 @@ class Heads(nn.Module):
         if x.dim() != 3 or x.shape[-1] != layer.in_features:
             raise ShapeError(f"Heads: {name} have shape {tuple(x.shape)}; give (batch, length, {layer.in_features})")
         projected: Tensor = layer(x)
-        return projected.view(*x.shape[:2], self.heads, layer.out_features // self.heads).transpose(1, 2)
+        width = layer.out_features // self.heads
+        here = projected.shape[-1] // width  # fewer than all where heads are spread over processes
+        return projected.view(*x.shape[:2], here, width).transpose(1, 2)
 
 
 def with_beside(x: Tensor, beside: Tensor | None) -> Tensor:

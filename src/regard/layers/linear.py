@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+
+from regard.core.transforms import followed
 
 Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
@@ -42,7 +43,7 @@ def is_large(x: Tensor, weight: Tensor) -> bool:
         and x.device.type == "cpu"
         and type(weight) in (Tensor, nn.Parameter)  # not one that is spread over processes
         and has_wide_vectors()
-        and not (torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling())
+        and not (torch.is_autocast_enabled("cpu") or followed())
     )
 
 
@@ -64,11 +65,11 @@ class _Linear(torch.autograd.Function):
         return one_dnn(x, weight, bias)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         needed = ctx.needs_input_grad
-        d_x = one_dnn(grad, weight.mT) if needed[0] else None
+        again = torch.is_grad_enabled()  # a second derivative is wanted, which oneDNN's product does not have
+        d_x = None if not needed[0] else grad @ weight if again else one_dnn(grad, weight.mT)
         d_weight = grad.mT @ x if needed[1] else None  # MKL is faster here
         return d_x, d_weight, grad.sum(dim=0) if needed[2] else None
 

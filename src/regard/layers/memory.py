@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 from regard.attention.short import whole
 from regard.core.tree import map_tensors
 
@@ -34,19 +35,19 @@ class KV(NamedTuple):
     owner: Owner | None = None
 
     @staticmethod
-    def of(k: Tensor, v: Tensor, mask: Mask = EVERYTHING) -> KV:
-        """Keys (b h s d) and values (b h s e), all in use."""
-        return KV(k, v, k.shape[2], mask)
+    def of(k: Projected, v: Tensor, mask: Mask = EVERYTHING) -> KV:
+        """Keys (b h s d), projected by `Attend.project`, and values (b h s e), all in use."""
+        return KV(k.tensor, v, k.tensor.shape[2], mask)
 
     @property
-    def k(self) -> Tensor:
+    def k(self) -> Projected:
         """(b h s d)."""
-        return self.keys if self.keys.shape[2] == self.length else self.keys.narrow(2, 0, self.length)
+        return Projected(_first(self.keys, self.length))
 
     @property
     def v(self) -> Tensor:
         """(b h s e)."""
-        return self.values if self.values.shape[2] == self.length else self.values.narrow(2, 0, self.length)
+        return _first(self.values, self.length)
 
     @property
     def place(self) -> Tensor | int:
@@ -58,12 +59,14 @@ class KV(NamedTuple):
         if self.length == 0:
             return new
         if new.keys.requires_grad or self.keys.requires_grad:
-            return KV.of(torch.cat([self.k, new.k], dim=2), torch.cat([self.v, new.v], dim=2), self.mask)
+            keys = torch.cat([self.k.tensor, new.k.tensor], dim=2)
+            return KV.of(Projected(keys), torch.cat([self.v, new.v], dim=2), self.mask)
         return self.extended(new.k, new.v)
 
-    def extended(self, k: Tensor, v: Tensor) -> KV:
+    def extended(self, projected: Projected, v: Tensor) -> KV:
         """The memory with keys (b h t d) and values (b h t e) behind it, without gradients; it has spare columns up to
         whole vectors, over which attention is fast."""
+        k = projected.tensor
         keys, values, owner, length = self.keys, self.values, self.owner, self.length + k.shape[2]
         if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
             columns = whole(length + length // SPARE)
@@ -90,7 +93,7 @@ class KV(NamedTuple):
             length = max(self.length, other.length)
             present = [pad(_present(memory), (0, length - memory.length)) for memory in (self, other)]
             return KV(
-                _stacked(self.k, other.k, length, left=False),
+                _stacked(self.k.tensor, other.k.tensor, length, left=False),
                 _stacked(self.v, other.v, length, left=False),
                 length,
                 Mask(keys=torch.cat(present)),
@@ -105,6 +108,11 @@ class KV(NamedTuple):
             Mask(start=start) if bool(start.any()) else EVERYTHING,
             Owner(length),
         )
+
+
+def _first(x: Tensor, length: int) -> Tensor:
+    """(b h n d) -> (b h s d), as it is where no column is spare."""
+    return x if x.shape[2] == length else x.narrow(2, 0, length)
 
 
 def _writable(x: Tensor) -> bool:
@@ -133,7 +141,7 @@ def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
     """Keys, values and the start of each row, without the columns that belonged to rows which have left since."""
     if memory.mask.keys is not None or memory.mask.pairs is not None:
         raise ValueError("a memory with a mask of keys is joined only as the memory of a source, inside Shared")
-    k, v, start = memory.k, memory.v, memory.mask.start
+    k, v, start = memory.k.tensor, memory.v, memory.mask.start
     if start is None:
         return k, v, torch.zeros(k.shape[0], dtype=torch.long, device=k.device)
     unused = int(start.min()) if start.numel() else 0

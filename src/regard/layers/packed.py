@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import PackedSequence
 
+from regard.core.transforms import followed, gradients, transformed
 from regard.layers.recurrent import RecurrentEncoder
 
 
@@ -56,16 +56,18 @@ class BothWays(nn.Module):
         super().__init__()
         self.net = RecurrentEncoder(kind, inputs, dim, both=True).net
         self.cell: Any = {"gru": _GRU, "lstm": _LSTM}[kind]
+        self.plain: Any = {"gru": _plain_gru, "lstm": _plain_lstm}[kind]
 
     def forward(self, x: Tensor, how: Packing) -> Tensor:
-        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
+        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or (followed() and not transformed()):
             sizes = torch.tensor(how.rows)
             out: Tensor = self.net(PackedSequence(x, sizes))[0].data
             return out
         inputs, recurrent, added, bias = (self._both(name) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
         both = torch.stack([x, x.index_select(0, how.mirror)])
         gates = torch.baddbmm(added[:, None], both, inputs.mT)  # (2 N g·h)
-        hidden = self.cell.apply(gates, recurrent, bias, how.rows)  # (2 N h)
+        run = self.plain if transformed() else self.cell.apply
+        hidden = run(gates, recurrent, bias, how.rows)  # (2 N h)
         return torch.cat([hidden[0], hidden[1].index_select(0, how.mirror)], dim=-1)
 
     def _both(self, name: str) -> Tensor:
@@ -95,15 +97,16 @@ class _GRU(torch.autograd.Function):
             before = torch.lerp(new, before, two[..., d:])
             hidden[:, here] = before
             low += count
-        ctx.save_for_backward(hidden, opened, inner, recurrent)
+        ctx.save_for_backward(hidden, opened, inner, recurrent, gates, bias)
         ctx.rows = rows
         return hidden
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Every gate's gradient is the hidden state's times a slope that is known beforehand."""
-        hidden, opened, inner, recurrent = ctx.saved_tensors
+        hidden, opened, inner, recurrent, gates, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            return (*gradients(lambda g, w, b: _plain_gru(g, w, b, ctx.rows), (gates, recurrent, bias), grad), None)
         before = _previous(hidden, ctx.rows)
         reset, update, new = opened.chunk(3, dim=-1)
         to_new = (1 - update).mul_(1 - new * new)
@@ -129,10 +132,10 @@ class _LSTM(torch.autograd.Function):
     """Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000)."""
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, recurrent: Tensor, bias: Tensor, rows: list[int]) -> Tensor:
+    def forward(ctx: Any, given: Tensor, recurrent: Tensor, bias: Tensor, rows: list[int]) -> Tensor:
         """Input products (2 N 4h), recurrent weights (2 4h h) and bias (2 4h) -> hidden states (2 N h)."""
         d = recurrent.shape[2]
-        weight, gates = recurrent.mT, gates + bias[:, None]
+        weight, gates = recurrent.mT, given + bias[:, None]
         hidden, cells = gates.new_empty(2, gates.shape[1], d), gates.new_empty(2, gates.shape[1], d)
         opened = torch.empty_like(gates)  # input and forget gate, new content, output gate
         before, low = gates.new_zeros(2, rows[0] if rows else 0, d), 0
@@ -146,15 +149,16 @@ class _LSTM(torch.autograd.Function):
             before = leave * cell.tanh()
             opened[:, here], cells[:, here], hidden[:, here] = product, cell, before
             low += count
-        ctx.save_for_backward(hidden, cells, opened, recurrent)
+        ctx.save_for_backward(hidden, cells, opened, recurrent, given, bias)
         ctx.rows = rows
         return hidden
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Every gate's gradient is that of the cell or of the hidden state times a slope that is known beforehand."""
-        hidden, cells, opened, recurrent = ctx.saved_tensors
+        hidden, cells, opened, recurrent, given, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            return (*gradients(lambda g, w, b: _plain_lstm(g, w, b, ctx.rows), (given, recurrent, bias), grad), None)
         enter, forget, new, leave = opened.chunk(4, dim=-1)
         size = hidden.shape[2]
         shown = cells.tanh()
@@ -179,6 +183,32 @@ class _LSTM(torch.autograd.Function):
             carried, kept = change @ recurrent, d_cell * forget[:, here]
             high -= count
         return d_gates, d_gates.mT @ _previous(hidden, ctx.rows), d_gates.sum(dim=1), None
+
+
+def _plain_gru(gates: Tensor, recurrent: Tensor, bias: Tensor, rows: list[int]) -> Tensor:
+    """`_GRU` in operations that have gradients of their own."""
+    hidden = gates.new_zeros(2, rows[0] if rows else 0, recurrent.shape[2])
+    parts = []
+    for count, here in zip(rows, gates.split(rows, dim=1), strict=True):
+        before = hidden[:, :count]
+        enter, inner = here.chunk(3, dim=-1), (bias[:, None] + before @ recurrent.mT).chunk(3, dim=-1)
+        reset, update = (torch.sigmoid(enter[gate] + inner[gate]) for gate in (0, 1))
+        new = torch.tanh(enter[2] + reset * inner[2])
+        hidden = new + update * (before - new)
+        parts.append(hidden)
+    return torch.cat(parts, dim=1)
+
+
+def _plain_lstm(gates: Tensor, recurrent: Tensor, bias: Tensor, rows: list[int]) -> Tensor:
+    """`_LSTM` in operations that have gradients of their own."""
+    hidden = cell = gates.new_zeros(2, rows[0] if rows else 0, recurrent.shape[2])
+    parts = []
+    for count, here in zip(rows, gates.split(rows, dim=1), strict=True):
+        enter, forget, new, leave = (here + bias[:, None] + hidden[:, :count] @ recurrent.mT).chunk(4, dim=-1)
+        cell = torch.sigmoid(forget) * cell[:, :count] + torch.sigmoid(enter) * torch.tanh(new)
+        hidden = torch.sigmoid(leave) * torch.tanh(cell)
+        parts.append(hidden)
+    return torch.cat(parts, dim=1)
 
 
 def _previous(states: Tensor, rows: list[int]) -> Tensor:

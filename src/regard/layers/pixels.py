@@ -23,13 +23,14 @@ class Places(NamedTuple):
     columns: Tensor  # (t)
     channels: Tensor  # (t) 0 where a place is a pixel
     each: int  # channels of a place
+    kinds: int  # places of a pixel
 
     @staticmethod
     def of(order: Tensor, sizes: Pixels, *, each: int) -> Places:
         """`order` (t): where each place is in the raster order of the image, counted in places."""
         per_pixel = sizes.channels // each
         pixels = order // per_pixel
-        return Places(pixels // sizes.width, pixels % sizes.width, order % per_pixel, each)
+        return Places(pixels // sizes.width, pixels % sizes.width, order % per_pixel, each, per_pixel)
 
     def raster(self, sizes: Pixels) -> Tensor:
         """(t) or (t c): where the levels of each place are in the raster order of all levels."""
@@ -43,7 +44,7 @@ class PixelEmbedding(nn.Module):
     def __init__(self, dim: int, plane: Plane, places: Places, *, levels: int) -> None:
         super().__init__()
         self.levels, self.plane = levels, plane
-        kinds = int(places.channels.max()) + 1
+        kinds = places.kinds
         self.level = nn.Embedding(max(kinds, places.each) * (levels + 1), dim)
         self.channel = nn.Embedding(kinds, dim)
         nn.init.normal_(self.channel.weight, std=0.02)
@@ -77,9 +78,8 @@ class Surroundings(nn.Module):
         super().__init__()
         self.levels, self.channels = sizes.levels, sizes.channels
         neighbours = _neighbours(places, sizes, reach)  # (t k) pixels in the order of the sequence, or -1
-        used = (neighbours >= 0).any(dim=0)
-        self.register_buffer("neighbours", neighbours[:, used], persistent=False)
-        self.project = nn.Linear(int(used.sum()) * (1 + sizes.channels), dim)
+        self.register_buffer("neighbours", neighbours, persistent=False)
+        self.project = nn.Linear(neighbours.shape[1] * (1 + sizes.channels), dim)
 
     def forward(self, made: Tensor, start: int, count: int) -> Tensor:
         """`made` (b n): the levels of all places so far, in the order of the sequence, channels last."""
@@ -96,14 +96,13 @@ class Surroundings(nn.Module):
 
 def _neighbours(places: Places, sizes: Pixels, reach: int) -> Tensor:
     """(t k): of every place, the pixels up to `reach` rows and columns away that are made before its own."""
-    per_pixel = sizes.channels // places.each
     number = torch.full((sizes.height + 2 * reach, sizes.width + 2 * reach), -1)
-    rows, columns = places.rows[::per_pixel], places.columns[::per_pixel]
+    rows, columns = places.rows[:: places.kinds], places.columns[:: places.kinds]
     number[rows + reach, columns + reach] = torch.arange(len(rows))
     steps = torch.arange(-reach, reach + 1)
     down, across = (x.flatten() for x in torch.meshgrid(steps, steps, indexing="ij"))
     around = number[places.rows[:, None] + down + reach, places.columns[:, None] + across + reach]
-    own = torch.arange(len(places.rows)) // per_pixel
+    own = torch.arange(len(places.rows)) // places.kinds
     return around.where(around < own[:, None], -1)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 from regard.layers.linear import Linear
 
 
@@ -27,11 +28,10 @@ class AttentionPooling(nn.Module):
 
     def project(self, x: Tensor) -> Tensor:
         """Features (… d) -> what the query is compared with (… k); it may be made before they are padded."""
-        projected: Tensor = self.attend.weigh.score.project_keys(torch.tanh(self.hidden(x)))
-        return projected
+        return self.attend.project(torch.tanh(self.hidden(x))).tensor
 
     def forward(self, x: Tensor, mask: Mask = EVERYTHING, *, projected: Tensor | None = None) -> Tensor:
         keys = self.project(x) if projected is None else projected
         query = self.query.expand(x.shape[0], 1, 1, -1)
-        pooled: Tensor = self.attend(query, keys[:, None], x[:, None], mask)
+        pooled: Tensor = self.attend(query, Projected(keys[:, None]), x[:, None], mask)
         return pooled[:, 0, 0]

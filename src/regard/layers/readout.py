@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
-from torch.nn.functional import linear
+from torch.nn.functional import cross_entropy, linear
 
+from regard.core.transforms import gradients, transformed
 from regard.layers.linear import is_large, one_dnn
 
 ROWS = 512  # logits of 512 x 8000 are 16 MB: they stay in the cache
@@ -31,9 +31,16 @@ def linear_cross_entropy(
     features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
 ) -> Tensor:
     """Features (n d), weight (v d), bias (v), labels (n) -> the sum of -log p(label), smoothed."""
+    if transformed():
+        return _plain(features, weight, bias, labels, smoothing)
     apply: Any = _LinearCrossEntropy.apply
     loss: Tensor = apply(features, weight, bias, labels, smoothing)
     return loss
+
+
+def _plain(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
+    """The same with all logits at once."""
+    return cross_entropy(linear(features, weight, bias), labels, reduction="sum", label_smoothing=smoothing)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -58,13 +65,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 d_bias += change.sum(dim=0)
         if smoothing:
             total += _smooth(features, weight, bias, (d_features, d_weight, d_bias), share=smoothing / weight.shape[0])
-        ctx.save_for_backward(d_features, d_weight, d_bias)
+        ctx.smoothing = smoothing
+        ctx.save_for_backward(d_features, d_weight, d_bias, features, weight, bias, labels)
         return total
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Gradients:
-        d_features, d_weight, d_bias = (None if d is None else d * grad for d in ctx.saved_tensors)
+        known, (*inputs, labels) = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            found = gradients(lambda x, w, b: _plain(x, w, b, labels, ctx.smoothing), inputs, grad)
+            return found[0], found[1], found[2], None, None
+        d_features, d_weight, d_bias = (None if d is None else d * grad for d in known)
         return d_features, d_weight, d_bias, None, None
 
 

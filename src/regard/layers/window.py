@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.attention.attend import Attend
 from regard.attention.canvas import Layout, Line, seen, wanted
 from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
 from regard.core.errors import ShapeError
 from regard.layers.heads import Heads, Widths
 from regard.layers.memory import KV
@@ -145,6 +146,6 @@ def _kept(layout: Layout, block: int) -> tuple[Tensor, Tensor]:
 
 def _columns(memory: KV, which: Tensor | slice) -> KV:
     if isinstance(which, slice):
-        return KV.of(memory.k[:, :, which], memory.v[:, :, which])
+        return KV.of(Projected(memory.k.tensor[:, :, which]), memory.v[:, :, which])
     which = which.to(memory.keys.device)
-    return KV.of(memory.k.index_select(2, which), memory.v.index_select(2, which))
+    return KV.of(Projected(memory.k.tensor.index_select(2, which)), memory.v.index_select(2, which))

@@ -5,9 +5,9 @@ They are mixed by a GRU in both directions or by Transformer blocks. Features co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
@@ -27,30 +27,32 @@ from regard.layers.residual import PreNorm
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What a level is made of. The fields are settings of every model of levels, and explained there."""
+class Config:
+    """The settings of models of levels; the widths are those of Yang et al. 2016."""
 
-    dim: int
-    inner: int
-    mixer: Literal["gru", "blocks"]
-    layers: int
-    heads: int
-    position: str
-    score: str
-    dropout: float
+    embedding: int = 100  # width of a word's features
+    dim: int = 50  # width of the GRU in each direction; blocks are twice as wide
+    inner: int = 100  # width in which the learned query is compared with words and sentences
+    mixer: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
+    layers: int = 1  # blocks of each level
+    heads: int = 4  # of a block
+    position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
+    score: str = "dot"  # of the learned query and a word: see regard list scores
+    dropout: float = 0.5  # of embeddings and of pooled features
+    word_dropout: float = 0.1  # how often a word is read as unknown in training
 
-    @staticmethod
-    def of(config: Any) -> Shape:
-        """The shape that a model's settings ask for, or an error that names what is wrong."""
+    def __post_init__(self) -> None:
         for name in ("embedding", "dim", "inner", "layers", "heads"):
-            if getattr(config, name) < 1:
-                raise ConfigError(f"{name}={getattr(config, name)} must be at least 1")
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         for name in ("dropout", "word_dropout"):
-            if not 0 <= getattr(config, name) < 1:
-                raise ConfigError(f"{name}={getattr(config, name)} is not a probability below 1")
-        if config.mixer == "blocks" and 2 * config.dim % config.heads:
-            raise ConfigError(f"2·dim={2 * config.dim} cannot be divided among heads={config.heads}; choose a divisor")
-        return Shape(**{field.name: getattr(config, field.name) for field in fields(Shape)})
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+        if self.mixer == "blocks" and 2 * self.dim % self.heads:
+            raise ConfigError(f"2·dim={2 * self.dim} cannot be divided among heads={self.heads}; choose a divisor")
+
+
+SMALL = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
 class Sequences(NamedTuple):
@@ -88,18 +90,18 @@ class Recurrent(nn.Module):
 class Blocks(nn.Module):
     """Mixed by Transformer blocks."""
 
-    def __init__(self, inputs: int, shape: Shape, *, longest: int, axis: str) -> None:
+    def __init__(self, inputs: int, config: Config, *, longest: int, axis: str) -> None:
         super().__init__()
-        dim = 2 * shape.dim
+        dim = 2 * config.dim
         self.widen = Linear(inputs, dim)
         self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
-        self.position = positions.build(shape.position, dim, longest=longest)
-        widths = Widths.divided(dim, shape.heads)
+        self.position = positions.build(config.position, dim, longest=longest)
+        widths = Widths.divided(dim, config.heads)
         self.layers = nn.ModuleList()
-        for _ in range(shape.layers):
+        for _ in range(config.layers):
             place = self.position.place(heads=widths.heads, dim=widths.head)
             attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries=axis, keys=axis)
-            around = partial(PreNorm, dim, shape.dropout)
+            around = partial(PreNorm, dim, config.dropout)
             self.layers.append(Block(Heads(attend, widths), FeedForward(dim, 2 * dim), around=around))
         self.last = PreNorm.last(dim)
 
@@ -115,13 +117,15 @@ class Blocks(nn.Module):
 class Level(nn.Module):
     """Packed features of sequences -> one vector (n 2·dim) for each."""
 
-    def __init__(self, inputs: int, shape: Shape, *, longest: int, axis: str) -> None:
+    def __init__(self, inputs: int, config: Config, *, longest: int, axis: str) -> None:
         super().__init__()
         self.mixer: nn.Module = (
-            Recurrent(inputs, shape.dim) if shape.mixer == "gru" else Blocks(inputs, shape, longest=longest, axis=axis)
+            Recurrent(inputs, config.dim)
+            if config.mixer == "gru"
+            else Blocks(inputs, config, longest=longest, axis=axis)
         )
-        self.pool = AttentionPooling(2 * shape.dim, shape.inner, score=shape.score, keys=axis)
-        self.dropout = Dropout(shape.dropout)
+        self.pool = AttentionPooling(2 * config.dim, config.inner, score=config.score, keys=axis)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, given: Sequences) -> Tensor:
         if given.shape[1] == 0:  # every sequence is empty

@@ -33,7 +33,7 @@ class Config:
     dim: int = 512  # width of the recurrent states
     encoder: int = 0  # width of each direction of the encoder; 0: as wide as the decoder
     embedding: int = 256  # width of the word vectors
-    score: str = "concat"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
+    score: str = "additive"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
     dropout: float = 0.3  # of word vectors and features
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Bahdanau(nn.Module):
         words = self.dropout(self.source(source.tokens))
         annotations, last = self.encoder(words, source.lengths)  # (b s 2d)
         hidden = torch.tanh(self.first(last.hidden[:, 1]))
-        keys = self.cross_attn.weigh.score.project_keys(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
+        keys = self.cross_attn.project(self.key(annotations)[:, None])  # (b 1 s d), once per sentence
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         return BahdanauState(hidden, Shared(KV.of(keys, annotations[:, None], mask)))
 

@@ -2,13 +2,11 @@
 
 words of the whole document -> GRU in both directions -> attention over the words -> one vector a document -> label
 
-It has the same parts as one level of Yang et al. 2016 and knows nothing of sentences.
+It has the parts and settings of one level of Yang et al. 2016 and knows nothing of sentences; a greater `dim` gives
+its one level the weights of both.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor, nn
 
@@ -16,29 +14,9 @@ from regard.core.sizes import Documents
 from regard.layers.grouping import Grouped, joined
 from regard.layers.labels import readout
 from regard.layers.words import Words
-from regard.models._levels import Level, Shape, pack
+from regard.models._levels import SMALL, Config, Level, pack
 
-
-@dataclass(frozen=True)
-class Config:
-    """The same settings as `hierarchical`; its one level is given the weights of both by a greater `dim`."""
-
-    embedding: int = 100  # width of a word's features
-    dim: int = 50  # width of the GRU in each direction; blocks are twice as wide
-    inner: int = 100  # width in which the learned query is compared with words
-    mixer: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
-    layers: int = 1  # blocks of its one level
-    heads: int = 4  # of a block
-    position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
-    score: str = "dot"  # of the learned query and a word: see regard list scores
-    dropout: float = 0.5  # of embeddings and of pooled features
-    word_dropout: float = 0.1  # how often a word is read as unknown in training
-
-    def __post_init__(self) -> None:
-        Shape.of(self)
-
-
-TINY = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
+TINY = SMALL
 
 
 class FlatAttention(nn.Module):
@@ -46,10 +24,9 @@ class FlatAttention(nn.Module):
 
     def __init__(self, config: Config, sizes: Documents) -> None:
         super().__init__()
-        shape = Shape.of(config)
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, shape, longest=sizes.longest, axis="document")
+        self.words = Level(config.embedding, config, longest=sizes.longest, axis="document")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:

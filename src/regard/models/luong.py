@@ -57,9 +57,11 @@ TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 class Predictive(ScoreFunction):
     """Local-p, section 3.2: a score plus log of a Gaussian around a predicted place p, inside p ± D.
 
-    -(s-p)²/2σ² is, up to a constant per query, an inner product of [p, 1]/σ² and [s, -s²/2], so the place travels as
-    two more features of queries and keys. The softmax then normalises inside the window; the paper multiplies after it.
+    The place travels as one more feature of the query, in float32 whatever the others are: half precision has too few
+    digits for it. The softmax then normalises inside the window; the paper multiplies after it.
     """
+
+    mixes = True
 
     def __init__(self, score: ScoreFunction, window: int) -> None:
         super().__init__()
@@ -71,15 +73,13 @@ class Predictive(ScoreFunction):
         return self.score.inner
 
     def project_keys(self, k: Tensor) -> Tensor:
-        places = torch.arange(k.shape[-2], device=k.device, dtype=k.dtype).expand(k.shape[:-1])
-        return torch.cat([self.score.project_keys(k), torch.stack([places, -places.square() / 2], dim=-1)], dim=-1)
+        return self.score.project_keys(k)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        content: Tensor = self.score(q[..., :-2], k[..., :-2])
-        place, spread = q[..., -2:], (self.window / 2) ** 2  # σ = D/2
-        near = (k[..., None, :, -2] - place[..., 0, None]).abs() <= self.window
-        gaussian = (place @ k[..., -2:].mT) / spread
-        return torch.where(near, content + gaussian, torch.finfo(q.dtype).min / 2)
+        content: Tensor = self.score(q[..., :-1].to(k.dtype), k)
+        away = torch.arange(k.shape[-2], device=k.device) - q[..., -1:]  # (b h t s)
+        gaussian = -away.square() / (2 * (self.window / 2) ** 2)  # σ = D/2
+        return torch.where(away.abs() <= self.window, content + gaussian, torch.finfo(q.dtype).min / 2)
 
 
 class Source(NamedTuple):
@@ -126,7 +126,7 @@ class Luong(nn.Module):
     def start(self, source: Padded) -> LuongState:
         states, last = self.encoder(self.dropout(self.source(source.tokens)), source.lengths)  # (b s d)
         memory = Recurrence(*(_both_directions(x, self.decoder.net.num_layers) for x in last))
-        keys = self.cross_attn.weigh.score.project_keys(states[:, None])
+        keys = self.cross_attn.project(states[:, None])
         mask = Mask.lengths(source.lengths, source.tokens.shape[1])
         fed = states.new_zeros(states.shape[0], self.fed)
         return LuongState(memory, fed, Shared(Source(KV.of(keys, states[:, None], mask), source.lengths)))
@@ -157,8 +157,9 @@ class Luong(nn.Module):
         query = hidden
         if self.local:
             last = widen(source.lengths, hidden.shape[0])[:, None, None] - 1
-            place = last * torch.sigmoid(self.centre(hidden))  # equation 9
-            query = torch.cat([hidden, place, torch.ones_like(place)], dim=-1)
+            exact = torch.promote_types(hidden.dtype, torch.float32)
+            place = last * torch.sigmoid(self.centre(hidden).to(exact))  # equation 9
+            query = torch.cat([hidden.to(exact), place], dim=-1)
         context: Tensor = self.cross_attn(query[:, None], source.memory.k, source.memory.v, source.memory.mask)
         return context[:, 0]
 

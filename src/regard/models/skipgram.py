@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding
 
 from regard.core.errors import ConfigError
 from regard.core.sizes import Words
+from regard.core.transforms import gradients, transformed
 
 CHUNK = 2**16  # scores that are computed at once: they stay in the processor's cache
 LEAST = 1e-7  # a probability below it counts as this much: its logarithm stays finite
@@ -54,7 +54,7 @@ class SkipGram(nn.Module):
     def loss(self, rows: Tensor, reach: Tensor, others: Tensor, *, negatives: float) -> tuple[Tensor, int]:
         """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
         summed over all pairs of near words, differentiable, and how many pairs there are."""
-        apply: Any = _Loss.apply
+        apply: Any = _plain if transformed() else _Loss.apply
         total: Tensor = apply(self.vectors.weight, self.contexts.weight, rows, reach, others, negatives)
         return total, int(_near(reach).sum())
 
@@ -71,28 +71,42 @@ def _near(reach: Tensor) -> Tensor:
     return (distance <= reach[:, :, None]) & (distance > 0) & (reach > 0)[:, None, :]
 
 
+def _plain(vectors: Tensor, contexts: Tensor, rows: Tensor, *drawn: Any) -> Tensor:
+    """The loss in operations that have gradients of their own."""
+    reach, others, negatives = drawn
+    words, near, is_near = embedding(rows, vectors), embedding(rows, contexts), _near(reach)
+    weight = is_near.sum(dim=-1, keepdim=True) * (negatives / max(1, others.shape[1]))
+    close, far = torch.sigmoid(words @ near.mT), torch.sigmoid(words @ embedding(others, contexts).mT)
+    loss: Tensor = -(close.clamp_min(LEAST).log() * is_near).sum() - ((1 - far).clamp_min(LEAST).log() * weight).sum()
+    return loss
+
+
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         vectors, contexts, rows, reach, others, negatives = given
         words, near, drawn = embedding(rows, vectors), embedding(rows, contexts), embedding(others, contexts)
-        gradients = [torch.empty_like(x) for x in (words, near, drawn)]
+        changes = [torch.empty_like(x) for x in (words, near, drawn)]
         total: Tensor = vectors.new_zeros(())
         size = max(1, CHUNK // max(1, rows.shape[1] * (rows.shape[1] + others.shape[1])))
         for low in range(0, len(rows), size):
             part = slice(low, low + size)
             given_part = words[part], near[part], drawn[part]
-            into = [gradient[part] for gradient in gradients]
+            into = [change[part] for change in changes]
             total += _chunk(*given_part, is_near=_near(reach[part]), negatives=negatives, into=into)
-        d_vectors = torch.zeros_like(vectors).index_add_(0, rows.flatten(), gradients[0].flatten(0, 1))
-        d_contexts = torch.zeros_like(contexts).index_add_(0, rows.flatten(), gradients[1].flatten(0, 1))
-        ctx.save_for_backward(d_vectors, d_contexts.index_add_(0, others.flatten(), gradients[2].flatten(0, 1)))
+        d_vectors = torch.zeros_like(vectors).index_add_(0, rows.flatten(), changes[0].flatten(0, 1))
+        d_contexts = torch.zeros_like(contexts).index_add_(0, rows.flatten(), changes[1].flatten(0, 1))
+        d_contexts.index_add_(0, others.flatten(), changes[2].flatten(0, 1))
+        ctx.save_for_backward(d_vectors, d_contexts, *given[:5])
+        ctx.negatives = negatives
         return total
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        d_vectors, d_contexts = ctx.saved_tensors
+        d_vectors, d_contexts, *inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            again = gradients(lambda *x: _plain(*x, *inputs[2:], ctx.negatives), inputs[:2], grad)
+            return (*again, None, None, None, None)
         return d_vectors * grad, d_contexts * grad, None, None, None, None
 
 

@@ -22,7 +22,7 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.attention.score import Dot, ScoreFunction
+from regard.attention.score import Dot, Projected, ScoreFunction
 from regard.core.errors import ConfigError
 from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
@@ -140,8 +140,9 @@ class XLNet(nn.Module):
 
 def scattered(memory: KV) -> KV:
     """A memory for queries that bring their places along: its keys have a zero where a query has its place."""
-    zeros = memory.k.new_zeros(memory.k.shape[0], memory.length, 1)
-    return KV.of(with_beside(memory.k, zeros), memory.v, memory.mask)
+    k = memory.k.tensor
+    zeros = k.new_zeros(k.shape[0], memory.length, 1)
+    return KV.of(Projected(with_beside(k, zeros)), memory.v, memory.mask)
 
 
 def _places_of(chosen: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,17 +1,23 @@
 """The web server behind a served page: a new input, a what-if, the fine tiles of long maps. For this machine alone.
 
-Every answer is the JSON of inspection/format.py. A mistake in a request is answered with 400 and one line.
+Every answer is the JSON of inspection/format.py. A mistake in a request is answered with 400 and one line. What nobody
+waits for any more is not computed further.
 """
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from regard.core.errors import RegardError
 from regard.core.extras import require
+from regard.core.giving_up import GivenUp, asking
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import Subject, collect
 from regard.inspection.format import Inspection, to_json
@@ -19,9 +25,15 @@ from regard.inspection.look import RunLike, subject
 from regard.inspection.pack import Budget, pack_tile, pyramid, quantise
 from regard.inspection.tables import Tables
 from regard.inspection.whatif import UNCHANGED, Changes
+from regard.serve.limits import Limits, is_loopback
+from regard.serve.request import read_json, read_request
 
 KEPT = 4  # inspections whose tiles can still be asked for
 BUDGET = 6_000_000  # characters of tiles sent at once; finer ones are fetched when they are looked at
+LONGEST = 60.0  # seconds a look may take
+ENDING = 2  # seconds for requests under way when the server is told to end
+CONNECTIONS = 256  # open at once, idle ones included
+Ask = Callable[[], None]
 
 
 class Session:
@@ -33,18 +45,26 @@ class Session:
         self._kept: OrderedDict[str, Inspection] = OrderedDict()
         self._count = 0
 
-    def look(self, text: str, changes: Changes) -> dict[str, Any]:
-        """A text and changes -> the JSON of the page."""
-        with self._lock:
+    def look(self, text: str, changes: Changes, ask: Ask = lambda: None) -> dict[str, Any]:
+        """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
+        while not self._lock.acquire(timeout=0.1):
+            ask()
+        try:
+            return self._look(text, changes, ask)
+        finally:
+            self._lock.release()
+
+    def _look(self, text: str, changes: Changes, ask: Ask) -> dict[str, Any]:
+        with asking(ask):
             inspection = collect(self._subject, text, changes=changes)
-            if self._subject.tables is None:
-                tables = Tables(inspection.positions, inspection.embeddings)
-                self._subject = replace(self._subject, tables=tables)
-            self._count += 1
-            name = str(self._count)
-            self._kept[name] = inspection
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+        if self._subject.tables is None:
+            tables = Tables(inspection.positions, inspection.embeddings)
+            self._subject = replace(self._subject, tables=tables)
+        self._count += 1
+        name = str(self._count)
+        self._kept[name] = inspection
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
         return {**to_json(inspection, budget=Budget(BUDGET)), "server": "/api", "id": name}
 
     def tile(self, look: str, *, map: int, head: int, level: int, place: tuple[int, int]) -> str | None:
@@ -52,6 +72,8 @@ class Session:
         inspection = self._kept.get(look)
         if inspection is None:
             raise RegardError(f"look {look!r} is no longer kept; look again")
+        if min(map, head, level, *place) < 0 or max(place) > len(inspection.maps) * 2**32:
+            raise RegardError(f"there is no tile {place} of this look")
         try:
             levels = pyramid(quantise(inspection.maps[map].weights[head]))
             return pack_tile(levels[level], *place)
@@ -59,62 +81,78 @@ class Session:
             raise RegardError(f"there is no tile map={map} head={head} level={level} of this look") from None
 
 
-def read_request(body: Any) -> tuple[str, Changes]:
-    """The JSON of a request -> its text and changes; anything else is one clear line."""
-    if not isinstance(body, dict) or not isinstance(body.get("text"), str):
-        raise RegardError(
-            'a request is an object with a text: {"text": "…", "off": [], "forbid": [], "temperature": 1}'
-        )
-    off, forbid = _pairs(body, "off", "[attention module, head]"), _pairs(body, "forbid", "[axis, item]")
-    temperature = body.get("temperature", 1)
-    if isinstance(temperature, bool) or not isinstance(temperature, int | float):
-        raise RegardError(f"temperature={temperature!r} must be a number")
-    return body["text"], Changes(off, forbid, float(temperature))
-
-
-def _pairs(body: dict[str, Any], name: str, kind: str) -> tuple[tuple[str, int], ...]:
-    """A list of [name, number] in a request."""
-    pairs = body.get(name, [])
-    if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
-        raise RegardError(f"{name}={pairs!r} must be a list of {kind}")
-    return tuple((first, number) for first, number in pairs)
-
-
-def _is_pair(pair: Any) -> bool:
-    return isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is int
-
-
-def create(run: RunLike, text: str | None = None) -> Any:
-    """A run -> the FastAPI application. Its first page shows a text, or else the task's first example."""
+def create(run: RunLike, text: str | None = None, *, host: str = "127.0.0.1") -> Any:
+    """A run -> the application. Its first page shows a text, or else the task's first example."""
     if text is None and not run.task.examples:
         raise RegardError(f"{run.folder}: its task has no example to show first; give an input")
-    return serve_subject(subject(run), run.task.examples[0] if text is None else text)
+    return serve_subject(subject(run), run.task.examples[0] if text is None else text, host=host)
 
 
-def serve_subject(looked: Subject, text: str) -> Any:
-    """What is looked into and a first input -> the FastAPI application."""
+def serve_subject(looked: Subject, text: str, *, host: str = "127.0.0.1") -> Any:
+    """What is looked into and a first input -> the application. On a host that is this machine alone, only requests
+    that are addressed to it are answered."""
     fastapi = require("fastapi", extra="serve")
     responses = require("fastapi.responses", extra="serve")
     session = Session(looked)
-    app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None)
-    app.add_exception_handler(RegardError, lambda _, wrong: responses.JSONResponse({"error": str(wrong)}, 400))
+    app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None, openapi_url=None)
 
-    def page() -> Any:
-        return responses.HTMLResponse(bundle(session.look(text, UNCHANGED)))
+    async def page(request: Any) -> Any:
+        seen = await _attended(request, lambda ask: session.look(text, UNCHANGED, ask))
+        return responses.HTMLResponse(bundle(seen))
+
+    async def look(request: Any) -> Any:
+        asked = read_request(read_json(await request.body()))
+        return responses.JSONResponse(await _attended(request, lambda ask: session.look(*asked, ask)))
 
     def tile(look: str, *, map: int, head: int, level: int, i: int, j: int) -> dict[str, str | None]:
         return {"data": session.tile(look, map=map, head=head, level=level, place=(i, j))}
 
-    def look(body: dict[str, Any]) -> dict[str, Any]:
-        return session.look(*read_request(body))
+    def refused(_: Any, wrong: Exception) -> Any:
+        late = isinstance(wrong, GivenUp)
+        return responses.JSONResponse({"error": str(wrong)}, 503 if late else 400)
 
-    app.get("/")(page)
+    def unread(_: Any, wrong: Any) -> Any:
+        names = ", ".join(sorted({str(part["loc"][-1]) for part in wrong.errors()}))
+        return responses.JSONResponse({"error": f"a tile is asked for by whole numbers; look at: {names}"}, 400)
+
+    app.add_exception_handler(RegardError, refused)
+    app.add_exception_handler(fastapi.exceptions.RequestValidationError, unread)
+    app.add_route("/", page, methods=["GET"])
+    app.add_route("/api/look", look, methods=["POST"])
     app.get("/api/tile")(tile)
-    app.post("/api/look")(look)
+    app.add_middleware(Limits, loopback=is_loopback(host))
     return app
 
 
-def serve(app: Any, *, host: str = "127.0.0.1", port: int = 8765) -> None:
-    """Run until interrupted."""
+async def _attended(request: Any, work: Callable[[Ask], dict[str, Any]]) -> dict[str, Any]:
+    """Work in a thread of its own, for as long as the client waits for it and time allows."""
+    gone, ends = threading.Event(), time.monotonic() + LONGEST
+
+    def ask() -> None:
+        if gone.is_set():
+            raise GivenUp("the client has gone; nothing was computed further")
+        if time.monotonic() > ends:
+            raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input")
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = asyncio.ensure_future(watch())
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, work, ask)
+    except asyncio.CancelledError:
+        raise GivenUp("the server has been told to end") from None
+    finally:
+        gone.set()
+        watching.cancel()
+
+
+def serve(app: Any, taken: socket.socket) -> None:
+    """Run on a socket until interrupted; what is half sent or half answered then does not keep it."""
     uvicorn = require("uvicorn", extra="serve")
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    settings = uvicorn.Config(
+        app, log_level="warning", timeout_graceful_shutdown=ENDING, limit_concurrency=CONNECTIONS, timeout_keep_alive=5
+    )
+    uvicorn.Server(settings).run(sockets=[taken])

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regard.core.progress import track
 from regard.core.protocols import Decoder, Padded
 from regard.core.seed import mix
 from regard.core.sizes import Tokens
@@ -47,7 +48,7 @@ def nats(model: Decoder, tokens: TokenArray, sizes: Tokens, device: torch.device
     values = np.zeros(len(tokens))
     parts = windows(len(tokens), sizes.longest)
     rows = max(1, LOGITS // (sizes.longest * sizes.size))
-    for batch in (parts[i : i + rows] for i in range(0, len(parts), rows)):
+    for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
         length = max(part.end - part.begin for part in batch)
         read = torch.full((len(batch), length + 1), sizes.marks.start)
         for row, part in zip(read, batch, strict=True):

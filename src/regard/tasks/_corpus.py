@@ -14,6 +14,7 @@ from regard.data import byte_level, plain, stream, tokens
 from regard.data.plain import Documents, Origin
 from regard.data.stream import Stream
 from regard.data.tokens import Tokenizer
+from regard.tasks import _overview
 
 Level = Literal["char", "word", "bpe", "unigram", "bytes"]
 TOKENIZER, EXAMPLES = "tokenizer.json", "examples.json"
@@ -49,11 +50,13 @@ class Corpus:
         return self._streams[split]
 
     def overview(self, context: int) -> list[str]:
-        """How much training text there is, and how it begins."""
+        """How much text there is in each split, the vocabulary, and how the training text begins."""
         text = self.training(context)
-        begin = self.tokenizer.decode([text.tokens[:40].tolist()])[0].split()
-        lines = [f"{text.characters:,} characters of training text are {len(text.tokens):,} tokens"]
-        return [*lines, f"it begins: {' '.join(begin)[:80]} …"]
+        splits = {split: self.stream(split) for split in sorted(self._splits, key=lambda split: split != "train")}
+        counts = {split: len(found.tokens) for split, found in splits.items()}
+        known = (f"{text.characters:,} characters of training text", _overview.vocabulary(self.tokenizer.size))
+        begin = self.tokenizer.decode([text.tokens[:40].tolist()])[0]
+        return [_overview.counted("tokens", counts, *known), _overview.first("words", f"{begin} …")]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -62,8 +65,7 @@ class Corpus:
 
     def words(self) -> list[str]:
         """The text of each token number, without the space before it; none for marks."""
-        marks = len(tokens.MARKS)
-        return [*[""] * marks, *map(self.tokenizer.name, range(marks, self.tokenizer.size))]
+        return self.tokenizer.words()
 
     def training(self, context: int) -> Stream:
         """The training text, which must be at least as long as the context."""

@@ -51,8 +51,15 @@ def answer(found: Found, remarks: tuple[str, ...] = ()) -> Answer:
         parts += [text[end:start], f"<{text[start:stop]}:{kind}>"]
         end = stop
     line = " ".join("".join([*parts, text[end:]]).split("\n"))
+    entities = [{"text": text[start:stop], "type": kind, "start": start, "end": stop} for start, stop, kind in spans]
     return Answer(
-        line, found.score, found.score, value=spans, files={".conll": lambda: conll(found.sentence)}, remarks=remarks
+        line,
+        found.score,
+        found.score,
+        value=spans,
+        files={".conll": lambda: conll(found.sentence)},
+        remarks=remarks,
+        data={"entities": entities},
     )
 
 

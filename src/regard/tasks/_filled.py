@@ -53,8 +53,10 @@ def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> lis
     """Log p (gaps v) -> the `top` likeliest ways to fill all gaps, and the candidates of each gap as `value`."""
     candidates = _candidates(scores, top)
     words = [[(name_of(each.token, tokenizer), each.score) for each in some] for some in candidates]
+    data = {"gaps": [[{"text": word, "score": score} for word, score in some] for some in words]}
     return [
-        Answer(_text(text, filling, tokenizer), score, score, value=words) for score, filling in ways(candidates, top)
+        Answer(_text(text, filling, tokenizer), score, score, value=words, data=data)
+        for score, filling in ways(candidates, top)
     ]
 
 

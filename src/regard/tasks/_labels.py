@@ -78,8 +78,9 @@ def answers(
         return best
     given = log_p.exp() >= threshold
     score = float(torch.where(given, log_p, torch.nn.functional.logsigmoid(-logits)).sum())
-    text = ", ".join(names[i] for i in order if given[i]) or NONE
-    return [Answer(text, score, score, value=order[0], remarks=remarks), *(best if top > 1 else [])]
+    labels = [names[i] for i in order if given[i]]
+    first = Answer(", ".join(labels) or NONE, score, score, value=order[0], remarks=remarks, data={"labels": labels})
+    return [first, *(best if top > 1 else [])]
 
 
 def unbalanced(counts: Counter[int], names: Sequence[str]) -> list[str]:

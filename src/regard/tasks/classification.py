@@ -18,6 +18,7 @@ from torch import Tensor
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.evaluating import evaluating
 from regard.core.files import write_text
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Output, Shown
 from regard.core.sizes import Documents
@@ -31,7 +32,7 @@ from regard.data.rows import Rows
 from regard.data.sentences import Splitter
 from regard.data.text import lines
 from regard.data.tokens import Tokenizer
-from regard.tasks import _classified, _corpus, _decided, _labels
+from regard.tasks import _classified, _corpus, _decided, _labels, _overview
 from regard.tasks._classified import Classified
 from regard.tasks._corpus import Level
 
@@ -51,9 +52,7 @@ LONGEST_EXAMPLE = 400  # characters of a document that is kept as an example
 class Config:
     """Which documents, how they are cut, which tokens, which batches. Without a path, built-in reviews."""
 
-    path: Path | None = (
-        None  # a table (.tsv, .csv, .jsonl), a folder of tables, a folder by class, or an archive of one
-    )
+    path: Path | None = None  # a table (.tsv, .csv, .jsonl), a folder of tables or by class, or an archive of one
     name: str = "reviews_en"  # without a path: reviews_en, reviews_ko (built in), or hf:… for Hugging Face
     label: str = "label"  # the column of the label: its name, or its number counted from 1
     text: str = "text"  # the column of the text
@@ -122,6 +121,8 @@ class Options:
 class Classification(Task):
     """Documents with labels as a task: batches, loss, accuracy, labels of new documents, and how one is shown."""
 
+    counted = "documents"
+
     def __init__(
         self, config: Config, tokenizer: Tokenizer, names: Sequence[str], *, examples: Sequence[str] = ()
     ) -> None:
@@ -151,6 +152,13 @@ class Classification(Task):
             raise DataError(f"{documents.where}: every document of {split} is empty")
         return found
 
+    def overview(self) -> list[str]:
+        """How many documents there are, the labels, the vocabulary, and the first document."""
+        first = next(iter(rows.pick(self.documents, "train")))
+        known = (f"{len(self.names)} labels", _overview.vocabulary(self.sizes.size))
+        counts = _overview.counted("documents", _overview.lengths(self.documents), *known)
+        return [counts, _overview.first("document", first.text, ", ".join(first.labels))]
+
     def notes(self) -> list[str]:
         """What is left out of the training documents, and how uneven the labels are."""
         found, total = self.training, self.training.size + self.training.blank
@@ -163,6 +171,10 @@ class Classification(Task):
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
         return {name: documents.checksum() for name, documents in self.documents.items()}
+
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.tokenizer.words()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of documents of like length."""
@@ -181,15 +193,15 @@ class Classification(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """`accuracy` (with several labels `f1` of all and the mean `f1_macro` of labels) and the loss of a document."""
         logits, found = self._logits(model, split)
-        labels = torch.from_numpy(found.labels)
-        scores = _labels.scores(logits, labels, blank=found.blank, several=self.several)
+        scores = _labels.scores(logits, torch.from_numpy(found.labels), blank=found.blank, several=self.several)
         return scores | ({"empty": float(found.blank)} if found.blank else {})
 
     def _logits(self, model: Any, split: str) -> tuple[Tensor, Labelled]:
         found = self._encoded(split)
         logits = torch.zeros(found.size, len(self.names))
         with evaluating(model) as device:
-            for numbers in batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.tokens)):
+            batches = batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.tokens))
+            for numbers in track(batches, total=found.size, size=len):
                 given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
                 logits[numbers] = model.readout(model(given)).float().cpu()
         return logits, found

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Words
@@ -27,14 +28,18 @@ from regard.data.plain import Documents, Origin
 from regard.data.stream import Stream
 from regard.data.tokens import Tokenizer
 from regard.data.vectors import Vectors
-from regard.tasks import _corpus, _pictured
+from regard.tasks import _corpus, _overview, _pictured
 from regard.tasks._words import Space, Term, analogy, similarity
 
 VERB = "nearest"
 SIZES = Words
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "skipgram"},
-    "training": {"epochs": 5, "optimizer": {"lr": 1e-2, "clip": "none"}, "schedule": {"warmup": 100}},
+    "training": {
+        "epochs": 5,
+        "optimizer": {"name": "adagrad", "lr": 0.1, "clip": "none"},
+        "schedule": {"name": "constant", "warmup": 20},
+    },
 }
 DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evaluation.every=500"]
 WORD = re.compile(r"[^\W_]+")
@@ -56,7 +61,7 @@ class Config:
     drawn: int = 16  # other words that are drawn for a row of text, for all its words together
     sample: float = 1e-3  # words more frequent than this are left out the more often the more frequent they are
     length: int = 48  # words of a row, before any is left out
-    rows: int = 64  # rows in a batch; many small steps teach the vectors more than a few large ones
+    rows: int = 256  # rows in a batch
     evaluated: int = 200_000  # words of a split that its loss is computed on, at most
 
     def __post_init__(self) -> None:
@@ -97,6 +102,7 @@ class Embeddings(Task):
     """Words as a task: rows of text, negative sampling, nearest words."""
 
     goal = Goal("loss", more=False)
+    counted = "neighbours"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
@@ -106,7 +112,7 @@ class Embeddings(Task):
 
     def words(self) -> list[str]:
         """The word of each number; none for marks."""
-        return [*[""] * self.marks.first, *map(self.tokenizer.name, range(self.marks.first, self.tokenizer.size))]
+        return self.tokenizer.words()
 
     def stream(self, split: str) -> Stream:
         """The words of a split in a row; read when first asked for."""
@@ -176,7 +182,7 @@ class Embeddings(Task):
         text, total, pairs = self.stream(split), 0.0, 0
         places = np.arange(0, min(len(text.tokens), self.config.evaluated) - self.config.length + 1, self.config.length)
         with evaluating(model) as device:
-            for low in range(0, len(places), self.config.rows):
+            for low in track(range(0, len(places), self.config.rows), total=-(-len(places) // self.config.rows)):
                 batch = self._batch(text, places[low : low + self.config.rows] * SALTS)
                 part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
                 total, pairs = total + float(part), pairs + count
@@ -200,11 +206,14 @@ class Embeddings(Task):
         return {split: text.checksum() for split, text in plain.open_text(self.config.origin).items()}
 
     def overview(self) -> list[str]:
-        """How much text there is."""
+        """How much text there is, how many words have a vector, and how it begins."""
+        splits = {split: len(self.stream(split).tokens) for split in ("train", *plain.open_text(self.config.origin))}
         words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words
         few = f"{rare:.1%} are too rare for a vector (data.minimum={self.config.minimum})"
-        return [f"{words:,} words of training text, {different:,} different; {few}"]
+        begin = self.tokenizer.decode([self.stream("train").tokens[:20].tolist()])[0]
+        counts = _overview.counted("words", splits, _overview.vocabulary(different, "different words"), few)
+        return [counts, _overview.first("words", f"{begin} …")]
 
     def space(self, model: Any) -> Space:
         """The words and their vectors as the model has them now."""

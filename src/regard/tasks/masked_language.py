@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.core.errors import ConfigError, DataError
 from regard.core.evaluating import evaluating
 from regard.core.gaps import Filler, Gaps
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Masked
@@ -96,6 +97,7 @@ class MaskedLanguage(Task):
     """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
 
     goal = Goal("nats", more=False)
+    counted = "gaps"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
@@ -145,7 +147,8 @@ class MaskedLanguage(Task):
         rows, total, right, count = self.rows(split), 0.0, 0, 0
         told: list[bool] = []
         with evaluating(model) as device:
-            for examples in rows.in_order(self.config.rows, most=self.config.evaluated):
+            batches = rows.in_order(self.config.rows, most=self.config.evaluated)
+            for examples in track(batches, total=len(batches)):
                 gaps, follows = map_tensors(rows.batch(examples), lambda x: x.to(device))
                 foretold = model(gaps)
                 logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.chosen]

@@ -27,7 +27,7 @@ from regard.data.music.events import Events
 from regard.data.music.grid import Grid
 from regard.data.music.pieces import Collection, Piece
 from regard.decoding import Decoding
-from regard.tasks import _compose, _heard
+from regard.tasks import _compose, _heard, _overview
 from regard.tasks._classes import Classes, Condition, classes_of
 from regard.tasks._compose import Composer
 from regard.tasks._crops import Shape, TrainingPieces, marked, note_nats
@@ -146,7 +146,7 @@ class Music(Task):
         first = self.split("train")[0]
         last = max((note.end for note in self.encoding.notes(first.content)), default=0.0)
         vocabulary = f"{self.encoding.size} tokens of the encoding {self.encoding.name!r}"
-        return [f"pieces: {counts}; {vocabulary}", f"first piece: {first.name}, {last:.1f} s"]
+        return [f"pieces: {counts}; {vocabulary}", _overview.first("piece", first.name, f"{last:.1f} s")]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of the pieces of each split."""

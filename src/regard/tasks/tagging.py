@@ -16,6 +16,7 @@ import numpy as np
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.evaluating import evaluating
 from regard.core.files import write_text
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Tagged
@@ -27,7 +28,7 @@ from regard.data.rows import Rows
 from regard.data.tagged import Format, Sentence
 from regard.data.tagging import Cutting, Encoded, Encoder, TaggedBatch
 from regard.data.tokens import MARKS, Tokenizer
-from regard.tasks import _corpus, _entities
+from regard.tasks import _corpus, _entities, _overview
 from regard.tasks._corpus import Level
 from regard.tasks._entities import Found
 
@@ -91,6 +92,7 @@ class Tagging(Task):
     """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
 
     goal = Goal("f1", more=True)
+    counted = "units"
 
     def __init__(self, config: Config, encoder: Encoder, *, examples: Sequence[str] = ()) -> None:
         self.config, self.encoder, self.examples = config, encoder, tuple(examples)
@@ -109,6 +111,16 @@ class Tagging(Task):
         """The training sentences as token numbers."""
         return [part for sentence in rows.pick(self.sentences, "train") for part in self.encoder.encode(sentence)]
 
+    def overview(self) -> list[str]:
+        """How many sentences there are, the tags, the vocabulary, and the first sentence with its entities."""
+        first = next(sentence for sentence in rows.pick(self.sentences, "train") if sentence.units)
+        known = (f"{len(self.encoder.tags)} tags", _overview.vocabulary(self.sizes.size))
+        marked = (f"{first.text[a:b]}/{tag}" for (a, b), tag in zip(first.units, first.tags, strict=True) if tag != "O")
+        return [
+            _overview.counted("sentences", _overview.lengths(self.sentences), *known),
+            _overview.first("sentence", first.text, " ".join(marked)),
+        ]
+
     def notes(self) -> list[str]:
         """How many sentences are read in parts."""
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
@@ -118,6 +130,10 @@ class Tagging(Task):
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
         return {name: sentences.checksum() for name, sentences in self.sentences.items()}
+
+    def words(self) -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.encoder.tokenizer.words()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
@@ -164,7 +180,7 @@ class Tagging(Task):
         tags: list[list[str]] = [[] for _ in parts]
         scores = [0.0] * len(parts)
         with evaluating(model) as device:
-            for numbers in self._batches(parts):
+            for numbers in track(self._batches(parts), total=len(parts), size=len):
                 given = map_tensors(tagging.batch([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
                 features = model(given)
                 best = model.readout.best(features, given.counts)

@@ -29,7 +29,7 @@ from regard.data.corpus import PairCorpus
 from regard.data.text import Languages, Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
-from regard.tasks import _aligned, _bleu, _translated
+from regard.tasks import _aligned, _bleu, _overview, _translated
 from regard.tasks._forcing import teacher_forced
 
 VERB = "translate"
@@ -130,14 +130,12 @@ class Translation(Task):
         return notes + ([f"{blank} of {total} training pairs have an empty side and are left out"] if blank else [])
 
     def overview(self) -> list[str]:
-        """How many pairs there are, the vocabularies, the first pair, and what the loss is."""
+        """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         source, target = next(iter(self.pairs["train"]))
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
-        lines = [f"{counts}; {sizes}", f"first pair: {source} -> {target}"]
-        smoothed = f"the training loss has label smoothing {self.config.smoothing}, the validation loss has none"
-        return [*lines, smoothed] if self.config.smoothing else lines
+        return [f"{counts}; {sizes}", _overview.first("pair", source, target)]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""

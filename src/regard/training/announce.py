@@ -25,6 +25,7 @@ def lines(
     parameters = sum(weight.numel() for weight in model.parameters())
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
+    yield from _differences(recipe)
     yield _machine(recipe, processes)
     yield f"training ends after {_budget(recipe.training)}"
 
@@ -36,6 +37,15 @@ def _count(number: int, what: str) -> str:
 def _evaluated(config: Config) -> str:
     every = config.evaluation.every
     return "evaluated after each epoch" if every is None else f"evaluated every {_count(every, 'step')}"
+
+
+def _differences(recipe: Recipe) -> Iterator[str]:
+    """In what the training loss differs from the one on the validation data, by the names that such settings have."""
+    settings = ((recipe.model.config, "dropout", "dropout"), (recipe.task.config, "smoothing", "label smoothing"))
+    used = [f"{words} {getattr(config, name)}" for config, name, words in settings if getattr(config, name, 0)]
+    if used:
+        without = "none" if len(used) == 1 else "neither"
+        yield f"the training loss has {' and '.join(used)}, the validation loss has {without}"
 
 
 def _machine(recipe: Recipe, processes: Processes) -> str:

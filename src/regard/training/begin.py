@@ -6,7 +6,6 @@ import glob
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +13,6 @@ from pathlib import Path
 from regard.core.errors import CheckpointError, FileError
 from regard.core.files import flush
 from regard.training.folder import Folder, locked, remove
-
-_OLD = 3600  # seconds after which a draft without a lock was left behind by a process that was killed
 
 
 def check_free(path: Path) -> None:
@@ -52,6 +49,8 @@ def create(path: Path, fill: Callable[[Folder], None]) -> None:
         _remove_old(target)
         draft.make()
         with locked(draft):
+            for folder in (draft.state, draft.path):
+                flush(folder)  # whatever is lost when the power fails: where there is a file, there is the lock
             fill(draft)
             for inner in sorted(draft.path.rglob("*"), reverse=True):
                 flush(inner)
@@ -89,11 +88,14 @@ def _move(draft: Path, target: Path) -> None:
 
 
 def _remove_old(target: Path) -> None:
-    """Drafts that killed processes left; one whose lock is held is still being made."""
+    """Drafts that killed processes left. One whose lock is held is still being made; one without has no files."""
     for old in target.parent.glob(f".{glob.escape(target.name[:50])}.*.part"):
         with suppress(CheckpointError, OSError):
-            if (old / "state" / "lock").exists():
-                with locked(Folder(old)):
+            draft = Folder(old)
+            if (draft.state / "lock").exists():
+                with locked(draft):
                     remove(old)
-            elif time.time() - old.stat().st_mtime > _OLD:
-                remove(old)
+                continue
+            for folder in (draft.state, old):
+                if folder.exists():
+                    folder.rmdir()

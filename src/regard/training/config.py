@@ -15,9 +15,9 @@ BUDGET = ("steps", "epochs", "minutes")  # training ends at the first of them th
 class Optimizer:
     """How one step changes the weights."""
 
-    name: Literal["adam", "adamw"] = "adam"  # adamw: weight decay apart from the gradient
+    name: Literal["adam", "adamw", "adagrad"] = "adam"  # adamw: decay apart; adagrad: rare words make larger steps
     lr: float = 1e-3  # times the schedule's factor
-    betas: tuple[float, float] = (0.9, 0.98)  # how slowly the means of gradient and squared gradient move
+    betas: tuple[float, float] = (0.9, 0.98)  # how slowly Adam's means of gradient and squared gradient move
     eps: float = 1e-9  # added to the root of the squared gradient's mean
     decay: float = 0.0  # weight decay, on matrices only
     clip: float | None = 1.0  # largest gradient norm; none = no clipping
@@ -108,12 +108,22 @@ class Config:
 
 @dataclass(frozen=True)
 class Start:
-    """Weights of another run to begin with; see training/start.py."""
+    """Weights of another run, or word vectors, to begin with; see training/start.py."""
 
-    run: str  # the folder of that run
+    run: str = ""  # the folder of that run
     only: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*
     freeze: bool | str | tuple[str, ...] = False  # true: what was taken is not trained; or patterns of what is not
     vocabulary: bool = False  # the task is built with the vocabulary files of that run
+    vectors: str = (
+        ""  # word vectors: a file of word2vec (text, binary), GloVe or fastText (text), or a run that has them
+    )
+    table: str = "*embedding.table.weight"  # pattern of the names of the tables that begin with the vectors
+
+    def __post_init__(self) -> None:
+        if not self.run and not self.vectors:
+            raise ConfigError("start: give start.run=… (the folder of a run), start.vectors=… (word vectors), or both")
+        if self.vocabulary and not self.run:
+            raise ConfigError("start.vocabulary=true takes the vocabulary of a run; give start.run=…")
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ class Console(Protocol):
         """One line."""
 
     def show(self, row: Row, *, left: float | None) -> None:
-        """A row of the log with tokens per second; `left` is the estimated time to the end in seconds."""
+        """A row of the log with the rate; `left` is the estimated time to the end in seconds."""
 
     def moved(self, done: float) -> None:
         """The share of the run that is done, after each step."""

@@ -18,6 +18,7 @@ from regard.core.errors import CheckpointError, ConfigError
 from regard.core.files import digest
 from regard.training import recipe as recipes
 from regard.training import sealed
+from regard.training.migrations import VERSION, migrate
 from regard.training.recipe import Recipe
 
 _OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
@@ -162,14 +163,14 @@ def identify(recipe: Recipe, files: Mapping[str, str], data: Mapping[str, str]) 
 def write_config(folder: Folder, recipe: Recipe, identity: Identity) -> None:
     """config.json: the version, the whole recipe, and the identity of the run."""
     own = {"run": identity.run, "files": dict(identity.files), "fingerprint": identity.data}
-    sealed.write_json(folder.config, {"version": recipes.VERSION, **recipe.to_dict(), **own})
+    sealed.write_json(folder.config, {"version": VERSION, **recipe.to_dict(), **own})
 
 
 def read_config(folder: Folder) -> Table:
     """The table in config.json, brought to this version."""
     if not folder.path.is_dir():
         raise CheckpointError(f"{folder.path}: no such run folder")
-    return recipes.migrate(sealed.read_json(folder.config), folder.config)
+    return migrate(sealed.read_json(folder.config), folder.config)
 
 
 def read_recipe(folder: Folder) -> Recipe:

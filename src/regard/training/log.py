@@ -118,9 +118,9 @@ def _numbers(row: Row, prefix: str = "") -> dict[str, float]:
 
 @dataclass
 class Pace:
-    """Tokens trained on and the time it took, since the last row."""
+    """What was trained on, in what the task counts, and the time it took, since the last row."""
 
-    tokens: int = 0
+    count: int = 0
     seconds: float = 0.0
 
 
@@ -138,9 +138,11 @@ class NoReport:
 class Report:
     """Hands each row to log, TensorBoard and console. Times go to timing.jsonl, so that log.jsonl repeats exactly."""
 
-    def __init__(self, folder: Folder, console: Console, *, position: dict[str, Any], board: Board | None) -> None:
+    def __init__(
+        self, folder: Folder, console: Console, *, position: dict[str, Any], board: Board | None, counted: str
+    ) -> None:
         self._log, self._board = Log(folder.log, position), board
-        self._timing, self._console = folder.timing, console
+        self._timing, self._console, self._rate = folder.timing, console, f"{counted}/s"
 
     def note(self, row: Row) -> None:
         """A row for the log that need not be shown."""
@@ -153,7 +155,7 @@ class Report:
             self._board.add(row)
         speed: Row = {}
         if pace is not None:
-            speed = {"tokens/s": round(pace.tokens / max(pace.seconds, 1e-9))}
+            speed = {self._rate: round(pace.count / max(pace.seconds, 1e-9))}
             line = json.dumps({"step": row["step"], "seconds": round(pace.seconds, 4), **speed}) + "\n"
             append(self._timing, line.encode())
         self._console.show(row | speed, left=left)

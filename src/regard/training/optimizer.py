@@ -1,4 +1,4 @@
-"""PyTorch's own Adam and AdamW, fused where the device can, and the learning rate of each step.
+"""PyTorch's own Adam, AdamW and Adagrad, fused where the device can, and the learning rate of each step.
 
 Schedules are pure functions of the step, so that there is nothing of them to save.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,13 +26,14 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
         {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.decay},
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
-    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[config.name]
+    kind: Any = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad}[config.name]
+    means = {} if config.name == "adagrad" else {"betas": config.betas}
     optimizer: torch.optim.Optimizer = kind(
         [group for group in groups if group["params"]],
         lr=config.lr,
-        betas=config.betas,
         eps=config.eps,
         fused=_can_fuse(trainable),
+        **means,
     )
     return optimizer
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -10,17 +10,12 @@ from typing import Any
 
 from regard.core import config as configs
 from regard.core.config import Table
-from regard.core.errors import CheckpointError, ConfigError, nearest
+from regard.core.errors import ConfigError, nearest
 from regard.core.registry import find
 from regard.decoding import Decoding
 from regard.tasks import check_fit
 from regard.training.config import BUDGET, Config, Start
 
-VERSION = 2
-# version -> the function that brings a table of that version to the next one
-MIGRATIONS: dict[int, Callable[[Table], Table]] = {
-    1: lambda table: table,  # runs got ids and checksums of their data; those without are used, and it is said
-}
 _SECTIONS = ("task", "seed", "data", "model", "start", "training", "decoding")
 
 
@@ -144,20 +139,3 @@ def _settings(where: str, module: ModuleType, section: Table) -> Any:
             raise ConfigError(f"{module.__name__} has no preset {preset!r}; {nearest(str(preset), presets)}")
         settings = configs.merge(configs.to_dict(presets[preset]), settings)
     return configs.from_dict(module.Config, settings, where)
-
-
-def migrate(table: Table, where: Path) -> Table:
-    """The table of a run brought to this version, one step at a time, or refused in words."""
-    version = table.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
-    if version > VERSION:
-        raise CheckpointError(
-            f"{where}: version {version} was written by a newer regard; this one reads up to {VERSION}: upgrade regard"
-        )
-    table = {key: value for key, value in table.items() if key != "version"}
-    for step in range(version, VERSION):
-        if step not in MIGRATIONS:
-            raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
-        table = MIGRATIONS[step](table)
-    return table

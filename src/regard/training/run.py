@@ -65,7 +65,7 @@ def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, wa
         task = None
         if processes.first:
             check_free(folder.path)
-            if recipe.start is not None:
+            if recipe.start is not None and recipe.start.run:
                 start.check(recipe.start)
             task = start.build_task(recipe)
             _begin(recipe, folder, task=task, processes=processes)
@@ -102,7 +102,7 @@ def _rehearse(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Take
     if recipe.training.files.tensorboard:
         require("tensorboard", extra="tensorboard")
     model = build_model(recipe, task)
-    taken, tensors = (None, {}) if recipe.start is None else start.take(recipe.start, model)
+    taken, tensors = (None, {}) if recipe.start is None else start.take(recipe.start, model, task)
     if not len(task.plan(0, recipe.seed)):
         raise DataError("there are no training batches; give more data or a larger batch size")
     _one_example(recipe, task, model=model).total.backward()

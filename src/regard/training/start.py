@@ -1,4 +1,5 @@
-"""Starting from another run: its weights by name, its vocabulary, and which weights stay as they are.
+"""Starting from another run: its weights by name, its vocabulary, and which weights stay as they are. Or from word
+vectors, which become the rows of a table of embeddings.
 
 What is taken is written into the new run's own folder before training begins (the weights into state/, their names into
 start.json), so that resuming needs no other run.
@@ -8,17 +9,18 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.core.errors import CheckpointError, ConfigError, RegardError
 from regard.core.files import digest
 from regard.core.task import Task
+from regard.data import vectors
 from regard.training import sealed
 from regard.training.checkpoint import Tensors
 from regard.training.config import Start
@@ -39,18 +41,20 @@ class Taken:
     missing: list[str]  # asked for, but not in that run
     frozen: list[str]
     changed: list[str]  # files of the task that are others here than in that run
+    vectors: dict[str, str] = field(default_factory=dict)  # name of a table -> how many of its words have got vectors
 
     def lines(self, shown: int = 5) -> list[str]:
         """What was taken and what was not, in words, with so many names of each kind."""
         count = len(self.taken) + len(self.misfits) + len(self.missing)
         shapes = [f"{name} {tuple(there)} there and {tuple(here)} here" for name, (there, here) in self.misfits.items()]
         kinds = {
-            f"{len(self.taken)} of {count} weights from {self.run}": self.taken,
+            f"{len(self.taken)} of {count} weights from {self.run}": self.taken if self.run else [],
             "did not fit": shapes,
             "not in that run": self.missing,
             f"frozen, {len(self.frozen)} weights": self.frozen,
             "files other than that run's, so that a weight may belong to another token (start.vocabulary=true takes "
             "that run's)": self.changed,
+            "word vectors": [f"{name} from {how}" for name, how in self.vectors.items()],
         }
         return [f"start: {kind}: {_listed(names, shown)}" for kind, names in kinds.items() if names]
 
@@ -111,30 +115,49 @@ def build_task(recipe: Recipe) -> Task:
     return task
 
 
-def take(start: Start, model: nn.Module) -> tuple[Taken, Tensors]:
-    """The weights of the other run that the patterns name and that fit the model."""
-    other = check(start)
-    theirs, facts = sealed.read_tensors(other.model)
-    read_identity(other).check(other.model, facts)
+def take(start: Start, model: nn.Module, task: Task) -> tuple[Taken, Tensors]:
+    """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
     own = named_weights(model)
-    wanted = _matching(start.patterns, own, "start.only")
-    shared = [name for name in wanted if name in theirs]
-    tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
-    if not tensors:
-        raise ConfigError(f"start.only={start.only!r}: no such weight of {start.run} fits; it has {_groups(theirs)}")
+    tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
+    covered = _of_vectors(start, own, tensors, task.words()) if start.vectors else {}
     parameters = dict(model.named_parameters())
     frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
     frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
     if len(frozen) == len(parameters):
         raise ConfigError("start.freeze: all weights of the model are frozen, and none is left to train")
-    return Taken(
-        run=start.run,
-        taken=list(tensors),
-        misfits={name: [list(theirs[name].shape), list(own[name].shape)] for name in shared if name not in tensors},
-        missing=[name for name in wanted if name not in theirs],
-        frozen=frozen,
-        changed=[],
-    ), tensors
+    taken = [name for name in tensors if name not in covered]
+    return Taken(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
+
+
+def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
+    """The weights of the other run that fit; shapes there and here of those that do not; names that are not there."""
+    other = check(start)
+    theirs, facts = sealed.read_tensors(other.model)
+    read_identity(other).check(other.model, facts)
+    wanted = _matching(start.patterns, own, "start.only")
+    shared = [name for name in wanted if name in theirs]
+    tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
+    if not tensors:
+        raise ConfigError(f"start.only={start.only!r}: no such weight of {start.run} fits; it has {_groups(theirs)}")
+    misfits = {name: [list(theirs[name].shape), list(own[name].shape)] for name in shared if name not in tensors}
+    return tensors, misfits, [name for name in wanted if name not in theirs]
+
+
+def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, words: list[str]) -> dict[str, str]:
+    """Word vectors become rows of the tables that the pattern names -> how many words of each table have got one."""
+    if not words:
+        raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
+    covered = {}
+    for name in _matching([start.table], own, "start.table"):
+        table = tensors.get(name, own[name]).detach().clone()
+        if table.dim() != 2 or len(table) != len(words):
+            shape = tuple(table.shape)
+            raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
+        found = vectors.start_table(table, words, Path(start.vectors))
+        if not found.covered:
+            raise ConfigError(f"start.vectors: {found.line()}; they are of another language, or spelt otherwise")
+        tensors[name], covered[name] = table, found.line()
+    return covered
 
 
 def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:
@@ -154,7 +177,7 @@ def _groups(names: Iterable[str]) -> str:
 
 def save(start: Start, taken: Taken, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
-    files = {} if start.vocabulary else read_identity(Folder(Path(start.run))).files
+    files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
     changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
     table = asdict(taken) | {"changed": changed}
     (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -32,7 +32,7 @@ from regard.training.recipe import Recipe
 
 _LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
 # of the log, beside the parts of the loss
-COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run", "tokens/s")
+COLUMNS = ("step", "epoch", "loss", "lr", "norm", "skipped", "valid", "best", "average", "end", "run")
 
 
 class Diverged(RegardError):

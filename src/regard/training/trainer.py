@@ -82,7 +82,8 @@ class Trainer:
         self._read_plan()
         if self.processes.first:
             board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
-            self.report = Report(self.folder, self.console, position=self.now.log, board=board)
+            position, counted = self.now.log, self.task.counted
+            self.report = Report(self.folder, self.console, position=position, board=board, counted=counted)
             if not self.now.log["bytes"] and self.now.run is not None:
                 self.report.note({"step": self.now.step, "run": self.now.run})
 
@@ -93,7 +94,7 @@ class Trainer:
             began, examples = time.monotonic(), self.plan[now.index]
             outcome = stepper(examples, step=now.step + 1, flags=lambda: (bool(stop), self._time_used()))
             self._pace.seconds += time.monotonic() - began
-            self._pace.tokens += outcome.tokens
+            self._pace.count += outcome.tokens
             epoch_ended = self._advance(outcome, examples)
             self._write_row(outcome)
             self._be_watched()

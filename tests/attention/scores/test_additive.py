@@ -1,4 +1,4 @@
-"""Additive: the formula with the inputs joined; equal to concat when W = [W U]."""
+"""Additive: Bahdanau's formula, query and key each by its own matrix."""
 
 from __future__ import annotations
 
@@ -13,16 +13,5 @@ def test_the_formula():
     found = score(q, score.project_keys(k))
     for i in range(5):
         for j in range(6):
-            joined = torch.cat([q[:, :, i], k[:, :, j]], dim=-1)
-            expected = torch.tanh(score.joined(joined)) @ score.weight.weight[0]
+            expected = torch.tanh(score.query(q[:, :, i]) + score.key(k[:, :, j])) @ score.weight.weight[0]
             torch.testing.assert_close(found[:, :, i, j], expected)
-
-
-def test_splitting_w_makes_it_concat():
-    additive, concat = scores.build("additive", 4, 3), scores.build("concat", 4, 3)
-    with torch.no_grad():
-        concat.query.weight.copy_(additive.joined.weight[:, :4])
-        concat.key.weight.copy_(additive.joined.weight[:, 4:])
-        concat.weight.weight.copy_(additive.weight.weight)
-    q, k = torch.randn(2, 2, 5, 4), torch.randn(2, 2, 6, 3)
-    torch.testing.assert_close(additive(q, additive.project_keys(k)), concat(q, concat.project_keys(k)))

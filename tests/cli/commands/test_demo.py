@@ -16,6 +16,9 @@ from regard.training import recipe as recipes
 TINY = {
     "translation": ["data.pairs=300", "model.dim=16", "model.hidden=16"],
     "music": ["data.limit=3", "model.dim=16", "model.hidden=16", "model.layers=1", "data.crop=64", "data.window=64"],
+    "images": ["model.dim=16", "data.valid=8"],
+    "image_classification": ["model.dim=16"],
+    "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
 }
 SHORT = ["training.steps=2", "training.evaluation.every=2"]
 

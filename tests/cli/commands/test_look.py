@@ -38,7 +38,10 @@ def test_mistakes_are_one_line(small, tmp_path, capsys):
 
 def test_without_a_file_the_page_is_served_on_this_machine(small, monkeypatch, capsys):
     served = {}
-    monkeypatch.setattr("regard.serve.app.serve", lambda app, *, port: served.update(app=app, port=port))
-    call("look", small, TEXT, "--quiet", "--port", "9123")
-    assert served["port"] == 9123 and "http://127.0.0.1:9123/" in capsys.readouterr().out
+    monkeypatch.setattr(
+        "regard.serve.app.serve", lambda app, taken: served.update(app=app, address=taken.getsockname())
+    )
+    call("look", small, TEXT, "--quiet", "--port", 0)
+    host, port = served["address"]
+    assert host == "127.0.0.1" and f"http://127.0.0.1:{port}/" in capsys.readouterr().out
     assert {route.path for route in served["app"].routes} >= {"/", "/api/look", "/api/tile"}

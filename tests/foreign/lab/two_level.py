@@ -34,7 +34,7 @@ class Pool(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         query = self.question.expand(x.shape[0], 1, 1, -1)
-        keys = self.attend.weigh.score.project_keys(x[:, None])
+        keys = self.attend.project(x[:, None])
         return self.attend(query, keys, x[:, None])[:, 0, 0]
 
 

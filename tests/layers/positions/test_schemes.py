@@ -35,6 +35,15 @@ def test_sinusoidal_is_the_formula_of_the_paper():
             assert math.isclose(found[place, 2 * i + 1], math.cos(angle), abs_tol=1e-5)
 
 
+def test_sinusoids_are_exact_at_far_places():
+    place, dim = 100_000, 16
+    angles = [place / 10000 ** (i / dim) for i in range(0, dim, 2)]
+    exact = [turned for angle in angles for turned in (math.sin(angle), math.cos(angle))]
+    found = build("sinusoidal", dim, longest=4).encode(torch.tensor([place]), place + 1)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found[0].double(), torch.tensor(exact, dtype=torch.float64), atol=1e-7, rtol=0)
+
+
 @given(st.integers(0, 3000), st.integers(0, 40))
 def test_rotary_scores_see_the_distance_alone(start, distance):
     q, k = (torch.randn(1, 1, 1, 8, dtype=torch.float64) for _ in range(2))

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from regard.core.transforms import followed, gradients
 
 BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
 SMALL = 2**18  # numbers up to which three plain kernels are quicker
@@ -23,11 +24,15 @@ def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
     (b, h, t, d), s = a.shape, c.shape[2]
     full = a.dtype == c.dtype == weight.dtype and a.dtype in (torch.float32, torch.float64)
-    if t <= 2 or b * h * t * s * d <= SMALL or not full or torch.compiler.is_compiling():  # one query shares nothing
-        return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
+    if followed() or not full or t <= 2 or b * h * t * s * d <= SMALL:  # one query shares nothing
+        return _plain(a, c, weight)
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)
     return scores
+
+
+def _plain(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
+    return torch.tanh(a[..., :, None, :] + c[..., None, :, :]) @ weight
 
 
 class _TanhScores(torch.autograd.Function):
@@ -41,10 +46,11 @@ class _TanhScores(torch.autograd.Function):
         return scores.mul_(-2).add_(weight.sum())
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """With u = 1 / (1 + exp 2(a + c)), tanh is 1 - 2u and its slope 4u(1 - u)."""
         a, c, weight = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            return tuple(gradients(_plain, (a, c, weight), grad))
         grad = grad.flatten(0, 1)
         d_a, d_c, met = a.new_empty(a.shape), c.new_zeros(c.shape), torch.zeros_like(weight)
         flat_a, flat_c = d_a.flatten(0, 1), d_c.flatten(0, 1)

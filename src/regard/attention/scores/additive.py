@@ -1,4 +1,4 @@
-"""Additive score w·tanh(W[q; k]): Bahdanau et al. 2015, appendix A.1.2, with the two inputs joined."""
+"""Additive score w·tanh(Wq + Uk): Bahdanau et al. 2015, appendix A.1.2."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from regard.attention.scores._tanh import tanh_scores
 
 
 class Score(ScoreFunction):
-    """w·tanh(W[q; k]); the half of W that meets the key is applied once per memory."""
+    """w·tanh(Wq + Uk); Uk is made once per memory. Equal to `concat` when its W is [W U]."""
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim, self.key_dim = dim, key_dim or dim
-        self.joined = nn.Linear(dim + (key_dim or dim), dim, bias=False)  # W
+        self.query = nn.Linear(dim, dim, bias=False)  # W
+        self.key = nn.Linear(key_dim or dim, dim, bias=False)  # U
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
     def project_keys(self, k: Tensor) -> Tensor:
-        return k @ self.joined.weight[:, -k.shape[-1] :].mT
+        projected: Tensor = self.key(k)
+        return projected
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        q = q @ self.joined.weight[:, : q.shape[-1]].mT
-        return tanh_scores(q, k, self.weight.weight[0])  # (b h t s)
+        return tanh_scores(self.query(q), k, self.weight.weight[0])  # (b h t s)

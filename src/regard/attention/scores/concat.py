@@ -1,4 +1,4 @@
-"""Concat score w·tanh(Wq + Uk): Bahdanau et al. 2015, appendix A.1.2; Luong et al. 2015, equation 8."""
+"""Concat score w·tanh(W[q; k]): Luong et al. 2015, section 3.1. The additive score, with the two inputs joined."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from regard.attention.scores._tanh import tanh_scores
 
 
 class Score(ScoreFunction):
-    """w·tanh(Wq + Uk); Uk is made once per memory. Equal to `additive` when its W is [W U]."""
+    """w·tanh(W[q; k]); the half of W that meets the key is applied once per memory."""
 
     def __init__(self, dim: int, key_dim: int | None = None) -> None:
         super().__init__()
         self.dim, self.key_dim = dim, key_dim or dim
-        self.query = nn.Linear(dim, dim, bias=False)  # W
-        self.key = nn.Linear(key_dim or dim, dim, bias=False)  # U
+        self.joined = nn.Linear(dim + (key_dim or dim), dim, bias=False)  # W
         self.weight = nn.Linear(dim, 1, bias=False)  # w
 
     def project_keys(self, k: Tensor) -> Tensor:
-        projected: Tensor = self.key(k)
-        return projected
+        return k @ self.joined.weight[:, -k.shape[-1] :].mT
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        return tanh_scores(self.query(q), k, self.weight.weight[0])  # (b h t s)
+        q = q @ self.joined.weight[:, : q.shape[-1]].mT
+        return tanh_scores(q, k, self.weight.weight[0])  # (b h t s)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.arguments import USE, Folder, Json, Trust
+from regard.cli.scores import tables
 from regard.cli.words import Words, settings_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def run(
 ) -> None:
     """Score a run on held-out data and say how the scores were computed; decoding=beam … changes the search."""
     from rich.console import Console
-    from rich.table import Column, Table
 
     from regard.api.run import load
 
@@ -36,10 +36,9 @@ def run(
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
-    table = Table("score", "value", Column("computed as", overflow="fold"), title=f"{folder} on {split}")
-    for name, value in report["scores"].items():
-        table.add_row(name, f"{value:.4g}", report["signatures"].get(name, ""))
-    Console(markup=False).print(table)
+    console = Console(markup=False)
+    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {split}"):
+        console.print(table)
 
 
 def evaluate(run: Run, split: str) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,10 @@ from regard.cli.asking import Asking, subject_of
 from regard.cli.words import settings_of
 from regard.core.errors import RegardError
 
+if TYPE_CHECKING:
+    from regard.inspection.collect import Subject
+
+HOST = "127.0.0.1"
 PANEL = INSIDE
 Command = Asking
 
@@ -40,12 +45,13 @@ def run(
     from regard.inspection.collect import collect
     from regard.inspection.look import Look
 
-    looked = subject_of(folder, settings_of(context), trust=trust)
     if html is None and png is None and pdf is None:
-        from regard.serve.app import serve_subject
+        from regard.serve.listen import listen
 
-        _show(serve_subject(looked, given), folder, port=port, quiet=quiet)
+        with listen(HOST, port) as taken:
+            _show(subject_of(folder, settings_of(context), trust=trust), given, taken, folder=folder, quiet=quiet)
         return
+    looked = subject_of(folder, settings_of(context), trust=trust)
     seen = Look(collect(looked, given))
     if html is not None:
         seen.save(html)
@@ -56,14 +62,15 @@ def run(
             print(f"wrote {path}")
 
 
-def _show(app: object, folder: Path, *, port: int, quiet: bool) -> None:
+def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, quiet: bool) -> None:
     """Serve the page on this machine and open it in the browser."""
     from regard.serve import app as server
+    from regard.serve.listen import address
 
-    address = f"http://127.0.0.1:{port}/"
-    print(f"looking at {folder} on {address} (Ctrl+C ends)")
+    app, where = server.serve_subject(looked, given), address(taken, HOST)
+    print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
     if not quiet:
-        timer = threading.Timer(1.0, webbrowser.open, [address])
+        timer = threading.Timer(1.0, webbrowser.open, [where])
         timer.daemon = True
         timer.start()
-    server.serve(app, port=port)
+    server.serve(app, taken)

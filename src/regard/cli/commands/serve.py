@@ -24,7 +24,9 @@ def run(
     """Serve the explorer of a run: new inputs and what-if in the browser."""
     from regard.api.run import load
     from regard.serve.app import create, serve
+    from regard.serve.listen import address, listen
 
-    app = create(load(folder, trust=trust), given)
-    print(f"serving {folder} on http://{host}:{port}/ (Ctrl+C ends)")
-    serve(app, host=host, port=port)
+    with listen(host, port) as taken:
+        app = create(load(folder, trust=trust), given, host=host)
+        print(f"serving {folder} on {address(taken, host)} (Ctrl+C ends)", flush=True)
+        serve(app, taken)

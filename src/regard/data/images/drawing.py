@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.data.images.reading import Pixels
 
-SHADES = " .:-=+*#%@"
+SHADES = " ░▒▓█"
 SEEN = 320  # pixels that an image of a few pixels should have on a screen, at least
 GAP = 1
 

@@ -19,7 +19,7 @@ from regard.data.images.shape import Shape
 from regard.data.rows import split_of
 
 BUILT_IN = "scenes"
-HELD_OUT = 500  # scenes for valid and for test each
+HELD_OUT = 500  # scenes for valid and for test each; no more than there are for training
 DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -51,7 +51,8 @@ class ObjectCollection(NamedTuple):
 
 def make_scenes(count: int, *, side: int, things: tuple[int, int], seed: int) -> ObjectCollection:
     """Scenes of the built-in shapes; those of valid and test have pairs of colour and shape that train has not."""
-    sizes = {"train": count, "valid": HELD_OUT, "test": HELD_OUT}
+    held_out = min(count, HELD_OUT)
+    sizes = {"train": count, "valid": held_out, "test": held_out}
     classes = tuple(scenes.SHAPES)
     splits = {}
     for split, size in sizes.items():

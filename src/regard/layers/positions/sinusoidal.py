@@ -18,8 +18,8 @@ class Position(PositionScheme):
 
 
 def sinusoids(places: Tensor, dim: int) -> Tensor:
-    """Places (…) -> (… d)."""
-    half = torch.arange(0, dim, 2, device=places.device, dtype=torch.float32)
+    """Places (…) -> (… d), computed in float64: at far places float32 has no digits left for the angle."""
+    half = torch.arange(0, dim, 2, device=places.device, dtype=torch.float64)
     rate = torch.exp(half * (-math.log(10000.0) / dim))  # 1 / 10000^(2i/d)
-    angle = places[..., None].float() * rate
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim]
+    angle = places[..., None].double() * rate
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim].float()

@@ -1,0 +1,248 @@
+"""Tens of thousands of spoilt files, texts and requests: each must end in an answer or in one line.
+
+    python bench/hostile.py --cases 20000 --page docs/reliability.md
+
+Run folders from strangers, texts, tables, scores, images and requests to the server are made whole, spoilt by a random
+generator with a fixed seed, and used as a user would. What counts as broken: any exception but a RegardError of one
+line, a case that takes 10 seconds of a processor or does not end, memory beyond a bound, a file written outside the
+case's folder, a network contact, a process started, a module imported by a name in a file. Processes are forked from
+one that has imported everything, so that a case costs milliseconds. `--case images/17` does one again and shows why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from hostile_guard import SIGNALS, Guard
+from hostile_kinds import CANARY
+from hostile_kinds import Kind as KindLike
+from marks import put
+
+from regard.core.errors import RegardError
+
+SHARES = {"runs": 30, "texts": 20, "tables": 15, "scores": 12, "images": 13, "requests": 10}  # of a hundred cases
+NAMES = {
+    "runs": "run folders", "texts": "texts as inputs", "tables": "tables and text files", "scores": "scores",
+    "images": "images", "requests": "requests to the server",
+}  # fmt: skip
+ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
+LONGEST = 2000  # letters of a line that says what is wrong
+AT_ONCE = 400  # cases of a process, which then ends: what it leaked would count against the bound of its memory
+
+
+class Job(NamedTuple):
+    """One case, by which it can be done again."""
+
+    kind: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.number}"
+
+
+class Result(NamedTuple):
+    """What became of a case."""
+
+    job: Job
+    outcome: str
+    seconds: float
+    what: str  # was done
+    why: str = ""  # it is broken
+
+
+def plan(cases: int, kinds: list[str]) -> list[Job]:
+    """Every case, the kinds mixed evenly."""
+    total = sum(SHARES[kind] for kind in kinds)
+    counts = {kind: max(1, round(cases * SHARES[kind] / total)) for kind in kinds}
+    jobs = [(number / counts[kind], Job(kind, number)) for kind in kinds for number in range(counts[kind])]
+    return [job for _, job in sorted(jobs)]
+
+
+class Range:
+    """Where cases are done: a folder for the case, one outside of it that must not change, the samples."""
+
+    def __init__(self, work: Path, kinds: list[str], seed: int) -> None:
+        self.work, self.seed = work, seed
+        os.environ["REGARD_DATA"] = str(work / "cache")
+        torch.set_num_threads(1)
+        warnings.simplefilter("ignore")
+        (work / "modules").mkdir()
+        (work / "modules" / f"{CANARY}.py").write_text("Config = Score = object\n")
+        sys.path.insert(0, str(work / "modules"))
+        self.kinds: dict[str, KindLike] = {name: import_module(f"hostile_kinds.{name}").Kind() for name in kinds}
+        for kind in self.kinds.values():
+            kind.prepare(work)
+
+    def attempt(self, job: Job, guard: Guard, place: Path) -> Result:
+        """One case, in this process."""
+        rng = random.Random(f"{self.seed} {job}")
+        outside, folder = place / "outside", place / "case"
+        for path in (outside, folder):
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir(parents=True)
+        (outside / "file").write_text("of the user")
+        case = self.kinds[job.kind].make(rng, folder)
+        outcome, why = ANSWERED, ""
+        try:
+            with guard:
+                case.use()
+        except RegardError as wrong:
+            outcome, why = REFUSED, _fault(str(wrong))
+        except BaseException as wrong:
+            why = "".join(traceback.format_exception(wrong)[-6:])
+        if [path.name for path in outside.iterdir()] != ["file"] or (outside / "file").read_text() != "of the user":
+            why = "changed a file outside of its folder"
+        why = why or "; ".join(guard.broken)
+        return Result(job, BROKEN if why else outcome, guard.used, case.what, why)
+
+    def work_on(self, jobs: list[Job], pipe: int, place: Path) -> None:
+        """Cases one by one; before each its number is told, afterwards what became of it."""
+        guard = Guard([place, self.work / "cache"])
+        with os.fdopen(pipe, "w", encoding="utf-8", errors="backslashreplace") as tell:
+            for job in jobs:
+                print(json.dumps(job), file=tell, flush=True)
+                print(json.dumps(self.attempt(job, guard, place)), file=tell, flush=True)
+
+
+def _fault(line: str) -> str:
+    """What is wrong with a line that says what is wrong."""
+    if not line.strip() or len(line.splitlines()) != 1:
+        return f"not one line: {line[:300]!r}"
+    return f"a line of {len(line)} letters: {line[:200]!r}" if len(line) > LONGEST else ""
+
+
+def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
+    """All cases, by several processes; one that dies is replaced, and its case is broken."""
+    left = [jobs[worker::workers] for worker in range(workers)]
+    running: dict[int, tuple[int, int, Path]] = {}  # process -> worker, end of its pipe, place
+    results: list[Result] = []
+    while any(left) or running:
+        for worker in set(range(workers)) - {worker for worker, _, _ in running.values()}:
+            if left[worker]:
+                number, mine, place = _fork(ground, left[worker][:AT_ONCE], worker)
+                running[number] = worker, mine, place
+        number, (worker, mine, place) = next(iter(running.items()))
+        found, open_job = _listen(mine)
+        status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+        del running[number]
+        if open_job is not None:
+            found.append(Result(open_job, BROKEN, 0.0, "?", _end(status)))
+        elif status or not found:
+            raise SystemExit(f"a process of the harness itself failed ({status})")
+        left[worker] = left[worker][len(found) :]
+        results += found
+        for result in found:
+            if result.outcome == BROKEN:
+                print(f"BROKEN {result.job} {result.what}\n    {result.why.strip()}", flush=True)
+        shutil.rmtree(place, ignore_errors=True)
+    return results
+
+
+def _fork(ground: Range, jobs: list[Job], worker: int) -> tuple[int, int, Path]:
+    mine, theirs = os.pipe()
+    place = ground.work / f"worker-{worker}"
+    number = os.fork()
+    if not number:
+        code = 1
+        try:
+            os.close(mine)
+            silence = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silence, 1)
+            ground.work_on(jobs, theirs, place)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(theirs)
+    return number, mine, place
+
+
+def _listen(pipe: int) -> tuple[list[Result], Job | None]:
+    """What a process tells until it ends: results, and the case that it did not come back from."""
+    results: list[Result] = []
+    open_job: Job | None = None
+    with os.fdopen(pipe, encoding="utf-8", errors="replace") as told:
+        for line in told:
+            values = json.loads(line)
+            if len(values) == len(Job._fields):
+                open_job = Job(*values)
+            else:
+                results.append(Result(Job(*values[0]), *values[1:]))
+                open_job = None
+    return results, open_job
+
+
+def _end(status: int) -> str:
+    if status >= 0:
+        return f"the process ended by itself, with {status}"
+    number = signal.Signals(-status)
+    return SIGNALS.get(number, f"the process was ended by {number.name}")
+
+
+def describe(results: list[Result], seconds: float, seed: int) -> str:
+    """The table."""
+    rows = []
+    for kind in SHARES:
+        mine = [result for result in results if result.job.kind == kind]
+        if mine:
+            counts = Counter(result.outcome for result in mine)
+            slowest = max(result.seconds for result in mine)
+            cells = (len(mine), *(counts[outcome] for outcome in (ANSWERED, REFUSED, BROKEN)))
+            rows.append(f"| {NAMES[kind]} | {' | '.join(f'{cell:,}' for cell in cells)} | {slowest:.1f} |")
+    used = sum(result.seconds for result in results)
+    table = "\n".join(rows)
+    return f"""{len(results):,} cases with seed {seed}; {used / 60:.0f} minutes of a processor,
+{seconds / 60:.0f} by the clock.
+
+| what was spoilt | cases | answered | refused in one line | broken | slowest, s of a processor |
+|---|---|---|---|---|---|
+{table}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2, help="processes side by side")
+    parser.add_argument("--only", choices=list(SHARES), action="append", help="these kinds alone")
+    parser.add_argument("--case", help="one case again, as kind/number")
+    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    asked = parser.parse_args()
+    kinds = [asked.case.partition("/")[0]] if asked.case else asked.only or list(SHARES)
+    began = time.monotonic()
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
+        ground = Range(Path(work).resolve(), kinds, asked.seed)
+        if asked.case:
+            job = Job(kinds[0], int(asked.case.partition("/")[2]))
+            results = in_processes(ground, [job], 1)
+            print(*results, sep="\n")
+        else:
+            results = in_processes(ground, plan(asked.cases, kinds), asked.workers)
+    text = describe(results, time.monotonic() - began, asked.seed)
+    print(text)
+    if asked.page:
+        put(asked.page, "hostile", text)
+    if any(result.outcome == BROKEN for result in results):
+        raise SystemExit("something ended neither in an answer nor in one line")
+
+
+if __name__ == "__main__":
+    main()

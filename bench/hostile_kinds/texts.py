@@ -1,0 +1,32 @@
+"""Strange texts as inputs of runs: through Python, through a pipe, and looked at."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import regard
+from hostile_kinds import Case, mutate
+from hostile_kinds.calling import call
+from hostile_kinds.samples import samples
+
+
+class Kind:
+    """Texts that nobody would write."""
+
+    def prepare(self, work: Path) -> None:
+        self.samples = samples(work)
+        self.runs = {sample.name: regard.load(sample.path) for sample in self.samples}
+
+    def make(self, rng: random.Random, folder: Path) -> Case:
+        sample = rng.choice(self.samples)
+        run, text = self.runs[sample.name], mutate.text(rng, sample.text)
+        how = rng.choices(["answer", "look", "pipe"], [85, 5, 10])[0]
+        what = f"{sample.name}: {text[:40]!r} ({len(text)} letters) -> {how}"
+        if how == "answer":
+            texts = [text] if rng.random() < 0.7 else [text, sample.text, ""]
+            return Case(what, lambda: run.answer(texts))
+        if how == "look":
+            return Case(what, lambda: run.look(text))
+        lines = mutate.data(rng, f"{sample.text}\n{sample.text}\n".encode())
+        return Case(what, lambda: call("answer", str(sample.path), "--workers", "1", given=lines))

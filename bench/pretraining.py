@@ -1,0 +1,225 @@
+"""Which pretraining helps most: five encoders of one size read one text, then learn to label and to tag from little.
+
+    python bench/pretraining.py [--runs FOLDER] [--quick]
+
+Every encoder has 2 blocks of width 128 and one vocabulary of 4,000 subwords. It is trained on the same text (Brown and
+a quarter of the training reviews of IMDB) for the same number of steps of the same number of tokens. Then each learns
+movie_reviews (documents to labels) and WNUT17 (words to entities), three seeds each, for the same number of steps; and
+so do encoders of the same shape that were not trained before. What is chosen is chosen by the validation data, what is
+reported is of the test data. Processor seconds are of one thread.
+
+Figures are kept in docs/pretraining.json as they come, so that the command goes on where it was stopped; the page
+docs/pretraining.md is made from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import time
+from functools import partial
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import regard
+from regard.data import plain
+from regard.data.plain import Origin
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT.parent / "shared" / "data"
+FIGURES, PAGE = ROOT / "docs" / "pretraining.json", ROOT / "docs" / "pretraining.md"
+SEEDS = (1, 2, 3)
+TEXT = {
+    "data.vocabulary": 4000,
+    "data.context": 128,
+    "data.rows": 32,
+    "data.evaluated": 30_000,
+    "training.steps": 600,
+    "training.evaluation.every": 600,
+    "training.optimizer.lr": 2e-3,
+    "training.schedule": "cosine",
+    "training.schedule.warmup": 60,
+}
+SIZE = {"model.layers": 2, "model.dim": 128, "model.heads": 4, "model.hidden": 512}
+ENCODERS: dict[str, tuple[str, dict[str, Any]]] = {  # name -> the task that trains it, its settings
+    "bert": ("masked_language", {"model": "bert", "model.position": "rotary", "data.pairs": "next"}),
+    "roberta": ("masked_language", {"model": "bert", "model.position": "rotary", "model.segments": 0}),
+    "albert": (
+        "masked_language",
+        {
+            "model": "bert",
+            "model.position": "rotary",
+            "model.share_layers": True,
+            "model.embedding": 64,
+            "data.pairs": "order",
+        },
+    ),
+    "xlnet": ("masked_language", {"model": "xlnet"}),
+    "gpt": ("language", {"model": "gpt", "model.position": "rotary"}),
+}
+BARE = ("bert", "xlnet", "gpt")  # of these shapes one that has read nothing; the others have that of bert
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {  # name of the data -> its task, its settings
+    "movie_reviews": (
+        "classification",
+        {
+            "data.path": str(DATA / "movie_reviews"),
+            "data.valid": "cv8*",
+            "data.test": "cv9*",
+            "data.splitter.marks": "",
+            "data.longest": 256,
+            "data.rows": 16,
+            "training.steps": 150,
+            "training.evaluation.every": 50,
+        },
+    ),
+    "wnut17": (
+        "tagging",
+        {
+            "data.path": str(DATA / "wnut17"),
+            "data.rows": 16,
+            "data.longest": 128,
+            "training.steps": 400,
+            "training.evaluation.every": 100,
+        },
+    ),
+}
+TUNING = {"training.optimizer.lr": 1e-3, "training.schedule": "cosine", "training.schedule.warmup": 30}
+SCORE = {"movie_reviews": "accuracy", "wnut17": "f1"}
+TINY = {"data.rows": 2, "training.steps": 2, "training.evaluation.every": 2}
+
+
+def text_file(folder: Path) -> Path:
+    """Brown and every fourth review of IMDB, one text a line: no more is read in so few steps."""
+    path = folder / "text.txt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        brown = plain.open_text(Origin((str(DATA / "brown" / "brown.zip"),), ""))["train"]
+        imdb = plain.open_text(Origin((f"{DATA / 'imdb' / 'train.tsv.xz'}#4",), ""))["train"]
+        lines = [" ".join(text.split()) for text in (*brown, *islice(imdb, 0, None, 4))]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def shape(name: str) -> dict[str, Any]:
+    """The model settings of an encoder, without those of its data."""
+    return {key: value for key, value in (SIZE | ENCODERS[name][1]).items() if key.startswith("model")}
+
+
+def pretrain(name: str, out: Path, quick: bool, *, steps: int | None = None) -> dict[str, Any]:
+    """Train an encoder on text -> its validation nats and what it took."""
+    task, own = ENCODERS[name]
+    given = (
+        TEXT
+        | {"data.paths": [str(text_file(out.parent))]}
+        | SIZE
+        | own
+        | {"model.dropout": 0.0}
+        | (TINY if quick else {})
+    )
+    if steps is not None:
+        given |= {"training.steps": steps, "training.evaluation.every": steps}
+    begun = time.process_time()
+    run = regard.train(task, given, out=fresh(out), quiet=True)
+    seconds = time.process_time() - begun
+    encoder = sum(weight.numel() for weight in run.model.encoder.parameters())
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    nats = [row["valid"]["nats"] for row in log if "valid" in row][-1]
+    return {"nats": nats, "seconds": round(seconds, 1), "parameters": encoder}
+
+
+def tune(name: str, data: str, seed: int, *, start: Path, out: Path, quick: bool) -> dict[str, Any]:
+    """Teach an encoder a task -> its score on the test data and what it took."""
+    task, own = TASKS[data]
+    begun = {"start.run": str(start), "start.only": "encoder.*", "start.vocabulary": True}
+    same = {"data.level": "bpe", "data.lowercase": False, "model.dropout": 0.1, "seed": seed}
+    given = own | TUNING | shape(name) | same | begun | (TINY if quick else {})
+    clock = time.process_time()
+    run = regard.train(task, given, out=fresh(out), quiet=True)
+    scores = run.evaluate("test")
+    shutil.rmtree(out)
+    return {"score": scores[SCORE[data]], "seconds": round(time.process_time() - clock, 1)}
+
+
+def fresh(folder: Path) -> Path:
+    """The place of a run that was perhaps begun and stopped."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def jobs(runs: Path, figures: dict[str, Any], quick: bool) -> None:
+    """Everything that is not there yet, kept as soon as it is."""
+
+    def keep(key: str, make: Any) -> None:
+        if key not in figures:
+            figures[key] = make()
+            print(key, figures[key], flush=True)
+            if not quick:
+                FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+
+    for name in ENCODERS:
+        keep(f"text {name}", partial(pretrain, name, runs / name, quick))
+    for name in BARE:
+        keep(f"bare {name}", partial(pretrain, name, runs / f"bare_{name}", quick, steps=1))
+    for data, seed, name in product(TASKS, SEEDS, ENCODERS):
+        for start in [name, *([f"bare_{name}"] if name in BARE else [])]:
+            given = {"start": runs / start, "out": runs / "tuned", "quick": quick}
+            keep(f"{data} {start} {seed}", partial(tune, name, data, seed, **given))
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The table, and what stands above it."""
+    steps, tokens = TEXT["training.steps"], TEXT["data.rows"] * TEXT["data.context"]
+    own = {data: settings for data, (_, settings) in TASKS.items()}
+    budgets = ", ".join(f"{x['training.steps']} steps of {x['data.rows']} on {data}" for data, x in own.items())
+    lines = [
+        "# Which pretraining helps most",
+        "",
+        "Made by `python bench/pretraining.py`. It is a small comparison: encoders of 2 blocks of width 128 (4 heads,",
+        f"512 inside, 4,000 subwords), trained for {steps} steps of {tokens:,} tokens on Brown and a quarter of IMDB's",
+        f"training reviews, then for {budgets}. Mean of three seeds on the",
+        "test data, with the lowest and the highest; *bare* is the same shape with no text read before (roberta and",
+        "albert have that of bert beside them). Processor seconds of one thread. Nats are of each one's own task (gaps",
+        "from both sides, gaps in a random order, the next token): no ranking. Larger models and more text may",
+        "be ordered differently.",
+        "",
+        "| encoder | parameters | pretraining, s | nats | movie_reviews, accuracy | bare | WNUT17, entity F1 | bare |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in ENCODERS:
+        text, bare = figures[f"text {name}"], name if name in BARE else "bert"
+        cells = [name, f"{text['parameters']:,}", f"{text['seconds']:.0f}", f"{text['nats']:.2f}"]
+        for data in TASKS:
+            cells += [spread(figures, data, name), spread(figures, data, f"bare_{bare}")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def spread(figures: dict[str, Any], data: str, name: str) -> str:
+    """Mean, lowest and highest of the seeds."""
+    scores = [figures[f"{data} {name} {seed}"]["score"] for seed in SEEDS]
+    return f"{statistics.mean(scores):.3f} ({min(scores):.3f}–{max(scores):.3f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs/pretraining"))
+    parser.add_argument(
+        "--quick", action="store_true", help="two steps of everything, to see that it runs; nothing is kept"
+    )
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    figures = {} if given.quick or not FIGURES.exists() else json.loads(FIGURES.read_text())
+    jobs(given.runs, figures, given.quick)
+    if given.quick:
+        print(page(figures))
+    else:
+        PAGE.write_text(page(figures))
+
+
+if __name__ == "__main__":
+    main()

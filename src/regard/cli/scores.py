@@ -1,0 +1,61 @@
+"""Scores as tables for people: single ones with how they were computed; those of each kind, and counts of confusions,
+as tables of their own.
+
+A score `f1.person` is the f1 of the kind `person`: kinds are rows, scores columns. A score `confusion.neg.pos` is a
+cell of a matrix: what is `neg` and was taken for `pos`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Cells = dict[tuple[str, str], float]  # (row, column) -> value
+
+
+def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table]:
+    """All scores, each in one of the tables."""
+    from rich.table import Column, Table
+
+    kinds, matrices = _kinds(scores), _matrices(scores)
+    grouped = {f"{score}.{kind}" for kind, score in kinds}
+    grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
+    single = Table("score", "value", Column("computed as", overflow="fold"), title=title)
+    for name, value in scores.items():
+        if name not in grouped:
+            single.add_row(name, f"{value:.4g}", signatures.get(name, ""))
+    yield single
+    if kinds:
+        yield _table(kinds, corner="kind", title="for each kind")
+    for name, cells in matrices.items():
+        yield _table(
+            cells, corner="is \\ said", title=f"{name}: what is in the row was taken for what is in the column"
+        )
+
+
+def _kinds(scores: Mapping[str, float]) -> Cells:
+    parts = [(name.split("."), value) for name, value in scores.items()]
+    return {(kind[1], kind[0]): value for kind, value in parts if len(kind) == 2}
+
+
+def _matrices(scores: Mapping[str, float]) -> dict[str, Cells]:
+    """Only whole ones: a name with further dots in it would leave a hole."""
+    found: dict[str, Cells] = {}
+    for name, value in scores.items():
+        parts = name.split(".")
+        if len(parts) == 3:
+            found.setdefault(parts[0], {})[parts[1], parts[2]] = value
+    return {name: cells for name, cells in found.items() if len(cells) == len({row for row, _ in cells}) ** 2}
+
+
+def _table(cells: Cells, *, corner: str, title: str) -> Table:
+    from rich.table import Column, Table
+
+    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    table = Table(corner, *(Column(name, justify="right") for name in columns), title=title)
+    for row in rows:
+        table.add_row(row, *(f"{cells[row, name]:.4g}" if (row, name) in cells else "" for name in columns))
+    return table

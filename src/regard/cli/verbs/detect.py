@@ -1,0 +1,10 @@
+"""`regard detect`: find the objects in images."""
+
+from __future__ import annotations
+
+from regard.cli.arguments import USE
+from regard.cli.asking import Asking, Verb, command
+
+PANEL = USE
+Command = Asking
+run = command(Verb("detect"), "Find the objects in images.")

@@ -1,0 +1,95 @@
+// An image on a canvas, and on it what attention looked at: items with boxes (left, top, right, bottom as shares of the image)
+// shine as much as they were looked at, all else is dimmed.
+
+import { sharpCanvas } from "./dom.js";
+
+const DIM = 0.72; // how dark an image becomes where nobody looks
+
+// {height, width, pixels: [[grey] or [red, green, blue], …]} -> a canvas of one pixel each.
+function raw({ height, width, pixels }) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  const bytes = new Uint8ClampedArray(width * height * 4);
+  pixels.forEach((pixel, i) => {
+    for (let c = 0; c < 3; c++) bytes[i * 4 + c] = pixel[pixel.length === 1 ? 0 : c];
+    bytes[i * 4 + 3] = 255;
+  });
+  canvas.getContext("2d").putImageData(new ImageData(bytes, width, height), 0, 0);
+  return canvas;
+}
+
+// An image about `size` CSS pixels wide or high, whichever is more.
+export class Picture {
+  constructor(image, size, properties = {}) {
+    const scale = Math.max(1, Math.floor(size / Math.max(image.width, image.height)));
+    Object.assign(this, { image, scale, width: image.width * scale, height: image.height * scale, source: raw(image) });
+    Object.assign(this, sharpCanvas(this.width, this.height, { class: "picture", role: "img", ...properties }));
+    this.plain();
+  }
+
+  plain() {
+    this.context.imageSmoothingEnabled = false;
+    this.context.clearRect(0, 0, this.width, this.height);
+    this.context.drawImage(this.source, 0, 0, this.width, this.height);
+  }
+
+  edges([left, top, right, bottom]) {
+    return [left * this.width, top * this.height, (right - left) * this.width, (bottom - top) * this.height];
+  }
+
+  // Everything is dimmed but what the weights (same length as items) say; the greatest weight stays as bright as it is.
+  lit(items, weights) {
+    const cover = document.createElement("canvas");
+    [cover.width, cover.height] = [this.width, this.height];
+    const context = cover.getContext("2d");
+    context.fillStyle = `rgba(8, 10, 24, ${DIM})`;
+    context.fillRect(0, 0, this.width, this.height);
+    const top = Math.max(1e-9, ...weights);
+    context.globalCompositeOperation = "destination-out";
+    items.forEach((item, i) => {
+      if (!item.box || !weights[i]) return;
+      context.fillStyle = `rgba(0, 0, 0, ${weights[i] / top})`;
+      context.fillRect(...this.edges(item.box));
+    });
+    this.context.drawImage(cover, 0, 0);
+    this.context.fillStyle = "rgba(255, 170, 40, 0.5)";
+    items.forEach((item, i) => {
+      if (!item.box || weights[i] < 0.1 * top) return;
+      this.context.globalAlpha = weights[i] / top;
+      this.context.fillRect(...this.edges(item.box));
+    });
+    this.context.globalAlpha = 1;
+  }
+
+  frame(box, colour, { width = 2, dash = [] } = {}) {
+    Object.assign(this.context, { strokeStyle: colour, lineWidth: width });
+    this.context.setLineDash(dash);
+    this.context.strokeRect(...this.edges(box));
+    this.context.setLineDash([]);
+  }
+
+  // The outline of a set of items, which need not be a rectangle.
+  outline(items, colour, { width = 2 } = {}) {
+    const key = (x, y) => `${Math.round(x)},${Math.round(y)}`;
+    const boxes = items.filter((item) => item.box).map((item) => this.edges(item.box));
+    const there = new Set(boxes.map(([x, y, w, h]) => key(x + w / 2, y + h / 2)));
+    Object.assign(this.context, { strokeStyle: colour, lineWidth: width });
+    this.context.beginPath();
+    for (const [x, y, w, h] of boxes) {
+      const sides = [[0, -h, x, y, x + w, y], [0, h, x, y + h, x + w, y + h], [-w, 0, x, y, x, y + h], [w, 0, x + w, y, x + w, y + h]];
+      for (const [across, down, x1, y1, x2, y2] of sides) {
+        if (there.has(key(x + w / 2 + across, y + h / 2 + down))) continue;
+        this.context.moveTo(x1, y1);
+        this.context.lineTo(x2, y2);
+      }
+    }
+    this.context.stroke();
+  }
+
+  // The item under a pointer, or -1.
+  under(items, event) {
+    const area = this.canvas.getBoundingClientRect();
+    const [x, y] = [(event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height];
+    return items.findIndex(({ box }) => box && x >= box[0] && x < box[2] && y >= box[1] && y < box[3]);
+  }
+}

@@ -1,0 +1,91 @@
+// An image that was classified: where each head of each layer looked, rollout through all layers, and the answer without the
+// patches that matter most.
+
+import { choice, make, number, select } from "../dom.js";
+import { distribution } from "../distribution.js";
+import { Picture } from "../picture.js";
+import { clamp } from "../state.js";
+
+const SIZE = 420;
+const THUMB = 104;
+const ROLLOUT = "rollout";
+
+// Weights over the patches: of one query, or of the class token or the mean of all where none is chosen.
+function looked(map, head, row, before) {
+  const each = (one) => map.row(head, one);
+  if (row !== null) return each(row);
+  if (map.rows === 1 || before) return each(0);
+  const sum = new Float32Array(map.columns);
+  for (let one = 0; one < map.rows; one++) each(one).forEach((weight, i) => (sum[i] += weight / map.rows));
+  return sum;
+}
+
+function thumbs(data, extra, maps, items, { head, chosen, pick }) {
+  return maps.map((map) => {
+    const picture = new Picture(extra, THUMB, { "aria-label": map.title });
+    picture.lit(items, looked(map, head < 0 || head < map.heads ? head : -1, null, extra.before));
+    return make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: map.title, "aria-pressed": String(map.name === chosen), "data-key": `overlay:${map.name}`, onclick: () => pick(map.name) }, picture.canvas);
+  });
+}
+
+function removals(extra, items) {
+  const patches = items.slice(extra.before);
+  return extra.removed.map((one) => {
+    const picture = new Picture(extra, THUMB, { "aria-label": `without ${one.patches.length} patches: ${one.answer}` });
+    picture.context.fillStyle = "rgb(128, 128, 128)";
+    one.patches.forEach((place) => picture.context.fillRect(...picture.edges(patches[place].box)));
+    return make("figure", { class: "pictured removal" }, picture.canvas,
+      make("figcaption", {}, one.patches.length ? `without ${one.patches.length}: ` : "whole: ", make("b", {}, one.answer), make("span", { class: "quiet" }, ` ${number(one.share, 2)}`)));
+  });
+}
+
+export const view = {
+  name: "overlay",
+  title: "Image",
+  suits: (data) => Boolean(data.extra.overlay?.rollout) && data.maps.some((map) => map.keys === "patches"),
+  show(data, element, page) {
+    const { overlay: extra } = data.extra;
+    const maps = data.maps.filter((map) => map.keys === "patches");
+    const items = data.items("patches");
+    const rolling = page.state.map === ROLLOUT;
+    const map = maps.find((one) => one.name === page.state.map) || maps[maps.length - 1];
+    const head = clamp(page.state.head, map.heads, -1);
+    page.looked = { map, head: Math.max(0, head) };
+    const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": "the image, lit where the model looked" });
+    const panel = make("div", { class: "lines-side" });
+    const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
+
+    const draw = (row) => {
+      const weights = rolling ? rollout : looked(map, head, row, extra.before);
+      picture.plain();
+      picture.lit(items, weights);
+      if (row !== null && !rolling) picture.frame(items[row].box, "#ff5a36", { width: 3 });
+      const who = row === null ? (extra.before ? "the class token" : "all patches, on average") : `patch ${items[row].text}`;
+      const title = rolling ? "rollout" : map.rows === 1 ? "the pooling query" : who;
+      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: rolling ? -1 : head, subtitle: rolling ? "what reaches the answer through all layers" : `looks at · ${map.title} · ${head < 0 ? "mean of heads" : `head ${head + 1}`}` }));
+    };
+    let under = null;
+    picture.canvas.addEventListener("pointermove", (event) => {
+      const row = picture.under(items, event);
+      if (row < 0 || row === under || rolling || map.rows === 1) return;
+      under = row;
+      draw(row);
+    });
+    picture.canvas.addEventListener("pointerleave", () => {
+      under = null;
+      draw(null);
+    });
+
+    const names = [...maps.map((one) => ({ key: one.name, label: one.title })), { key: ROLLOUT, label: "Rollout, all layers" }];
+    const heads = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
+    element.append(
+      make("div", { class: "controls" }, select("Map", names, rolling ? ROLLOUT : map.name, (name) => page.change({ map: name })),
+        rolling ? null : choice("Head", heads, head, (key) => page.change({ head: key }))),
+      make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas,
+        make("div", { class: "pictures" }, thumbs(data, extra, maps, items, { head, chosen: rolling ? null : map.name, pick: (name) => page.change({ map: name }) }))), panel),
+      make("section", { class: "card" }, make("h2", {}, "Without the strongest patches"),
+        make("p", { class: "quiet" }, "The patches that rollout gives most to are covered with grey, and the model is asked again."),
+        make("div", { class: "pictures" }, removals(extra, items))));
+    draw(null);
+  },
+};

@@ -1,0 +1,172 @@
+"""DETR, objects as a set: Carion et al. 2020, section 3. Reads with layers/block.py.
+
+    image -> convolutions -> grid -> [self-attention, feed-forward] × layers -> memory
+    object queries -> [self-attention, attention over the grid, feed-forward] × decoder_layers -> class and box of each
+
+Each object query has a point of its own in the image, from which its box is measured (Meng et al. 2021, section 3.2):
+that is learned many times faster than boxes without a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import EVERYTHING
+from regard.core.errors import ConfigError
+from regard.core.sizes import Objects
+from regard.layers.block import Block
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.plane import Plane
+from regard.layers.residual import PreNorm
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults suit scenes of a few shapes; the paper has 6 + 6 layers of 256 behind a ResNet-50."""
+
+    layers: int = 2  # blocks of the encoder
+    decoder_layers: int = 3  # blocks of the decoder; after each, boxes are read and learned from
+    dim: int = 96  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 0  # width inside the feed-forward network; 0: twice dim
+    dropout: float = 0.0  # of what each part of a block adds
+    queries: int = 0  # objects that are looked for; 0: three times as many as an image has at most
+    stride: int = 8  # pixels of the image, along each axis, that become one cell of the grid; a power of two
+    score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.decoder_layers, self.dim, self.heads) < 1 or min(self.hidden, self.queries) < 0:
+            raise ConfigError("layers, decoder_layers, dim and heads must be at least 1, hidden and queries at least 0")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if self.stride < 2 or self.stride & (self.stride - 1):
+            raise ConfigError(f"stride={self.stride} must be a power of two, 2 or more")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+
+
+TINY = Config(layers=1, decoder_layers=2, dim=16, heads=2, queries=5, stride=4)  # for tests
+
+
+class Detections(NamedTuple):
+    """What every layer of the decoder finds, the last one last."""
+
+    logits: Tensor  # (l b q v+1): classes, and no object as the last
+    boxes: Tensor  # (l b q 4): middle across, middle down, width, height, as shares of the image
+
+
+class Backbone(nn.Module):
+    """(b c h w) -> (b d h/stride w/stride): convolutions, each halving both sides, with one more on each level."""
+
+    def __init__(self, channels: int, dim: int, *, stride: int) -> None:
+        super().__init__()
+        count = stride.bit_length() - 1
+        widths = [channels, *(max(8, dim >> (count - 1 - number)) for number in range(count - 1)), dim]
+        parts: list[nn.Module] = []
+        for inner, outer in pairwise(widths):
+            for width, step in ((inner, 2), (outer, 1)):
+                convolution = nn.Conv2d(width, outer, 3, stride=step, padding=1, bias=False)
+                parts += [convolution, nn.BatchNorm2d(outer), nn.ReLU()]
+        self.parts = nn.Sequential(*parts)
+
+    def forward(self, images: Tensor) -> Tensor:
+        made: Tensor = self.parts(images)
+        return made
+
+
+class Boxes(nn.Module):
+    """Features (… d) and points (q 2) -> boxes (… 4): a net of three layers; zero stands for the point itself."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 4))
+        last = cast("nn.Linear", self.net[4])
+        nn.init.zeros_(last.weight)
+        with torch.no_grad():
+            last.bias.copy_(torch.tensor([0.0, 0.0, -1.5, -1.5]))
+
+    def forward(self, x: Tensor, points: Tensor) -> Tensor:
+        middle, size = self.net(x).split(2, dim=-1)
+        return torch.cat([middle + points, size], dim=-1).sigmoid()
+
+
+class Detr(nn.Module):
+    """Images (b c h w) of -1 … 1 -> `Detections`."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        plane: Plane,
+        *,
+        encoder: list[Block],
+        decoder: list[Block],
+        queries: int,
+        classes: int,
+    ) -> None:
+        super().__init__()
+        dim = plane.dim
+        self.backbone, self.plane = backbone, plane
+        self.encoder, self.decoder = nn.ModuleList(encoder), nn.ModuleList(decoder)
+        self.read, self.last = PreNorm.last(dim), PreNorm.last(dim)
+        self.points = nn.Parameter(torch.logit(_spread(queries)))  # (q 2) across and down, before the sigmoid
+        self.queries = nn.Parameter(torch.randn(queries, dim) * 0.1)
+        self.where = nn.Linear(2, dim)
+        self.classes, self.boxes = nn.Linear(dim, classes + 1), Boxes(dim)
+
+    def forward(self, images: Tensor) -> Detections:
+        x = self.backbone(images).flatten(2).mT + self.plane.raster()  # (b s d)
+        for layer in self.encoder:
+            x, _ = layer(x)
+        memory = self.read(x)
+        y = (self.queries + self.where(self.points)).expand(len(images), -1, -1)
+        found = []
+        for layer in cast("Iterable[Block]", self.decoder):
+            y, _ = layer(y, source=layer.memorize(memory, EVERYTHING))
+            seen = self.last(y)
+            found.append((self.classes(seen), self.boxes(seen, self.points)))
+        logits, boxes = zip(*found, strict=True)
+        return Detections(torch.stack(logits), torch.stack(boxes))
+
+
+def _spread(count: int) -> Tensor:
+    """(n 2): points that lie evenly in the image."""
+    golden = (5**0.5 - 1) / 2  # the sequence of least discrepancy that costs nothing: Roberts 2018
+    number = torch.arange(count) + 0.5
+    return torch.stack([(number * golden) % 1, number / count], dim=1).clamp(0.02, 0.98)
+
+
+def build(config: Config, sizes: Objects) -> Detr:
+    """The only function of this file that sees both the choices and what the data decided."""
+    height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
+    over_grid = partial(_heads, config, "objects", "grid")
+    return Detr(
+        Backbone(sizes.channels, config.dim, stride=config.stride),
+        Plane("sinusoidal", config.dim, height=height, width=width),
+        encoder=[_layer(config, axis="grid") for _ in range(config.layers)],
+        decoder=[_layer(config, axis="objects", cross=over_grid()) for _ in range(config.decoder_layers)],
+        queries=config.queries or 3 * sizes.most,
+        classes=sizes.classes,
+    )
+
+
+def _layer(config: Config, *, axis: str, cross: Heads | None = None) -> Block:
+    feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim)
+    around = partial(PreNorm, config.dim, config.dropout)
+    return Block(_heads(config, axis, axis), feedforward, around=around, cross=cross)
+
+
+def _heads(config: Config, queries: str, keys: str) -> Heads:
+    widths = Widths.divided(config.dim, config.heads)
+    return Heads(Attend(scores.build(config.score, widths.head), queries=queries, keys=keys), widths)

@@ -1,0 +1,235 @@
+"""The Image Transformer: Parmar et al. 2018. Reads with attention/canvas.py, layers/window.py and layers/pixels.py.
+
+    levels so far -> [causal self-attention, attention over a small image, feed-forward] × layers -> levels to come
+
+An image is a sequence of places, each a channel of a pixel or a whole pixel. Attention is full or local (section 3.3),
+and local attention in two dimensions makes the image block by block. The class of an image is an embedding added at
+every place. For super-resolution an encoder reads the small image (section 3.4); the small image enlarged also enters
+at every place, so that little data is enough to learn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.canvas import Layout, canvas, line
+from regard.attention.masks import EVERYTHING, Mask
+from regard.core.errors import ConfigError
+from regard.core.protocols import Subject
+from regard.core.sizes import Pixels
+from regard.core.tree import Shared
+from regard.layers.block import Block
+from regard.layers.dropout import Dropout
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.levels import Categorical, LevelReadout, LogisticMixture
+from regard.layers.memory import KV
+from regard.layers.pixels import Enlarged, PixelEmbedding, Places, Surroundings
+from regard.layers.plane import Plane
+from regard.layers.recurrent import widen
+from regard.layers.residual import PreNorm
+from regard.layers.window import Window, WindowHeads
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults suit small images and a small machine; the paper has 12 layers of 512 and blocks of 256."""
+
+    layers: int = 4  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 0  # width inside the feed-forward network; 0: four times dim
+    dropout: float = 0.0  # of what each part of a block adds, and of the embedding
+    attention: Literal["full", "local_1d", "local_2d"] = "local_2d"  # what a place may look at
+    line: tuple[int, int] = (128, 128)  # local_1d: places of a query block, and of the memory before it
+    query: tuple[int, int] = (4, 8)  # local_2d: rows and columns of a query block
+    memory: tuple[int, int] = (4, 4)  # local_2d: how far the memory reaches beyond it, rows up, columns to both sides
+    places: Literal["channel", "pixel"] = "channel"  # what a place of the sequence is
+    output: Literal["categorical", "logistic"] = "categorical"  # logit for each level, or a mixture of logistics
+    mixtures: int = 10  # logistics in the mixture
+    score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
+    coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # how rows and columns are told
+    surroundings: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
+    encoder_layers: int = 2  # that read the small image, where there is one
+
+    def __post_init__(self) -> None:
+        least = min(self.layers, self.dim, self.heads, self.mixtures, self.encoder_layers)
+        if least < 1 or min(self.hidden, self.surroundings) < 0:
+            raise ConfigError(
+                "layers, dim, heads, mixtures and encoder_layers must be at least 1, hidden and surroundings 0"
+            )
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+
+
+TINY = Config(layers=2, dim=16, heads=2, query=(2, 3), memory=(2, 1), line=(6, 5), mixtures=3)  # for tests
+
+
+class Told(NamedTuple):
+    """What is known before the first place: the class, the small image enlarged, and what each layer looks at of it."""
+
+    condition: Tensor  # (b d)
+    guide: Tensor | None  # (b t d)
+    cross: tuple[KV, ...]
+
+
+class ImageState(NamedTuple):
+    """The past of each layer and the levels so far, one row an image; what was told, one row a subject."""
+
+    past: tuple[KV | Window, ...]
+    place: int
+    made: Tensor  # (b n)
+    told: Shared[Told]
+
+
+class Encoder(nn.Module):
+    """A small image (b h·w·c) -> features (b h·w d): section 3.4."""
+
+    def __init__(self, level: nn.Embedding, plane: Plane, *, layers: list[Block], channels: int) -> None:
+        super().__init__()
+        self.level, self.plane, self.channels = level, plane, channels
+        self.layers, self.last = nn.ModuleList(layers), PreNorm.last(plane.dim)
+
+    def forward(self, small: Tensor) -> Tensor:
+        shelf = torch.arange(self.channels, device=small.device) * (self.level.num_embeddings // self.channels)
+        x = self.level(small.unflatten(1, (-1, self.channels)) + shelf).sum(dim=2) + self.plane.raster()
+        for layer in self.layers:
+            x, _ = layer(x)
+        read: Tensor = self.last(x)
+        return read
+
+
+class Surface(NamedTuple):
+    """What enters at every place."""
+
+    embedding: PixelEmbedding
+    classes: nn.Embedding
+    surroundings: Surroundings | None
+    enlarged: Enlarged | None
+    dropout: float
+
+
+class ImageTransformer(nn.Module):
+    """The whole model, a `Painter` in the sense of core.protocols."""
+
+    order: Tensor
+
+    def __init__(
+        self, surface: Surface, layers: list[Block], *, order: Tensor, encoder: Encoder | None, readout: LevelReadout
+    ) -> None:
+        super().__init__()
+        self.embedding, self.classes, self.surroundings, self.enlarged, dropout = surface
+        self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
+        self.last = PreNorm.last(surface.classes.embedding_dim)
+        self.dropout = Dropout(dropout)
+        self.register_buffer("order", order, persistent=False)
+
+    def start(self, subject: Subject) -> ImageState:
+        condition = self.classes(subject.labels)
+        cross: tuple[KV, ...] = ()
+        if self.encoder is not None:
+            read = self.encoder(subject.small)
+            cross = tuple(layer.memorize(read, EVERYTHING) for layer in self._each())
+        guide = None if self.enlarged is None else self.enlarged(subject.small)
+        past = tuple(_empty(layer.self_attn, condition) for layer in self._each())
+        made = subject.labels.new_zeros(len(condition), 0, dtype=torch.int16)
+        return ImageState(past, 0, made, Shared(Told(condition, guide, cross)))
+
+    def features(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
+        condition, guide, cross = state.told.value
+        count, known = tokens.shape[1], tokens[:, 1:] if state.place == 0 else tokens
+        made = torch.cat([state.made, known.flatten(1).to(state.made.dtype)], dim=1)
+        x = self.embedding(tokens, state.place) + widen(condition, len(tokens))[:, None]
+        if self.surroundings is not None:
+            x = x + self.surroundings(made, state.place, count)
+        if guide is not None:
+            x = x + widen(guide, len(tokens))[:, state.place : state.place + count]
+        x, past = self.dropout(x), []
+        for number, (layer, before) in enumerate(zip(self.layers, state.past, strict=True)):
+            x, memory = layer(x, Mask.causal(), past=before, source=cross[number] if cross else None)
+            past.append(memory)
+        return self.last(x), ImageState(tuple(past), state.place + count, made, state.told)
+
+    def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (b t levels)
+
+    def _each(self) -> Iterable[Block]:
+        return cast("Iterable[Block]", self.layers)
+
+
+def build(config: Config, sizes: Pixels) -> ImageTransformer:
+    """The only function of this file that sees both the choices and what the data decided."""
+    each = sizes.channels if config.places == "pixel" else 1
+    layout = _layout(config, sizes, per_pixel=sizes.channels // each)
+    count = sizes.height * sizes.width * sizes.channels // each
+    places = Places.of(torch.arange(count) if layout is None else layout.order(), sizes, each=each)
+    enlarging = sizes.small != (0, 0)
+    encoder = _encoder(config, sizes) if enlarging else None
+    layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
+    surface = _surface(config, sizes, places, enlarging=enlarging)
+    readout = _readout(config, sizes, each=each)
+    return ImageTransformer(surface, layers, order=places.raster(sizes), encoder=encoder, readout=readout)
+
+
+def _layout(config: Config, sizes: Pixels, *, per_pixel: int) -> Layout | None:
+    if config.attention == "full":
+        return None
+    if config.attention == "local_1d":
+        query, memory = config.line
+        return line(sizes.height * sizes.width * per_pixel, query=query, memory=memory)
+    return canvas(sizes.height, sizes.width, query=config.query, memory=config.memory, channels=per_pixel)
+
+
+def _surface(config: Config, sizes: Pixels, places: Places, *, enlarging: bool) -> Surface:
+    dim, reach = config.dim, config.surroundings
+    plane = Plane(config.coordinates, dim, height=sizes.height, width=sizes.width)
+    embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
+    classes = nn.Embedding(sizes.classes + 1, dim)
+    nn.init.normal_(classes.weight, std=0.3)
+    near = Surroundings(dim, places, sizes=sizes, reach=reach) if reach else None
+    enlarged = Enlarged(dim, places, sizes=sizes, reach=reach) if enlarging else None
+    return Surface(embedding, classes, near, enlarged, config.dropout)
+
+
+def _readout(config: Config, sizes: Pixels, *, each: int) -> LevelReadout:
+    if config.output == "categorical":
+        return Categorical(config.dim, levels=sizes.levels, channels=each)
+    return LogisticMixture(config.dim, levels=sizes.levels, channels=each, mixtures=config.mixtures)
+
+
+def _encoder(config: Config, sizes: Pixels) -> Encoder:
+    level = nn.Embedding(sizes.channels * sizes.levels, config.dim)
+    plane = Plane(config.coordinates, config.dim, height=sizes.small[0], width=sizes.small[1])
+    layers = [_layer(config, None, axis="small image") for _ in range(config.encoder_layers)]
+    return Encoder(level, plane, layers=layers, channels=sizes.channels)
+
+
+def _layer(config: Config, layout: Layout | None, *, cross: Heads | None = None, axis: str = "image") -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    attend = Attend(scores.build(config.score, widths.head), queries=axis, keys=axis)
+    attention = Heads(attend, widths) if layout is None else WindowHeads(attend, widths, layout=layout)
+    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=gelu)
+    return Block(attention, feedforward, around=partial(PreNorm, config.dim, config.dropout), cross=cross)
+
+
+def _cross(config: Config) -> Heads:
+    widths = Widths.divided(config.dim, config.heads)
+    return Heads(Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths)
+
+
+def _empty(attention: Heads, like: Tensor) -> KV | Window:
+    return attention.window(like) if isinstance(attention, WindowHeads) else attention.empty(like)

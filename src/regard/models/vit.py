@@ -1,0 +1,208 @@
+"""The Vision Transformer: Dosovitskiy et al. 2021, section 3.1; with convolutions in place of patches, the Compact
+Convolutional Transformer: Hassani et al. 2021, sections 3.3 and 3.4. Reads with layers/block.py.
+
+    image -> tokens of patches, with their places -> [self-attention, feed-forward] × layers -> one vector -> classes
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, pad
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.core.errors import ConfigError
+from regard.core.sizes import Pictures
+from regard.layers import positions
+from regard.layers.block import Block
+from regard.layers.dropout import Dropout
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.plane import Plane
+from regard.layers.pooling import AttentionPooling
+from regard.layers.position import PositionScheme
+from regard.layers.readout import Readout
+from regard.layers.residual import PreNorm
+
+
+@dataclass(frozen=True)
+class Config:
+    """The defaults suit small images and a small machine; `preset = "cct"` is CCT-2/3x2 of Hassani et al. 2021."""
+
+    layers: int = 6  # blocks, one upon the other
+    dim: int = 128  # width of the features
+    heads: int = 4  # of each attention; they share the width
+    hidden: int = 0  # width inside the feed-forward network; 0: twice dim
+    dropout: float = 0.0  # of what each part of a block adds, and of the tokens
+    tokens: Literal["patches", "convolution"] = "patches"  # what becomes a token
+    patch: int = 4  # rows and columns of a patch; at the border the image is padded
+    convolutions: int = 2  # tokens=convolution: how many, each halving both sides of the image
+    pool: Literal["class", "mean", "attention"] = "class"  # what becomes the image's vector: a token of its own …
+    position: str = "learned"  # how places are told: see regard list positions
+    axes: Literal[1, 2] = 1  # along which places are counted: the raster order, or rows and columns
+    score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
+
+    def __post_init__(self) -> None:
+        if min(self.layers, self.dim, self.heads, self.patch, self.convolutions) < 1 or self.hidden < 0:
+            raise ConfigError("layers, dim, heads, patch and convolutions must be at least 1, hidden at least 0")
+        if self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
+
+
+PRESETS = {
+    "cct": Config(layers=2, heads=2, hidden=128, tokens="convolution", pool="attention"),
+    "base": Config(layers=12, dim=768, heads=12, hidden=3072, patch=16, dropout=0.1),  # ViT-B/16
+}
+TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
+
+
+class Patches(nn.Module):
+    """(b c h w) -> (b n d): squares of pixels, each projected; section 3.1, equation 1."""
+
+    def __init__(self, channels: int, dim: int, *, side: int) -> None:
+        super().__init__()
+        self.side = side
+        self.project = nn.Linear(channels * side**2, dim)
+
+    def forward(self, images: Tensor) -> Tensor:
+        side = self.side
+        (b, c, h, w), (rows, columns) = images.shape, self.grid(*images.shape[2:])
+        images = pad(images, (0, columns * side - w, 0, rows * side - h), value=-1.0)
+        squares = images.view(b, c, rows, side, columns, side).permute(0, 2, 4, 1, 3, 5)
+        projected: Tensor = self.project(squares.reshape(b, rows * columns, -1))
+        return projected
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Tokens along each axis of an image."""
+        return -(-height // self.side), -(-width // self.side)
+
+
+class Convolutions(nn.Module):
+    """(b c h w) -> (b n d): convolutions, each with a maximum over 3x3 at every second place. Hassani et al. 2021."""
+
+    def __init__(self, channels: int, dim: int, *, count: int) -> None:
+        super().__init__()
+        widths = [channels, *(max(8, dim >> (count - 1 - number)) for number in range(count - 1)), dim]
+        parts: list[nn.Module] = []
+        for number in range(count):
+            convolution = nn.Conv2d(widths[number], widths[number + 1], 3, padding=1, bias=False)
+            nn.init.kaiming_normal_(convolution.weight)
+            parts += [convolution, nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)]
+        self.parts = nn.Sequential(*parts)
+        self.count = count
+
+    def forward(self, images: Tensor) -> Tensor:
+        made: Tensor = self.parts(images)
+        return made.flatten(2).mT
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Tokens along each axis of an image."""
+        for _ in range(self.count):
+            height, width = -(-height // 2), -(-width // 2)
+        return height, width
+
+
+class Places(nn.Module):
+    """Tokens (b n d) -> the same with their places, rows and columns told apart."""
+
+    def __init__(self, plane: Plane, *, before: int) -> None:
+        super().__init__()
+        self.plane, self.before = plane, before  # tokens before the first patch, which have no place
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + pad(self.plane.raster().to(x.dtype), (0, 0, self.before, 0))
+
+
+class VisionTransformer(nn.Module):
+    """Images (b c h w) of -1 … 1 -> logits of their classes (b v)."""
+
+    def __init__(
+        self,
+        tokens: Patches | Convolutions,
+        places: PositionScheme | Places,
+        *,
+        first: Tensor,
+        layers: list[Block],
+        pool: nn.Module,
+        readout: Readout,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.tokens, self.places, self.pool, self.readout = tokens, places, pool, readout
+        self.first = nn.Parameter(first)  # (n d): the class token, or none
+        self.layers, self.dropout = nn.ModuleList(layers), Dropout(dropout)
+        self.last = PreNorm.last(readout.in_features)
+
+    def features(self, images: Tensor) -> Tensor:
+        """(b c h w) -> (b d)."""
+        x = torch.cat([self.first.expand(len(images), -1, -1), self.tokens(images)], dim=1)
+        x = self.dropout(self.places(x))
+        for layer in self.layers:
+            x, _ = layer(x)
+        pooled: Tensor = self.pool(self.last(x))
+        return pooled
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.readout(self.features(images))
+        return logits
+
+
+class First(nn.Module):
+    """(b n d) -> (b d): the class token alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, 0]
+
+
+class Mean(nn.Module):
+    """(b n d) -> (b d)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean(dim=1)
+
+
+def build(config: Config, sizes: Pictures) -> VisionTransformer:
+    """The only function of this file that sees both the choices and what the data decided."""
+    dim, own = config.dim, 1 if config.pool == "class" else 0
+    tokens: Patches | Convolutions = Patches(sizes.channels, dim, side=config.patch)
+    if config.tokens == "convolution":
+        tokens = Convolutions(sizes.channels, dim, count=config.convolutions)
+    height, width = tokens.grid(sizes.height, sizes.width)
+    position: PositionScheme | None = None
+    if config.axes == 1:
+        position = positions.build(config.position, dim, longest=height * width + own)
+    readout = Readout(dim, sizes.classes)
+    nn.init.normal_(readout.weight, std=0.02)
+    nn.init.zeros_(readout.bias)
+    return VisionTransformer(
+        tokens,
+        position or Places(Plane(config.position, dim, height=height, width=width), before=own),
+        first=torch.randn(own, dim) * 0.02,
+        layers=[_layer(config, position) for _ in range(config.layers)],
+        pool=_pool(config),
+        readout=readout,
+        dropout=config.dropout,
+    )
+
+
+def _pool(config: Config) -> nn.Module:
+    if config.pool == "attention":
+        return AttentionPooling(config.dim, config.dim, queries="image", keys="patches")
+    return First() if config.pool == "class" else Mean()
+
+
+def _layer(config: Config, position: PositionScheme | None) -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    place = None if position is None else position.place(heads=widths.heads, dim=widths.head)
+    attend = Attend(scores.build(config.score, widths.head), place=place, queries="patches", keys="patches")
+    feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim, activation=gelu)
+    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))

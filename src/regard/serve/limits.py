@@ -1,0 +1,126 @@
+"""What a request may cost, before anything reads it: whom it is addressed to, how large it is, how long it takes to
+arrive, how many there are at once. Each refusal is one line of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LARGEST = 1_000_000  # bytes of a body
+SLOWEST = 10.0  # seconds until a body has arrived
+MOST = 16  # requests at a time, those that wait included
+
+
+class Refused(Exception):
+    """A request that is not read: status and one line."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status, self.line = status, line
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by a name that no other machine's owner can hand out."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Limits:
+    """Stands before an application: what is too much never reaches it."""
+
+    def __init__(self, app: App, *, loopback: bool) -> None:
+        self.app, self.loopback = app, loopback
+        self.active = 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        if self.active >= MOST:
+            return await _refuse(send, Refused(503, f"{MOST} requests are being answered; try again in a second"))
+        self.active += 1
+        try:
+            _check(scope, loopback=self.loopback)
+            body = await _body(scope, receive)
+        except Refused as wrong:
+            return await _refuse(send, wrong)
+        except asyncio.CancelledError:  # the server is ending, and the rest of this request will not come
+            return await _refuse(send, Refused(503, "the server has been told to end"))
+        else:
+            return await self.app(scope, _again(body, receive), send)
+        finally:
+            self.active -= 1
+
+
+def _check(scope: Message, *, loopback: bool) -> None:
+    """A page elsewhere can send requests to a server on this machine, by a name of its own that leads here."""
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    host = _name(f"//{headers.get('host', '')}")
+    if loopback and not is_loopback(host):
+        raise Refused(421, f"Host {host[:80]!r} is not this machine: use http://127.0.0.1 or http://localhost")
+    origin = headers.get("origin")
+    if origin is not None and _name(origin) != host:
+        raise Refused(403, f"a page of {origin[:80]!r} may not ask this server")
+    stated = headers.get("content-length", "0")
+    if not stated.isdecimal() or len(stated) > 18 or int(stated) > LARGEST:
+        raise Refused(413, f"a request has at most {LARGEST:,} bytes")
+
+
+def _name(address: str) -> str:
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
+
+
+async def _body(scope: Message, receive: Receive) -> bytes:
+    """All of it, if it is neither too large nor too slow."""
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(SLOWEST):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "the request ended before it was whole")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > LARGEST:
+                    raise Refused(413, f"a request has at most {LARGEST:,} bytes")
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise Refused(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The body once more, for the application; then whatever comes, which is that the client has gone."""
+    given = False
+
+    async def once() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return once
+
+
+async def _refuse(send: Send, wrong: Refused) -> None:
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    if wrong.status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": wrong.status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"error": wrong.line}).encode()})

@@ -1,0 +1,51 @@
+"""A run's configuration, brought from the version that wrote it to today's, one step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from regard.core.config import Table
+from regard.core.errors import CheckpointError
+
+VERSION = 3
+
+
+def _identities(table: Table) -> Table:
+    """Version 2 gave runs ids and checksums of their data; those without are used, and it is said."""
+    return table
+
+
+def _scores(table: Table) -> Table:
+    """Version 3 calls scores as the literature does: `additive` is w·tanh(Wq + Uk), `concat` is w·tanh(W[q; k]).
+
+    Before, the two names were the other way round. The weights keep their names, so a run computes what it did.
+    """
+    model = table.get("model")
+    score = model.get("score") if isinstance(model, dict) else None
+    other = {"additive": "concat", "concat": "additive"}
+    if not isinstance(score, str) or score not in other:
+        return table
+    return {**table, "model": {**table["model"], "score": other[score]}}
+
+
+# version -> the function that brings a table of that version to the next one
+MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType({1: _identities, 2: _scores})
+
+
+def migrate(table: Table, where: Path) -> Table:
+    """The table of a run brought to this version, or refused in words."""
+    version = table.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
+    if version > VERSION:
+        raise CheckpointError(
+            f"{where}: version {version} was written by a newer regard; this one reads up to {VERSION}: upgrade regard"
+        )
+    table = {key: value for key, value in table.items() if key != "version"}
+    for step in range(version, VERSION):
+        if step not in MIGRATIONS:
+            raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
+        table = MIGRATIONS[step](table)
+    return table

@@ -1,0 +1,28 @@
+"""The benchmark of models of text: every system of every bench does its work, and peers compute what ours does."""
+
+import pytest
+import text as bench
+import torch
+
+from regard.core.sizes import Documents
+from regard.models import hierarchical
+from systems.text_peers import PlainHierarchical, sample
+
+
+def test_the_plain_loop_is_the_same_model():
+    sizes = Documents(size=50, labels=2, longest=300, sentence=20, sentences=10)
+    model = hierarchical.build(hierarchical.Config(embedding=8, dim=6, inner=6, dropout=0, word_dropout=0), sizes)
+    given = sample(3, sizes)
+    torch.testing.assert_close(model(given), PlainHierarchical(model)(given), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt", "hierarchical"])
+def test_our_systems_work(name):
+    systems = bench.BENCHES[name](True)
+    assert len(systems) == 1 + bench.PEERS[name]
+    assert systems["regard"]()() > 0
+
+
+def test_the_page_says_how_many_times_as_fast():
+    found = bench.page({"gpt": {"threads": 2, "rates": {"regard": [30.0, 10.0, 20.0], "HF GPT-2": [5.0, 10.0, 15.0]}}})
+    assert "| gpt | HF GPT-2 | 10 tokens/s | 5 – 15 | 2.00 |" in found and "| gpt | regard | 20 tokens/s |" in found

@@ -1,0 +1,114 @@
+"""The Vision Transformer in every configuration; patches are patches, and the rest is attention."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from regard.attention.record import record
+from regard.core.errors import ConfigError
+from regard.core.registry import names
+from regard.core.sizes import Pictures
+from regard.inspection.laws import by_definition
+from regard.models import vit
+
+SIZES = Pictures(height=8, width=11, channels=3, classes=4)
+CASES = (
+    [{"position": name} for name in names("regard.layers.positions")]
+    + [{"score": name} for name in names("regard.attention.scores")]
+    + [
+        {"pool": pool, "tokens": tokens}
+        for pool in ("class", "mean", "attention")
+        for tokens in ("patches", "convolution")
+    ]
+    + [{"axes": 2, "position": name} for name in ("learned", "sinusoidal")]
+)
+
+
+def build(change):
+    torch.manual_seed(0)
+    return vit.build(replace(vit.TINY, **change), SIZES).eval()
+
+
+def images(rows=2):
+    return torch.rand(rows, 3, 8, 11) * 2 - 1
+
+
+@pytest.mark.parametrize("change", CASES, ids=str)
+def test_laws(change):
+    model, x = build(change), images()
+    with torch.no_grad():
+        plain = model(x)
+        assert plain.shape == (2, 4)
+        torch.testing.assert_close(model(x[1:]), plain[1:], atol=1e-5, rtol=1e-5)
+        with by_definition(model):
+            torch.testing.assert_close(model(x), plain, atol=1e-5, rtol=1e-5)
+        with record(model) as maps:
+            assert model(x).equal(plain)
+    for found in maps.values():
+        torch.testing.assert_close(found.weights.sum(dim=-1), torch.ones_like(found.weights[..., 0]))
+    model.readout.loss(model.features(x), torch.tensor([1, 3])).backward()
+    without = [name for name, weight in model.named_parameters() if weight.grad is None]
+    assert without in ([], ["first"])
+
+
+def test_a_patch_is_a_square_of_pixels():
+    patches = vit.Patches(3, 5, side=3).double()
+    x = torch.randn(2, 3, 8, 11, dtype=torch.float64)
+    assert patches.grid(8, 11) == (3, 4)
+    tokens = patches(x).view(2, 3, 4, 5)
+    torch.testing.assert_close(tokens[:, 1, 2], patches.project(x[:, :, 3:6, 6:9].flatten(1)))
+    as_convolution = torch.nn.functional.conv2d(x[:, :, :6, :9], patches.project.weight.view(5, 3, 3, 3), stride=3)
+    torch.testing.assert_close(tokens[:, :2, :3] - patches.project.bias, as_convolution.permute(0, 2, 3, 1))
+
+
+def test_without_places_the_order_of_patches_does_not_matter():
+    model = build({"position": "none", "pool": "mean"})
+    x = images()[:, :, :6, :9]
+    swapped = torch.cat([x[:, :, 3:], x[:, :, :3]], dim=2)
+    torch.testing.assert_close(model(swapped), model(x), atol=1e-5, rtol=1e-5)
+    placed = build({"pool": "mean"})
+    small = torch.nn.functional.pad(x, (0, 2, 0, 2)), torch.nn.functional.pad(swapped, (0, 2, 0, 2))
+    assert not placed(small[0]).allclose(placed(small[1]), atol=1e-4)
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 11), (32, 32), (5, 4), (1, 1)])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_grid_of_convolutions(height, width, count):
+    tokens = vit.Convolutions(3, 16, count=count)
+    rows, columns = tokens.grid(height, width)
+    assert tokens(torch.randn(1, 3, height, width)).shape == (1, rows * columns, 16)
+
+
+def test_presets_are_as_large_as_published():
+    model = vit.build(vit.PRESETS["cct"], Pictures(32, 32, 3, 10))
+    assert 0.27e6 < sum(weight.numel() for weight in model.parameters()) < 0.31e6  # 0.284 M in the paper
+
+
+def test_overfits_a_few():
+    model, x, labels = build({}).train(), images(8), torch.arange(8) % 4
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(60):
+        loss = model.readout.loss(model.features(x), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert model(x).argmax(dim=1).equal(labels)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"patch": 0}, "layers, dim, heads, patch and convolutions must be at least 1, hidden at least 0"),
+        ({"dim": 15}, "dim=15 cannot be divided among heads=2; choose a multiple of 2"),
+        ({"dropout": 1.0}, "dropout=1.0 is not a probability below 1"),
+    ],
+)
+def test_wrong_settings(change, text):
+    with pytest.raises(ConfigError, match=f"^{text}$"):
+        replace(vit.TINY, **change)
+
+
+def test_places_inside_the_score_have_one_axis():
+    with pytest.raises(ConfigError, match=r"^position='relative' counts along one axis"):
+        build({"axes": 2, "position": "relative"})
