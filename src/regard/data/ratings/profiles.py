@@ -137,5 +137,8 @@ def chosen(wanted: Sequence[str], columns: Mapping[str, Sequence[str]], where: s
 def encode(fields: Sequence[Field], rows: Sequence[Mapping[str, str]]) -> Array:
     """Rows of cells by name -> (n d) features of all fields, side by side; what a row does not have is not known."""
     width = sum(field.width for field in fields)
-    encoded = [np.concatenate([f.encode(row.get(f.name, "")) for f in fields] or [np.zeros(0)]) for row in rows]
+    encoded = [
+        np.concatenate([f.encode(row.get(f.name, "")) for f in fields] or [np.zeros(0, dtype=np.float32)])
+        for row in rows
+    ]
     return np.array(encoded, dtype=np.float32).reshape(len(rows), width)
