@@ -27,7 +27,13 @@ def test_the_match_costs_least():
     odds = logits.softmax(dim=-1)[:, labels]
     _, overlap = overlaps(corners(boxes)[:, None], corners(truth)[None])
     cost = 5 * torch.cdist(boxes, truth, p=1) - odds - 2 * overlap
-    queries, objects = match(logits, boxes, labels, truth, weights)
+    others = torch.randn(1, 4, 3), torch.rand(1, 4, 4)  # a second image, of which one object is padding
+    both = Truth(torch.stack([labels, labels]), torch.stack([truth, truth]), torch.tensor([3, 2]))
+    rows, queries, objects = match(
+        torch.cat([logits[None], others[0]]), torch.cat([boxes[None], others[1]]), both, weights
+    )
+    assert rows.tolist() == [0, 0, 0, 1, 1] and sorted(objects[3:].tolist()) == [0, 1]
+    queries, objects = queries[:3], objects[:3]
     least = min(sum(float(cost[q, n]) for n, q in enumerate(order)) for order in permutations(range(4), 3))
     assert float(cost[queries, objects].sum()) == pytest.approx(least, abs=1e-5)
 

@@ -27,6 +27,7 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
+PRESETS = {"small": Config(dim=16)}
 TINY = Config(dim=8, stages=2)  # for tests
 
 

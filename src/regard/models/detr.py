@@ -57,6 +57,7 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=1, decoder_layers=2, dim=64)}
 TINY = Config(layers=1, decoder_layers=2, dim=16, heads=2, queries=5, stride=4)  # for tests
 
 

@@ -75,6 +75,7 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=3, dim=64, query=(4, 4))}
 TINY = Config(layers=2, dim=16, heads=2, query=(2, 3), memory=(2, 1), line=(6, 5), mixtures=3)  # for tests
 
 

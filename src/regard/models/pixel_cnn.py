@@ -39,6 +39,7 @@ class Config:
             )
 
 
+PRESETS = {"small": Config(dim=16, layers=4)}
 TINY = Config(dim=8, layers=2, side=3, mixtures=3)  # for tests
 
 

@@ -59,6 +59,7 @@ class Config:
 
 
 PRESETS = {
+    "small": Config(layers=3, dim=64),
     "cct": Config(layers=2, heads=2, hidden=128, tokens="convolution", pool="attention"),
     "base": Config(layers=12, dim=768, heads=12, hidden=3072, patch=16, dropout=0.1),  # ViT-B/16
 }
@@ -96,12 +97,12 @@ class Convolutions(nn.Module):
         for number in range(count):
             convolution = nn.Conv2d(widths[number], widths[number + 1], 3, padding=1, bias=False)
             nn.init.kaiming_normal_(convolution.weight)
-            parts += [convolution, nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)]
+            parts += [convolution, nn.MaxPool2d(3, stride=2, padding=1), nn.ReLU()]  # the other way round is the same
         self.parts = nn.Sequential(*parts)
         self.count = count
 
     def forward(self, images: Tensor) -> Tensor:
-        made: Tensor = self.parts(images)
+        made: Tensor = self.parts(images.contiguous(memory_format=torch.channels_last))  # pools several times as fast
         return made.flatten(2).mT
 
     def grid(self, height: int, width: int) -> tuple[int, int]:

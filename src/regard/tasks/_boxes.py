@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -53,33 +54,44 @@ def _area(boxes: Tensor) -> Tensor:
     return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(dim=-1)
 
 
+class Pairs(NamedTuple):
+    """Which query of which image found which object; three numbers for each object."""
+
+    rows: Tensor
+    queries: Tensor
+    objects: Tensor
+
+
 @torch.no_grad()
-def match(logits: Tensor, boxes: Tensor, labels: Tensor, truth: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """What the queries of an image found, (q v) and (q 4), and what is there, (n) and (n 4) -> the pairs of least cost,
-    as numbers of queries and of objects; by the Hungarian algorithm of SciPy."""
-    odds = logits.float().log_softmax(dim=-1).exp()[:, labels]  # (q n)
-    distance = torch.cdist(boxes.float(), truth.float(), p=1)
-    _, overlap = overlaps(corners(boxes.float())[:, None], corners(truth.float())[None])
-    cost = weights.distance * distance - weights.class_ * odds - weights.overlap * overlap
-    queries, objects = require("scipy.optimize", extra="vision").linear_sum_assignment(cost.cpu().numpy())
-    return torch.as_tensor(queries, device=logits.device), torch.as_tensor(objects, device=logits.device)
+def match(logits: Tensor, boxes: Tensor, truth: Truth, weights: Weights) -> Pairs:
+    """What the queries of images found, (b q v) and (b q 4) -> the pairs of least cost in each image, by the Hungarian
+    algorithm of SciPy."""
+    assign = require("scipy.optimize", extra="vision").linear_sum_assignment
+    labels = truth.labels[:, None].expand(-1, boxes.shape[1], -1)  # (b q n)
+    odds = logits.float().log_softmax(dim=-1).exp().gather(2, labels)
+    distance = torch.cdist(boxes.float(), truth.boxes.float(), p=1)
+    _, overlap = overlaps(corners(boxes.float())[:, :, None], corners(truth.boxes.float())[:, None])
+    cost = (weights.distance * distance - weights.class_ * odds - weights.overlap * overlap).cpu().numpy()
+    each = [assign(cost[row, :, :count]) for row, count in enumerate(truth.counts.tolist())]
+    rows = torch.repeat_interleave(torch.tensor([len(queries) for queries, _ in each]))
+    queries, objects = (torch.as_tensor(np.concatenate([pair[side] for pair in each])) for side in (0, 1))
+    return Pairs(*(x.to(logits.device) for x in (rows, queries, objects)))
 
 
 def set_loss(logits: Tensor, boxes: Tensor, truth: Truth, weights: Weights) -> dict[str, Tensor]:
     """What the queries found, (b q v) and (b q 4) -> the parts of the loss, summed over images. In each, the part of
     classes is a weighted mean over queries, those of boxes are means over objects."""
     nothing = logits.shape[-1] - 1
-    counts = torch.ones(nothing + 1, device=logits.device)
-    counts[nothing] = weights.nothing
-    parts: dict[str, list[Tensor]] = {"class": [], "distance": [], "overlap": []}
-    for row, count in enumerate(truth.counts.tolist()):
-        labels, places = truth.labels[row, :count], truth.boxes[row, :count]
-        queries, objects = match(logits[row], boxes[row], labels, places, weights)
-        wanted = torch.full_like(logits[row, :, 0], nothing, dtype=torch.long)
-        wanted[queries] = labels[objects]
-        ours, theirs = boxes[row, queries], places[objects]
-        _, overlap = overlaps(corners(ours), corners(theirs))
-        parts["class"].append(weights.class_ * cross_entropy(logits[row].float(), wanted, counts))
-        parts["distance"].append(weights.distance * (ours - theirs).abs().sum() / max(1, count))
-        parts["overlap"].append(weights.overlap * (1 - overlap).sum() / max(1, count))
-    return {name: torch.stack(each).sum() for name, each in parts.items()}
+    rows, queries, objects = match(logits, boxes, truth, weights)
+    wanted = torch.full_like(logits[..., 0], nothing, dtype=torch.long)
+    wanted[rows, queries] = truth.labels[rows, objects]
+    counted = torch.where(wanted == nothing, weights.nothing, 1.0)  # (b q)
+    each = cross_entropy(logits.float().flatten(0, 1), wanted.flatten(), reduction="none").view_as(counted)
+    ours, theirs = boxes[rows, queries], truth.boxes[rows, objects]
+    _, overlap = overlaps(corners(ours), corners(theirs))
+    share = 1 / truth.counts[rows]  # of an object in what its image costs
+    return {
+        "class": weights.class_ * ((each * counted).sum(dim=1) / counted.sum(dim=1)).sum(),
+        "distance": weights.distance * ((ours - theirs).abs().sum(dim=-1) * share).sum(),
+        "overlap": weights.overlap * ((1 - overlap) * share).sum(),
+    }

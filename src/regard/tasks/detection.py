@@ -141,10 +141,9 @@ class Detection(Task):
         """The training loss, summed over images: class, distance and overlap of the matched objects after every layer
         of the decoder; its parts are named."""
         found = model(batch.images)
-        parts: dict[str, Tensor] = {}
-        for logits, boxes in zip(found.logits, found.boxes, strict=True):
-            for name, value in set_loss(logits, boxes, batch.truth, self.config.weights).items():
-                parts[name] = parts[name] + value if name in parts else value
+        layers = len(found.logits)
+        truth = Truth(*(x.repeat(layers, *(1,) * (x.dim() - 1)) for x in batch.truth))
+        parts = set_loss(found.logits.flatten(0, 1), found.boxes.flatten(0, 1), truth, self.config.weights)
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
