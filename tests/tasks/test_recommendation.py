@@ -47,6 +47,12 @@ def test_tastes_are_learnt_and_new_ones_fare_better_than_by_popularity(task, mod
     assert set(task.signatures()) >= set(scores) | set(report) | set(popular)
 
 
+def test_sampled_metrics_are_higher(task, model):
+    found = _judged.sampled(task, model, 2)
+    assert found["sampled_hr@10"] >= task.evaluate(model, "test", None)["hr@10"]
+    assert found == _judged.sampled(task, model, 2)
+
+
 def test_a_list_has_nothing_that_was_seen(task, model):
     place = 5
     rows = slice(task.data.starts[place], task.data.starts[place + 1])

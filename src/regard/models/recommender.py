@@ -66,6 +66,7 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=1, dim=32, hidden=64)}
 TINY = Config(layers=1, dim=16, heads=2, hidden=32, dropout=0.0, item_dropout=0.0, profile_dropout=0.0)  # for tests
 
 
@@ -139,12 +140,12 @@ class Recommender(nn.Module):
 
     def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
         """(m d) -> (m h n)."""
-        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(shelf).k)
+        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(shelf).k.tensor)
         return found[0].transpose(0, 1)
 
     def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor] | None:
         """Queries (h m e) and keys (h n e), the scale in the queries."""
-        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(shelf).k)
+        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(shelf).k.tensor)
         return None if dot is None else (dot.q[0] * dot.scale, dot.k[0])
 
     def context(self, states: Tensor, shelf: Shelf) -> Tensor:
@@ -163,8 +164,8 @@ class Recommender(nn.Module):
         people, x = self._read(people, shelf)
         normed, heads = self.around(x), self.reason_attn
         memory = heads.memorize(normed)
-        q = heads._split("queries", self._with_profile(normed[:, -1:], people), heads.q)
-        weights = heads.attend.weigh(q, memory.k)[0, :, 0]  # (h r)
+        q = heads.q(self._with_profile(normed[:, -1:], people)).view(1, heads.heads, 1, -1)
+        weights = heads.attend.weigh(q, memory.k.tensor)[0, :, 0]  # (h r)
         mixed = (weights[..., None] * memory.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
         shares = mixed @ heads.o.weight.mT
         shares[0] += heads.o.bias

@@ -48,6 +48,7 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=1, dim=32, hidden=32)}
 TINY = Config(layers=1, dim=16, hidden=16, dropout=0.0)  # for tests
 
 

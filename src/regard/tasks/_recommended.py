@@ -126,7 +126,9 @@ def answers(task: Recommendation, model: Any, asked: Asked, options: Options, sh
         because = _reasons.say(found.reasons[number - 1], number, options.reasons)
         value = Recommended(task.data.items.ids[place], title, score, found.reasons[number - 1])
         text = f"{title}  ({because})" if because else title
-        listed.append(Answer(text, score, score, value=value, remarks=asked.remarks))
+        why = [reason._asdict() for reason in value.reasons.reasons[: options.reasons]]
+        told = {"item": value.item, "title": title, "reasons": why, "rank_without": value.reasons.rank_without}
+        listed.append(Answer(text, score, score, value=value, remarks=asked.remarks, data=told))
     return listed
 
 
