@@ -25,11 +25,6 @@ def test_items_of_ones_own_group_come_first(chosen, name):
         assert scores[3, 1:3].min() > scores[3, 3:].max() and scores[7, 4:].min() > scores[7, :3].max()
 
 
-def test_popularity_is_the_same_for_all(chosen):
-    scores = _rivals.popularity(chosen.matrix(), 1)
-    assert (scores == scores[0]).all() and scores[0].tolist() == [4, 3, 3, 4, 3, 3]
-
-
 def test_the_judge_decides(chosen):
     asked = []
 

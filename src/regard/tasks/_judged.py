@@ -57,14 +57,13 @@ def scores(task: Recommendation, model: Any, questions: Sequence[Question]) -> d
 
 def report(task: Recommendation, model: Any, part: int) -> dict[str, float]:
     """All that `regard evaluate` prints beside the task's own scores."""
+    found: dict[str, float] = {}
+    if task.config.objective == "next":
+        found = sampled(task, model, part) | new(task, model) | truth(task, part) | popularity(task, part)
     try:
-        if task.config.objective != "next":
-            return _of_factors(task, part)
-        return sampled(task, model, part) | new(task, model) | truth(task, part) | rivals(task, part)
-    except MissingExtra:  # rivals are other people's code; without it there is none
-        return (
-            {} if task.config.objective != "next" else sampled(task, model, part) | new(task, model) | truth(task, part)
-        )
+        return found | (rivals(task, part) if task.config.objective == "next" else _of_factors(task, part))
+    except MissingExtra:  # the other rivals are other people's code
+        return found
 
 
 def sampled(task: Recommendation, model: Any, part: int) -> dict[str, float]:
@@ -135,8 +134,16 @@ def truth(task: Recommendation, part: int) -> dict[str, float]:
     return {f"truth_{key}": value for key, value in _ranked.of_ranks(ranks, top=config.top).items()}
 
 
+def popularity(task: Recommendation, part: int) -> dict[str, float]:
+    """The items that were chosen most often so far, by anyone."""
+    known = _chosen(task, part - 1)
+    counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
+    ranks = ranks_of(task, task.histories.questions(part), lambda some: counts.expand(len(some), -1))
+    return {f"popularity_{key}": value for key, value in _ranked.of_ranks(ranks, top=task.config.top).items()}
+
+
 def rivals(task: Recommendation, part: int) -> dict[str, float]:
-    """Popularity, neighbours and factorisation on the same questions."""
+    """Neighbours and factorisation on the same questions."""
     if len(task.data.users.ids) * len(task.data.items.ids) > LARGEST:
         return {}
     found: dict[str, float] = {}

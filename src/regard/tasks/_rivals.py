@@ -1,4 +1,4 @@
-"""What a model of choices has to beat: popularity, neighbours of items, matrix factorisation, each by a library.
+"""What a model of choices has to beat, beside popularity: neighbours of items, matrix factorisation, by libraries.
 
 Settings are chosen by NDCG on the validation questions, as a model's are.
 """
@@ -17,12 +17,6 @@ from regard.core.extras import require
 
 Scores = NDArray[np.float32]
 Rival = Callable[[Any, int], Scores]  # users × items that were chosen (sparse), a seed -> scores (u n)
-
-
-def popularity(chosen: Any, seed: int) -> Scores:
-    """How often each item was chosen, by anyone."""
-    counts = np.asarray(chosen.sum(axis=0), dtype=np.float32).ravel()
-    return np.broadcast_to(counts, chosen.shape).copy()
 
 
 def item_knn(chosen: Any, seed: int, *, neighbours: int) -> Scores:
@@ -46,7 +40,6 @@ def factorised(chosen: Any, seed: int, *, factors: int, weight: float) -> Scores
 
 
 CHOICES: dict[str, list[Rival]] = {
-    "popularity": [popularity],
     "item_knn": [partial(item_knn, neighbours=size) for size in (20, 50, 100, 200)],
     "factorisation": [
         partial(factorised, factors=size, weight=weight) for size in (16, 32, 64) for weight in (1.0, 10.0)
@@ -71,8 +64,6 @@ class Chosen(NamedTuple):
 def scores(name: str, training: Chosen, known: Chosen, *, judge: Callable[[Scores], float], seed: int) -> Scores:
     """The scores of a rival that knows `known`, with the settings that are best on `training` by `judge`."""
     choices: Sequence[Rival] = CHOICES[name]
-    if len(choices) == 1:
-        return choices[0](known.matrix(), seed)
     matrix = training.matrix()
     best = max(choices, key=lambda rival: judge(rival(matrix, seed)))
     return best(known.matrix(), seed)
