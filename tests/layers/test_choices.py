@@ -56,6 +56,11 @@ def test_the_full_softmax_is_its_definition_in_value_and_gradient(heads, dot, mo
         assert (one - other).abs().max() < 1e-4
 
 
+def test_smoothing_needs_one_product():
+    with pytest.raises(ConfigError, match=r"smoothing=0.1 needs one head and a score that is an inner product"):
+        FullSoftmax(0.1)(Table(2), *asked()[:1], SHELF, asked()[1])
+
+
 def test_sampling_every_item_is_the_full_softmax():
     model, (states, chosen) = Table(2), asked()
     sampled = SampledSoftmax(ITEMS)(model, states, SHELF, chosen)
@@ -77,7 +82,6 @@ def test_one_negative_falls_when_the_chosen_item_suits(dot):
     torch.manual_seed(0)
     before = float(OneNegative()(model, states, SHELF, chosen))
     with torch.no_grad():
-        model.keys[:, chosen] += 0.0
         suited = model.scores(states, SHELF).mean(dim=1).argmax(dim=1)
     torch.manual_seed(0)
     assert float(OneNegative()(model, states, SHELF, suited)) < before

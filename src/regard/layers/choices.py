@@ -41,6 +41,10 @@ class FullSoftmax:
         if found is not None and len(found[0]) == 1:  # one product, whose gradient is made in the forward pass
             queries, keys = found
             return linear_cross_entropy(queries[0], keys[0], None, chosen, self.smoothing)
+        if self.smoothing:
+            raise ConfigError(
+                f"smoothing={self.smoothing} needs one head and a score that is an inner product; set it to 0"
+            )
         return -log_probability(model, states, shelf, chosen).sum()
 
 

@@ -89,8 +89,8 @@ def explain(
     ranks: dict[int, Tensor] = {}
     for place in set(strongest) - {0}:
         scores = values(model.states(without(people, place, model.fields), shelf)[:, -1])[0]
-        kept = seen[seen != people.history[0, place - 1 - len(model.fields)]] if place > len(model.fields) else seen
-        scores[kept] = -torch.inf
+        item = place - 1 - len(model.fields)  # what is taken away is not recommended in its own place
+        scores[torch.cat([seen, people.history[0, item : item + 1]]) if item >= 0 else seen] = -torch.inf
         ranks[place] = 1 + (scores > scores[places][:, None]).sum(dim=1)
     checked = []
     for number, row in enumerate(shares):

@@ -183,7 +183,8 @@ class Recommendation(Task):
         if self.config.objective == "next":
             total = self.criterion(model, states, batch.shelf, chosen)
         elif self.config.objective == "clicks":
-            liked = (ratings > 0).to(states)
+            low, high = self.data.scale
+            liked = (ratings >= (2 * self.config.liked - low - high) / (high - low) - 1e-6).to(states)
             total = binary_cross_entropy_with_logits(
                 model.opinions(states, batch.shelf, chosen), liked, reduction="sum"
             )

@@ -87,7 +87,7 @@ class Collection:
         return {
             "train": fingerprint.of_rows(column[~held].tolist() for column in self.events),
             "held out": fingerprint.of_rows(column[held].tolist() for column in self.events),
-            "profiles": fingerprint.of_rows(sorted({**self.users.cells, **self.items.cells}.items())),
+            "profiles": fingerprint.of_rows([*sorted(self.users.cells.items()), *sorted(self.items.cells.items())]),
         }
 
     def save(self, folder: Path) -> None:
