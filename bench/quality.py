@@ -50,6 +50,7 @@ def plain_paths() -> Iterator[None]:
             "regard.layers.dropout.Dropout.forward": lambda self, x: functional.dropout(
                 x, self.probability, self.training
             ),
+            "regard.layers.dropout.Dropout.add": lambda self, x, y: x + self(y),
             "regard.attention.attend.is_short": lambda q, k: False,
             "regard.layers.linear.is_large": lambda x, weight: False,
             "regard.layers.readout.linear_cross_entropy": whole_cross_entropy,

@@ -57,7 +57,7 @@ def test_written_and_read_is_the_same():
         ({"name": "x", "layers": "two"}, "model.layers: expected int, got 'two'"),
         ({"name": "x", "layers": True}, "model.layers: expected int, got True"),
         ({"name": "x", "deep": 1}, "model.deep: expected bool, got 1"),
-        ({"name": 3}, "model.name: expected str, got 3"),
+        ({"name": 3.5}, "model.name: expected str, got 3.5"),
         ({"name": "x", "inner": {"kind": "c"}}, "model.inner.kind: 'c' is not one of 'a', 'b'"),
         ({"name": "x", "inner": {"rat": 1.0}}, "model.inner: no setting 'rat'; did you mean 'rate'?"),
         ({"name": "x", "inner": 3}, "model.inner: expected Inner, got 3"),

@@ -52,7 +52,10 @@ def test_packed_and_empty_files_of_a_folder_are_read(tmp_path):
 def test_what_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.txt").write_bytes(b"caf\xe9")
-    with pytest.raises(DataError, match=r"a/1\.txt: not UTF-8 at byte 3 \(0xe9\); convert it"):
+    with pytest.raises(
+        DataError,
+        match=r"a/1\.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it",
+    ):
         list(archives.text_files(tmp_path))
 
 

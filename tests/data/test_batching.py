@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from regard.core.errors import DataError
 from regard.data import batching, tokens
+from regard.data.columns import Languages
 from regard.data.corpus import in_memory
-from regard.data.text import Languages, read
+from regard.data.text import read
 
 sides = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=200)
 

@@ -54,8 +54,14 @@ def test_wrong_encoding_names_line_and_byte_and_goes_on(tmp_path):
     lines[4] = b"caf\xe9\n"
     (tmp_path / "train.en").write_bytes(b"".join(lines))
     found = check(tmp_path)
-    assert kinds(found) == [("error", "empty", "train.de", 31), ("error", "encoding", "train.en", 5)]
-    assert str(found[1]).endswith("train.en:5: error: not UTF-8: byte 4 of the line is 0xe9")
+    assert kinds(found) == [
+        ("error", "empty", "train.de", 31),
+        ("error", "unreadable", "train.en", 0),
+        ("error", "encoding", "train.en", 5),
+    ]
+    assert "not UTF-8 (byte 0xe9 in line 5), and which encoding it is cannot be told; convert it" in found[1].text
+    assert f"iconv -f LATIN1 -t UTF-8 {tmp_path}/train.en > train.utf8.en" in found[1].text
+    assert "train.en:5: error: not UTF-8: byte 4 of the line is 0xe9" in str(found[2])
 
 
 def test_sentences_in_two_splits(tmp_path):

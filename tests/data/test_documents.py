@@ -44,7 +44,7 @@ def test_columns_by_number_with_and_without_a_header(tmp_path):
 def test_quotes_mean_something_in_csv_alone(tmp_path):
     csv = write(tmp_path / "a.csv", 'label,text\r\npos,"one,\ntwo ""three"""\r\n')
     (document,) = documents.table(csv, Layout())
-    assert document.text == 'one,\ntwo "three"' and document.place.endswith("a.csv:3")
+    assert document.text == 'one,\ntwo "three"' and document.place.endswith("a.csv:2")
     tsv = write(tmp_path / "a.tsv", 'label\ttext\npos\t"never closed\n')
     assert pairs(documents.table(tsv, Layout())) == [('"never closed', ("pos",))]
 
@@ -105,9 +105,13 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "label\ttext\npos\n", r"a\.tsv:2: 1 columns, but column 2 is asked for"),
+        ("a.tsv", "label\ttext\npos\n", r"a\.tsv:2: 1 column, but column 2 is asked for"),
         ("a.tsv", "label\ttext\n \ttwo\n", r"a\.tsv:2: there is no label in column 'label'"),
-        ("a.csv", 'label,text\npos,"open\n', r"a\.csv:2: not CSV: unexpected end of data"),
+        (
+            "a.csv",
+            'label,text\npos,"open\n',
+            r"a\.csv:2: not CSV: a quotation mark in the record that begins here is never closed",
+        ),
         ("a.jsonl", '{"text": 1', r"a\.jsonl:1: not JSON: Expecting"),
         ("a.jsonl", "[]", r"a\.jsonl:1: expected an object with a text and a label, got \[\]"),
         ("a.jsonl", '{"text": "x", "labl": 1}', r"a\.jsonl:1: no 'label'; did you mean 'labl'"),
@@ -123,9 +127,9 @@ def test_what_is_wrong_is_named_by_file_and_line(tmp_path, name, text, message):
 
 
 def test_unknown_columns_and_paths(tmp_path):
-    path = write(tmp_path / "a.tsv", "labels\ttext\npos\tone\n")
+    path = write(tmp_path / "a.tsv", "lebals\ttext\npos\tone\n")
     with pytest.raises(
-        ConfigError, match=r"no column 'label' in its first line 'labels', 'text'; did you mean 'labels'"
+        ConfigError, match=r"no column 'label' in its first line 'lebals', 'text'; did you mean 'lebals'"
     ):
         list(documents.table(path, Layout()))
     with pytest.raises(DataError, match="no such file or folder"):

@@ -6,7 +6,7 @@ import pytest
 from regard.core import trust
 from regard.core.errors import DataError, MissingExtra, TrustError
 from regard.data import huggingface, sources
-from regard.data.text import Languages
+from regard.data.columns import Languages
 
 ROWS = [{"en": f"dog {i}", "de": f"Hund {i}"} for i in range(60)]
 EN_DE = Languages("en", "de")

@@ -9,11 +9,14 @@ FILES = {
         "train.tsv": "a dog runs here\tein Hund\nmore text here\tmehr\n",
         "a.jsonl": '{"en": "a", "de": "b"}\n',
         "broken.jsonl": "{\n",
+        "named.csv": "영어,한국어\nGood morning,좋은 아침\n",
+        "scripts.csv": "Good morning,좋은 아침\nThank you,고마워요\n",
     },
     "documents": {
         "train.tsv": "id\tdocument\tlabel\n1\ta\t0\n",
         "bare.tsv": "".join(f"{i % 2}\ttext number {i}\n" for i in range(40)),
         "a.csv": "x,y\n1,2\n",
+        "ko.csv": "라벨,문장\n긍정,정말 좋은 영화\n부정,시간이 아까웠다\n",
         "b.jsonl": '{"text": "a", "label": "b"}\n',
     },
     "tagged": {

@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
         ("x.tsv#2", "x.tsv:2: 1 columns, but column 2 is asked for"),
         ("x.jsonl", r"x.jsonl:1: has no text 'text'; name the right one behind a #"),
         ("y.jsonl", "y.jsonl:1: not JSON"),
-        ("x.txt", r"x.txt: not UTF-8 at byte 3 \(0xe9\); convert it"),
+        ("x.txt", r"x.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it"),
         ("x.zip", "x.zip: cannot be read"),
         ("empty", "empty: no files in this folder"),
     ]:

@@ -1,11 +1,12 @@
 import gzip
+import hashlib
 
 import pytest
 
 from regard.core.errors import ConfigError
 from regard.data import download, sources
+from regard.data.columns import Languages
 from regard.data.sources import Origin
-from regard.data.text import Languages
 
 
 def origin(source="en", target="ko", *, path=None, name=sources.BUILT_IN):
@@ -49,8 +50,11 @@ def test_an_unknown_name_is_an_error():
 def test_a_download_is_read_from_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     (tmp_path / "multi30k").mkdir()
-    for name in download.SETS["multi30k"].files:
-        (tmp_path / "multi30k" / name).write_bytes(gzip.compress(f"{name}\n".encode()))
+    files = {name: gzip.compress(f"{name}\n".encode()) for name in download.SETS["multi30k"].files}
+    for name, content in files.items():
+        (tmp_path / "multi30k" / name).write_bytes(content)
+    checksums = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    monkeypatch.setitem(download.SETS, "multi30k", download.SETS["multi30k"]._replace(files=checksums))
     found = sources.open_pairs(origin("de", "en", name="multi30k"), count=1)
     assert list(found["test"]) == [("test_2016_flickr.de.gz", "test_2016_flickr.en.gz")]
 

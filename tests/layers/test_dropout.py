@@ -83,3 +83,23 @@ def test_the_same_seed_drops_the_same():
 def test_no_probability(probability):
     with pytest.raises(ConfigError, match=f"dropout={probability} is not a probability; choose one from 0 to 1"):
         Dropout(probability)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("training", [True, False])
+def test_what_is_added_is_what_would_be_dropped_and_added(probability, training):
+    x, y = (torch.randn(4, 50, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    dropout = Dropout(probability).train(training)
+    torch.manual_seed(0)
+    expected = x + dropout(y)
+    torch.manual_seed(0)
+    added = dropout.add(x, y)
+    torch.testing.assert_close(added, expected)
+    weight = torch.randn_like(added)
+    for one, other in zip(*(torch.autograd.grad(out, (x, y), weight) for out in (added, expected)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_adding_to_another_kind_of_number_is_what_pytorch_makes_of_it():
+    added = Dropout(0.5).train().add(torch.zeros(8), torch.ones(8, dtype=torch.bfloat16))
+    assert added.dtype == torch.float32 and set(added.tolist()) <= {0.0, 2.0}

@@ -63,7 +63,7 @@ def test_a_blank_text_is_refused_and_a_file_is_read(task, tmp_path):
     with pytest.raises(DataError, match="the document is empty; give some text"):
         task.read(" \n ")
     (tmp_path / "review.txt").write_text("One.\nTwo.\n")
-    assert task.read(str(tmp_path / "review.txt")) == "One.\nTwo."
+    assert task.read(str(tmp_path / "review.txt")) == "One.\nTwo.\n"
 
 
 def test_one_sentence_of_ten_thousand_words(task, model):

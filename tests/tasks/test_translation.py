@@ -111,15 +111,11 @@ def test_evaluation_runs_free(task):
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"])) and model.training
 
 
-def test_a_perfect_model_has_full_marks(copying):
+def test_a_perfect_model_has_full_marks(copying, monkeypatch):
     assert copying.goal == Goal("bleu", more=True)
     model = Copier()
-    copying_loss = copying._loss_per_token
-    try:
-        copying._loss_per_token = lambda model, pairs: 0.0  # the copier has no logits
-        scores = copying.evaluate(model, "test", COPY)
-    finally:
-        copying._loss_per_token = copying_loss
+    monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)  # the copier has no logits
+    scores = copying.evaluate(model, "test", COPY)
     assert scores["chrf"] == pytest.approx(100)
 
 
@@ -173,11 +169,11 @@ def test_a_text_that_is_too_long_is_an_error(copying):
         copying.answer(Copier(), [text], Options(), COPY)
 
 
-def test_too_long_a_sentence_in_a_test_set_is_counted(copying):
+def test_too_long_a_sentence_in_a_test_set_is_counted(copying, monkeypatch):
     long = translation.Translation(copying.config, copying.vocabularies)
     rows = [("red", "red"), (" ".join(["red"] * 60),) * 2]
     long.pairs = {"test": Pairs("some", lambda: iter(rows))}
-    long._loss_per_token = lambda model, pairs: 0.0
+    monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)
     assert long.evaluate(Copier(), "test", COPY)["too_long"] == 1
 
 
@@ -223,7 +219,7 @@ def test_left_out_pairs_are_told(tmp_path):
 def test_the_data_is_told_in_a_few_lines(task):
     counts, first = task.overview()
     assert counts == "pairs: train 300, valid 500, test 500; vocabularies of 400 and 400 tokens" and task.notes() == []
-    assert first == "first pair: {} -> {}".format(*task.split("train")[0])
+    assert first == "first pair, en -> ko: {} -> {}".format(*task.split("train")[0])
     changed = translation.build(replace(SMALL, pairs=301, smoothing=0.0))
     assert set(task.signatures()) == {"bleu", "bleu_lc", "chrf", "aer"}
     before, after = task.fingerprint(), changed.fingerprint()

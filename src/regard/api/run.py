@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,15 +18,17 @@ from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs
 from regard.core import config as configs
 from regard.core import trust as trusts
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.task import Answer, Task
 from regard.decoding import Decoding
 from regard.inspection import laws, probes
 from regard.inspection.laws import Verdict
 from regard.inspection.look import Look, look
+from regard.training import places
 from regard.training import recipe as recipes
 from regard.training import run as runs
 from regard.training.console import Console, Silent
+from regard.training.folder import Folder, read_identity
 from regard.training.hardware import pick
 from regard.training.recipe import Recipe
 from regard.training.run import Parts
@@ -46,6 +49,7 @@ class Run(Verbs):
     verb: str  # what people call what it does: "translate"
     verbs: tuple[str, ...]  # the same, where it has several names
     options: type[Any]  # the dataclass of what one can ask for in a request
+    settings: list[str]  # laid over its recipe when it was loaded
 
     def __init__(
         self, parts: Parts, settings: Sequence[str] = (), *, device: str = "cpu", engine: str = engines.NATIVE
@@ -55,7 +59,7 @@ class Run(Verbs):
         self.verb = getattr(module, "VERB", "answer")
         self.verbs = tuple(getattr(module, "VERBS", (self.verb,)))
         self.options = getattr(module, "Options", NoOptions)
-        self._settings, self._device, self._engine_name = list(settings), device, engine
+        self.settings, self._device, self._engine_name = list(settings), device, engine
         self._trusted = parts.trusted
 
     def __repr__(self) -> str:
@@ -65,7 +69,7 @@ class Run(Verbs):
     def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, list[str]]]:
         """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
         again = partial(load, device=self._device, engine=self._engine_name, trust=self._trusted)
-        return again, (str(self.folder.resolve()), self._settings)
+        return again, (str(self.folder.resolve()), self.settings)
 
     @property
     def parameters(self) -> int:
@@ -109,15 +113,42 @@ class Run(Verbs):
         request, decoding = self.request(options)
         return look(self, given, options=request, decoding=decoding)
 
-    def evaluate(self, split: str = "test") -> dict[str, float]:
-        """Free-running scores on a split; the goal's metric is among them."""
-        with torch.no_grad(), trusts.using(self.folder, trusted=self._trusted):
-            return self.task.evaluate(self.model, split, self.recipe.decoding)
+    def evaluate(self, split: str = "test", **asked: Any) -> dict[str, float]:
+        """Free-running scores on a split; the goal's metric is among them. `asked`: see `tested`."""
+        with self._with_data():
+            return self.tested(**asked).evaluate(self.model, split, self.recipe.decoding)
 
-    def report(self, split: str = "test") -> dict[str, float]:
+    def report(self, split: str = "test", **asked: Any) -> dict[str, float]:
         """Further scores, which take longer."""
+        with self._with_data():
+            return self.tested(**asked).report(self.model, split, self.recipe.decoding)
+
+    @contextmanager
+    def _with_data(self) -> Iterator[None]:
         with torch.no_grad(), trusts.using(self.folder, trusted=self._trusted):
-            return self.task.report(self.model, split, self.recipe.decoding)
+            try:
+                yield
+            except DataError:
+                places.check(self.recipe, self.folder)  # which says what to do where the data has moved
+                raise
+
+    def tested(self, **asked: Any) -> Task:
+        """The task as it is evaluated, with what its file's `Evaluation` lets one ask for: other texts, say."""
+        request = configs.from_dict(self.evaluation, asked, "evaluate")
+        return (self.task if self.own_data else self.task.held_out()).evaluated(request)
+
+    @property
+    def evaluation(self) -> type[Any]:
+        """The dataclass of what an evaluation can be told."""
+        kind: type[Any] = getattr(self.recipe.task.module("tasks"), "Evaluation", NoOptions)
+        return kind
+
+    @cached_property
+    def own_data(self) -> bool:
+        """Whether the data is what the run was trained with: it is unless settings name other data."""
+        if not any(setting.startswith("data.") for setting in self.settings):
+            return True
+        return places.is_same(self.task, read_identity(Folder(self.folder)).data)
 
     def check(self) -> list[Verdict]:
         """The laws that this model must keep, each with what was found."""

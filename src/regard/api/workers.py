@@ -44,11 +44,12 @@ def threads(model: nn.Module) -> int:
 
 
 def in_order(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], *, processes: int, begin: Callable[[], None]
+    work: Callable[[Piece], Result], pieces: Iterable[Piece | None], *, processes: int, begin: Callable[[], None]
 ) -> Iterator[Result]:
     """work(piece) for every piece, in order. `begin` is called in every process first: it limits the threads.
 
-    Pieces are read as they are needed. An error of our own in a process is raised here, and so is a process that died.
+    Pieces are read as they are needed; None among them says that the next must be waited for, and all results that are
+    due come first. An error of our own in a process is raised here, and so is a process that died.
     """
     pool = ProcessPoolExecutor(
         processes,
@@ -59,8 +60,9 @@ def in_order(
     waiting: deque[Future[Result]] = deque()
     try:
         for piece in pieces:
-            waiting.append(pool.submit(_work, piece))
-            while waiting and (waiting[0].done() or len(waiting) >= AHEAD * processes):
+            if piece is not None:
+                waiting.append(pool.submit(_work, piece))
+            while waiting and (piece is None or waiting[0].done() or len(waiting) >= AHEAD * processes):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -2,7 +2,8 @@
 
 Three kernels: the fused one (scaled_dot_product_attention) where the score is an inner product; blocks where the mask
 is local (local.py); chunks of queries (chunks.py) for every other score, so that memory stays bounded. Over few keys on
-a CPU two plain products are faster than the fused kernel (short.py); decoding uses them over a cache in place.
+a CPU two plain products are faster than the fused kernel (short.py); decoding uses them over a cache in place. Causal
+attention over a few hundred keys is trained in blocks of queries (stepped.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from regard.attention.normalizers import empty_rows
 from regard.attention.painted import attend_painted, is_painted
 from regard.attention.score import Dot, Projected, ScoreFunction
 from regard.attention.short import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
+from regard.attention.stepped import attend_stepped, is_middling
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
 from regard.core.transforms import followed, transformed, unsized
@@ -60,6 +62,8 @@ class Attend(nn.Module):
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
         if (mask is EVERYTHING or mask is CAUSAL) and self._is_plain(q, keys, v):  # the common case, at no cost
+            if mask is CAUSAL and self.weigh.scale is not None and is_middling(q, keys):
+                return attend_stepped(Dot(q, keys, self.weigh.scale), v)
             return scaled_dot_product_attention(q, keys, v, is_causal=mask is CAUSAL, scale=self.weigh.scale)
         check_shapes(q, keys, v)
         check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
@@ -157,6 +161,8 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
     few = not dropout and not unsized() and is_short(q, k)
     if mask.only_causal and t == s and not few:  # without a dense mask the kernel skips the upper half
+        if not dropout and is_middling(q, k):
+            return attend_stepped(dot, v)
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
     empty = None if allowed is None else empty_rows(allowed)

@@ -5,33 +5,47 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from regard.api.run import load
 from regard.api.workers import available, in_order, threads
 from regard.cli.asking import How, Verb
+from regard.cli.incoming import Line, given, standard_input
 from regard.cli.words import to_options
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.registry import names
 from regard.core.task import Answer
 from regard.training.hardware import keep_freed_memory
 
+T = TypeVar("T")
+ON_ERROR = ("stop", "skip", "blank")
+NAMED = 20  # inputs that cannot be answered are named, up to so many; all are counted
 LINES = 512  # a process's share of what is read, answered and printed first
 LEAST = 128  # lines that are worth a process of their own
 FEW = 4  # inputs up to which the threads are chosen for the model
 MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
 
+class Result(NamedTuple):
+    """A line and the rows that answer it, or what is wrong with it."""
+
+    line: Line
+    rows: list[str]
+    wrong: str = ""
+
+
 def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: How) -> None:
     """Print the answers to the inputs, or to the lines of standard input; many of them by several processes."""
     if how.workers < 0:
         raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
+    if how.on_error not in (None, *ON_ERROR):
+        raise ConfigError(f"--on-error {how.on_error}: it is one of {', '.join(ON_ERROR)}")
     keep_freed_memory()
     run = load(folder, engine=how.engine, trust=how.trust)
     if verb.name not in (None, *run.verbs):
@@ -40,28 +54,105 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
         raise ConfigError(f"{folder} was trained for {task}, whose verb is {run.verb}; regard {other} {folder} …")
     options = to_options(settings, run.options)
     run.answer([], **options)  # what can be wrong with run, engine and options is, before anything is read
-    given = inputs or ([""] if "" in run.task.examples else _lines(sys.stdin))
+    words = inputs or ([""] if "" in run.task.examples else None)
+    coming = standard_input() if words is None else given(words)
     if how.out:
-        write(run.answer(list(given), **options), how.out)
+        write(run.answer([_readable(line, coming.name) for line in coming.lines if line], **options), how.out)
         return
     processes = 1 if how.engine == "ctranslate2" else min(how.workers or available(), available())  # it has its own
 
-    def work(piece: list[str]) -> list[str]:
-        answers = run.answer(piece, **options)
+    def work(piece: list[Line]) -> list[Result]:
+        texts = [line.text for line in piece if not line.wrong]
+        tried = iter(attempts(lambda some: run.answer(some, **options), texts))
         rows = json_rows if how.as_json else text_rows
-        return [row for pair in zip(piece, answers, strict=True) for row in rows(*pair, verb=verb, options=options)]
+        return [
+            _result(line, tried, lambda text, found: rows(text, found, verb=verb, options=options)) for line in piece
+        ]
 
-    for rows in answered(work, pieces(given, processes), model=run.model, processes=processes):
-        print("\n".join(rows), flush=True)
+    told = Told(coming.name, how.on_error or ("blank" if coming.name else "stop"), verb, as_json=how.as_json)
+    for results in answered(work, pieces(coming.lines, processes), model=run.model, processes=processes):
+        told.print(results)
+    told.close()
 
 
-def answered(work: Any, pieces: Iterator[list[str]], *, model: torch.nn.Module, processes: int) -> Iterator[list[str]]:
-    """The rows to print for each piece, in order."""
+def _readable(line: Line, name: str) -> str:
+    if line.wrong:
+        raise DataError(f"{name}:{line.number}: {line.wrong}")
+    return line.text
+
+
+def _result(line: Line, tried: Iterator[Any], rows: Callable[[str, Sequence[Answer]], list[str]]) -> Result:
+    found = line.wrong or next(tried)
+    return Result(line, [], found) if isinstance(found, str) else Result(line, rows(line.text, found))
+
+
+def attempts(ask: Callable[[list[str]], list[list[Answer]]], texts: list[str]) -> list[list[Answer] | str]:
+    """Texts -> the answers to each, or what is wrong with it: a part in which something is wrong is halved."""
+    if not texts:
+        return []
+    try:
+        return [*ask(texts)]
+    except RegardError as wrong:
+        if len(texts) == 1:
+            return [str(wrong)]
+    half = len(texts) // 2
+    return attempts(ask, texts[:half]) + attempts(ask, texts[half:])
+
+
+class Told:
+    """Prints answers in order; what could not be answered is named, counted, and handled as was asked for."""
+
+    def __init__(self, name: str, on_error: str, verb: Verb, *, as_json: bool) -> None:
+        self.name, self.on_error, self.verb, self.as_json = name, on_error, verb, as_json
+        self.lines = self.failed = 0
+
+    def print(self, results: Sequence[Result]) -> None:
+        """The rows of some results."""
+        for result in results:
+            self.lines += 1
+            if result.wrong:
+                self._fail(result)
+            elif result.rows:
+                print("\n".join(result.rows))
+        sys.stdout.flush()
+
+    def _fail(self, result: Result) -> None:
+        place = f"{self.name}:{result.line.number}: " if self.name else ""
+        if self.on_error == "stop":
+            sys.stdout.flush()
+            raise DataError(f"{place}{result.wrong}")
+        self.failed += 1
+        if self.failed <= NAMED:
+            print(f"regard: {place}{printable(' '.join(result.wrong.split()))}", file=sys.stderr)
+        if self.on_error == "blank":
+            empty = {self.verb.input: result.line.text, self.verb.answers: [], "error": result.wrong}
+            print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
+
+    def close(self) -> None:
+        """Say how many there were, if any."""
+        if self.failed:
+            what = "are left out" if self.on_error == "skip" else "have an empty line"
+            some = f"; the first {NAMED} are named above" if self.failed > NAMED else ""
+            print(
+                f"regard: {self.failed:,} of {self.lines:,} inputs could not be answered and {what}{some}",
+                file=sys.stderr,
+            )
+
+
+def answered(
+    work: Callable[[list[Line]], list[Result]],
+    pieces: Iterator[list[Line] | None],
+    *,
+    model: torch.nn.Module,
+    processes: int,
+) -> Iterator[list[Result]]:
+    """What each piece gives, in order; a piece behind which more must be waited for is answered first."""
     first = list(islice(pieces, 2))
-    if sum(map(len, first)) <= FEW:
+    some = [piece for piece in first if piece is not None]
+    if sum(map(len, some)) <= FEW:
         torch.set_num_threads(threads(model))
-    if processes == 1 or len(first) < 2:  # too little to share
-        yield from map(work, chain(first, pieces))
+    if processes == 1 or len(some) < 2:  # too little to share, or lines that come one by one
+        yield from (work(piece) for piece in chain(some, pieces) if piece is not None)
     else:
         yield from in_order(work, chain(first, pieces), processes=processes, begin=_begin)
 
@@ -72,17 +163,29 @@ def _begin() -> None:
     torch.set_num_threads(1)
 
 
-def _lines(stream: Iterable[str]) -> Iterator[str]:
-    return (line.rstrip("\r\n") for line in stream)
+def pieces(lines: Iterable[T | None], processes: int) -> Iterator[list[T] | None]:
+    """Blocks of lines, each twice as long as the last, cut alike for all processes: they are done at the same time.
 
-
-def pieces(lines: Iterable[str], processes: int) -> Iterator[list[str]]:
-    """Blocks of lines, each twice as long as the last, cut alike for all processes: they are done at the same time."""
+    None among the lines says that more must be waited for: the block ends, and None follows it.
+    """
     iterator, size = iter(lines), LINES
-    while block := list(islice(iterator, size * processes)):
+    while True:
+        block: list[T] = []
+        waiting = False
+        for line in iterator:
+            if line is None:
+                waiting = True
+                break
+            block.append(line)
+            if len(block) == size * processes:
+                break
+        if not block and not waiting:
+            return
         shares = min(processes, max(1, len(block) // LEAST))
         share = -(-len(block) // shares)
-        yield from (block[low : low + share] for low in range(0, len(block), share))
+        yield from (block[low : low + share] for low in range(0, len(block), share or 1))
+        if waiting:
+            yield None
         size = min(2 * size, MOST)
 
 

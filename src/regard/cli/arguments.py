@@ -17,6 +17,13 @@ Inputs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 Engine = Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")]
 Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
+OnError = Annotated[
+    str | None,
+    typer.Option(
+        help="What becomes of an input that cannot be answered: stop, skip it, or blank (an empty line).",
+        show_default="blank for standard input, else stop",
+    ),
+]
 Trust = Annotated[bool, typer.Option("--trust", help="Let the run import code from outside regard and fetch its data.")]
 Out = Annotated[
     list[Path] | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import Engine, Folder, Inputs, Json, Out, Trust, Workers
+from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Trust, Workers
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -34,6 +34,7 @@ class How(NamedTuple):
     engine: str = "native"
     workers: int = 0  # 0: one on each core
     trust: bool = False
+    on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
 
 
 class Asking(Words):
@@ -70,11 +71,12 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         out: Out = None,
         engine: Engine = "native",
         workers: Workers = 0,
+        on_error: OnError = None,
         trust: Trust = False,
     ) -> None:
         from regard.cli.answering import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers, trust)
+        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,13 +71,31 @@ def of_decoding(name: str) -> Section:
 
 def of_run(words: Sequence[str]) -> list[Section]:
     """What one can ask of the run that is among the words; nothing where none is."""
+    return _of_run(words, lambda task: [of_options(task)])
+
+
+def of_evaluation(words: Sequence[str]) -> list[Section]:
+    """What an evaluation of the run that is among the words can be told; nothing where none is."""
+
+    def told(task: str) -> list[Section]:
+        path = source_of("regard.tasks", task)
+        places = constant(path, "PLACE") or ()
+        rows = (*of_class(path, "Evaluation"), *(row for row in of_class(path, "Config") if row[0] in places))
+        named = tuple((f"data.{row[0]}" if row[0] in places else row[0], *row[1:]) for row in rows)
+        return [Section(f"Told to an evaluation of {task}, as key=value or --key value:", named)] if named else []
+
+    return _of_run(words, told)
+
+
+def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[Section]:
+    """Sections about the task of the run that is among the words, and about its decoder."""
     try:
         path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
         if trust.foreign_names(path.parent) and not ("--trust" in words or trust.remembered(path.parent)):
             return []  # to find the file of a module, Python imports the package it is in
-        return [of_options(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
+        return [*told(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):
         return []
 

@@ -87,7 +87,11 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         raise ConfigError(f"{where}: {value!r} is not one of {', '.join(map(repr, get_args(kind)))}")
     if origin in (types.UnionType, typing.Union):
         return _convert_union(get_args(kind), value, where)
-    if origin is tuple and isinstance(value, list | tuple):
+    if origin is tuple and isinstance(value, str):  # columns=ko,en, as well as columns=['ko', 'en']
+        value = [_value(part.strip()) for part in value.split(",") if part.strip()]
+    elif origin is tuple and not isinstance(value, list | tuple):
+        value = [value]
+    if origin is tuple:
         inner = get_args(kind)
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
         if len(kinds) != len(value):
@@ -113,6 +117,8 @@ def _convert_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
 def _convert_plain(kind: Any, value: Any, where: str) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
+    if kind is str and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # a name that is a number: data.source=1
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):

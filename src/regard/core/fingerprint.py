@@ -51,10 +51,11 @@ def of_rows(rows: Iterable[Any]) -> str:
 
 def of_files(paths: Iterable[Path]) -> str:
     """Files -> a checksum of their content, wherever they lie."""
-    return hashlib.sha256(" ".join(_of_file(path) for path in paths).encode()).hexdigest()
+    return hashlib.sha256(" ".join(of_file(path) for path in paths).encode()).hexdigest()
 
 
-def _of_file(path: Path) -> str:
+def of_file(path: Path) -> str:
+    """SHA-256 of a file; of a large one that has not changed it is remembered."""
     facts = os.stat(path)
     if facts.st_size <= _SMALL:
         return digest(path)

@@ -9,14 +9,18 @@ A task is one file in `tasks/`, or a module of one's own given by a dotted name.
     DEMO      settings (key=value) of a training of about 90 seconds on built-in data
     Config    a frozen dataclass: the [data] section of a recipe
     Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
+    PLACE     the names in Config that say where the data lies; they may be others when a trained run is used (optional)
+    Evaluation  a frozen dataclass like Options: what an evaluation can be told (optional, see `evaluated`)
     build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
     load(config, folder) -> Task          from a run folder, without reading the training data
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -62,6 +66,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
@@ -88,6 +93,18 @@ class Task:
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         return {}
+
+    def held_out(self) -> Task:
+        """The same task for data that it was not trained on: what is no split of several is wholly for testing."""
+        other = copy.copy(self)
+        other.only_tested = True
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
+            delattr(other, name)  # data that was read
+        return other
+
+    def evaluated(self, asked: Any) -> Task:
+        """The same task for an evaluation as it is asked for: `asked` is a value of the file's Evaluation."""
+        return self
 
     def overview(self) -> list[str]:
         """The data in a few lines, said when training begins: examples of each split, the vocabulary, one example."""

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.rows import PACKED
-from regard.data.text import raw_lines
+from regard.data.reading import decoded, open_packed
+from regard.data.rows import ARCHIVES, PACKED
 
-SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError)
 
 
@@ -28,19 +27,14 @@ class TextFile(NamedTuple):
 
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive by its name."""
-    return path.is_file() and path.name.endswith(SUFFIXES)
+    return path.is_file() and path.name.endswith(ARCHIVES)
 
 
 def text_files(path: Path) -> Iterator[TextFile]:
     """A folder or archive -> its text files, in the order of their names (those of a tar file in its own order)."""
     for name, content in _in_folder(path) if path.is_dir() else _in_archive(path):
         place = f"{path}/{name}" if path.is_dir() else f"{path}:{name}"
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError as wrong:
-            byte = f"byte {wrong.start} (0x{content[wrong.start]:02x})"
-            raise DataError(f"{place}: not UTF-8 at {byte}; convert it") from None
-        yield TextFile(tuple(name.split("/")), text.removeprefix("\ufeff"), place)
+        yield TextFile(tuple(name.split("/")), decoded(content, place), place)
 
 
 def listing(path: Path) -> list[str]:
@@ -71,7 +65,11 @@ def _is_text(name: str) -> bool:
 def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
     for name in listing(path):
         file = path / name
-        yield name, b"".join(raw_lines(file)) if file.stat().st_size else b""
+        try:
+            with open_packed(file) as opened:
+                yield name, opened.read()
+        except BROKEN as wrong:
+            raise DataError(f"{file}: cannot be read: {wrong}") from None
 
 
 def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -9,8 +9,13 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.tokens import MARKS, Tokenizer
+from regard.data.tokens import LONGEST_WORD, MARKS, Tokenizer
 
+_SOME = f"{{1,{LONGEST_WORD}}}"
+CUTS = (
+    rf"'s|'t|'re|'ve|'m|'ll|'d| ?\p{{L}}{_SOME}| ?\p{{N}}{_SOME}| ?[^\s\p{{L}}\p{{N}}]{_SOME}"
+    rf"|\s{_SOME}(?!\S)|\s{_SOME}"
+)
 LEAST = len(MARKS) + 256  # tokens: the marks and every byte
 
 
@@ -23,7 +28,11 @@ def train(texts: Iterable[str], *, size: int, lowercase: bool = False, minimum: 
     engine = tokenizers.Tokenizer(models.BPE())
     lower = [normalizers.Lowercase()] if lowercase else []
     engine.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # Cut as Radford et al. do, but a word or a row of signs of more than LONGEST_WORD letters is several.
+    cuts = pre_tokenizers.Split(tokenizers.Regex(CUTS), "isolated")
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
     engine.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,

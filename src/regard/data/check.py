@@ -7,18 +7,22 @@ import math
 import statistics
 import unicodedata
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from regard.core.errors import DataError
+from regard.core.errors import DataError, RegardError
+from regard.data import columns, reading, tables
+from regard.data.columns import Languages
+from regard.data.encodings import UTF8, Form, UnknownEncoding
 from regard.data.rows import plain, split_of
-from regard.data.text import raw_lines
+from regard.data.text import from_record
 
 DEVIATIONS = 6.0  # how far from the usual ratio of lengths a pair must be to be an outlier
 SHORT = 20  # characters: below, lengths say little
 TIMES, MANY = 10, 300  # a line is long if it has ten times the usual and at least 300 characters
-TABLES = (".tsv", ".jsonl")
+END = "\n"  # no line has it: the end of a file beside a longer one
+NUMBERED = Languages("1", "2")  # the columns of a table that names none
 
 
 class Finding(NamedTuple):
@@ -59,18 +63,25 @@ class Row(NamedTuple):
 Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
 
 
-def check(path: Path) -> list[Finding]:
-    """A file or folder of parallel text -> what is wrong with it, by file and line."""
+def check(path: Path, languages: Languages | None = None) -> list[Finding]:
+    """A file or folder of parallel text -> what is wrong with it, by file and line; languages not given are guessed."""
     findings: list[Finding] = []
     held: Held = {}
     for group in sorted(_groups(path), key=lambda group: group.split == "train"):  # train is looked up in the others
         sizes: list[tuple[Row, list[int]]] = []
-        for row in _rows(group, findings):
+        for row in _rows(group, languages, findings):
             findings += _line(row)
             findings += _repeats(row, group.split, held=held)
             sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
         findings += _outliers(sizes)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
+    """The texts of the first pair for training that can be read; none where none can."""
+    groups = sorted(_groups(path), key=lambda group: group.split != "train")
+    found = ([cell.text for cell in row.cells] for row in _rows(groups[0], languages, []))
+    return next((texts for texts in found if all(text.strip() for text in texts)), [])
 
 
 def _groups(path: Path) -> list[Group]:
@@ -83,62 +94,128 @@ def _groups(path: Path) -> list[Group]:
         name = plain(file)
         split = split_of(name.stem)
         if file.is_file() and split and name.suffix:
-            own = name.name if name.suffix in TABLES else name.stem
+            own = name.name if name.suffix in tables.SUFFIXES else name.stem
             stems.setdefault((own, split), []).append(file)
-    if not stems:
-        raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
+    if not stems:  # as training does: the first table is all there is
+        loose = sorted(file for file in path.iterdir() if plain(file).suffix in tables.SUFFIXES)
+        if not loose:
+            raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
+        return [Group("train", (loose[0],))]
     return [Group(split, tuple(files)) for (_, split), files in stems.items()]
 
 
-def _rows(group: Group, findings: list[Finding]) -> Iterator[Row]:
-    """The lines of a group as far as all its files go; what cannot be read is a finding."""
+def _rows(group: Group, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
+    """The pairs of a group as far as they can be read; what cannot is a finding."""
+    if len(group.files) == 1:
+        return _table(group.files[0], languages, findings)
+    return _parallel(group, findings)
+
+
+def _parallel(group: Group, findings: list[Finding]) -> Iterator[Row]:
+    """The lines of files side by side, as far as all of them go."""
     readers = [_decoded(file, findings) for file in group.files]
     ends: dict[Path, int] = {}
-    for line, texts in enumerate(zip_longest(*readers, fillvalue=""), start=1):
+    for line, texts in enumerate(zip_longest(*readers, fillvalue=END), start=1):
         for file, text in zip(group.files, texts, strict=True):
-            if text == "":  # a line as read keeps its \n: nothing at all is the end of the file
+            if text == END:
                 ends.setdefault(file, line - 1)
         if not ends and all(text is not None for text in texts):
-            cells = [Cell(f, str(t).rstrip("\r\n")) for f, t in zip(group.files, texts, strict=True)]
-            yield Row(line, cells if len(cells) > 1 else _columns(cells[0], line, findings))
+            yield Row(line, [Cell(file, str(text)) for file, text in zip(group.files, texts, strict=True)])
     longest = max((file for file in group.files if file not in ends), default=None)
     for file, end in ends.items():
         if longest is not None:
-            findings.append(
-                Finding(
-                    "error", "misaligned", file, end, f"ends here, but {longest.name} goes on; lines must be aligned"
-                )
-            )
+            text = f"ends here, but {longest.name} goes on; lines must be aligned"
+            findings.append(Finding("error", "misaligned", file, end, text))
+
+
+def _table(file: Path, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
+    """The pairs of a table, by the columns that training reads."""
+    if plain(file).suffix == ".jsonl":
+        yield from _objects(file, languages, findings)
+        return
+    stream = _records(file, findings)
+    head = list(islice(stream, columns.LOOKED_AT + 1))
+    if not head:
+        return
+    try:
+        first, others = head[0].cells, [record.cells for record in head[1:]]
+        found = columns.places(first, others, languages or columns.guess(first) or NUMBERED, file)
+    except RegardError as wrong:
+        findings.append(Finding("error", "columns", file, 1, str(wrong).removeprefix(f"{file}: ")))
+        return
+    for line, cells in chain(head[1:] if found.header else head, stream):
+        if len(cells) <= max(found.source, found.target):
+            asked = f"column {max(found.source, found.target) + 1} is asked for"
+            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+            findings.append(Finding("error", "columns", file, line, f"{count}, but {asked}"))
+        else:
+            yield Row(line, [Cell(file, cells[place]) for place in found[:2]])
+
+
+def _records(file: Path, findings: list[Finding]) -> Iterator[tables.Record]:
+    """The records of a table; of lines that cannot be read, those of a table with quotes are the last."""
+    try:
+        quoted = tables.is_quoted(file)
+    except DataError:
+        quoted = False  # the reader says what is wrong
+    if not quoted:
+        for line, text in enumerate(_decoded(file, findings), start=1):
+            if text is not None and text.strip(" "):
+                yield tables.Record(line, text.split("\t"))
+        return
+    try:
+        yield from tables.records(file)
+    except DataError as wrong:
+        findings.append(unreadable(wrong, file))
+
+
+def _objects(file: Path, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
+    for line, text in enumerate(_decoded(file, findings), start=1):
+        if text is None or not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+            inner = record.get("translation", record) if isinstance(record, dict) else record
+            texts = [name for name, value in sorted(inner.items()) if isinstance(value, str)]
+            known = languages or columns.guess(texts) or Languages(*[*texts, "", ""][:2])
+            yield Row(line, [Cell(file, text) for text in from_record(record, known, f"{file}:{line}")])
+        except (ValueError, AttributeError):
+            findings.append(Finding("error", "columns", file, line, "not a JSON object"))
+        except DataError as wrong:
+            findings.append(Finding("error", "columns", file, line, str(wrong).partition(": ")[2]))
 
 
 def _decoded(file: Path, findings: list[Finding]) -> Iterator[str | None]:
-    """The lines of a file with their \\n, None for one that is not UTF-8."""
+    """The lines of a file, None for one that cannot be read."""
     try:
-        for line, raw in enumerate(raw_lines(file), start=1):
+        form = _form_of(file, findings)
+        for line, raw in enumerate(reading.raw_lines(file, form), start=1):
             try:
-                yield raw.decode("utf-8") + ("" if raw.endswith(b"\n") else "\n")
-            except UnicodeDecodeError as wrong:
-                byte = f"byte {wrong.start + 1} of the line is 0x{raw[wrong.start]:02x}"
-                findings.append(Finding("error", "encoding", file, line, f"not UTF-8: {byte}"))
+                yield reading.decode_line(raw, form, f"{file}:{line}")
+            except DataError as wrong:
+                text = str(wrong).removeprefix(f"{file}:{line}: ")
+                findings.append(Finding("error", "encoding", file, line, text))
                 yield None
     except DataError as wrong:
-        findings.append(Finding("error", "unreadable", file, 0, str(wrong).removeprefix(f"{file}: ")))
+        findings.append(unreadable(wrong, file))
 
 
-def _columns(cell: Cell, line: int, findings: list[Finding]) -> list[Cell]:
-    """The first two columns of a TSV line, or the texts of a JSON record."""
-    texts = cell.text.split("\t")[:2]
-    if plain(cell.file).suffix == ".jsonl":
-        try:
-            record = json.loads(cell.text)
-            table = record.get("translation", record)
-            texts = [value for _, value in sorted(table.items()) if isinstance(value, str)]
-        except (ValueError, AttributeError):
-            findings.append(Finding("error", "columns", cell.file, line, "not a JSON object"))
-            return []
-    if len(texts) < 2:
-        findings.append(Finding("error", "columns", cell.file, line, "has one text where a pair is expected"))
-    return [Cell(cell.file, text) for text in texts]
+def _form_of(file: Path, findings: list[Finding]) -> Form:
+    """How a file is written; where that cannot be told it is read as UTF-8, and every line that is not is named."""
+    try:
+        return reading.form_of(file)
+    except UnknownEncoding as wrong:
+        findings.append(unreadable(wrong, file))
+        return UTF8
+
+
+def unreadable(wrong: DataError, file: Path) -> Finding:
+    """An error of reading as a finding, at the line that it names."""
+    text = str(wrong).removeprefix(f"{file}:")
+    line, _, rest = text.partition(": ")
+    return Finding(
+        "error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip()
+    )
 
 
 def _line(row: Row) -> Iterator[Finding]:

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError
-from regard.data import archives, documents, rows
+from regard.data import archives, documents, rows, tables
 from regard.data.check import Finding
 from regard.data.documents import Document, Layout
 from regard.data.rows import Rows
 
-LABELS = ("label", "labels", "sentiment", "class", "category", "target", "y")  # names that columns of labels have
-TEXTS = ("text", "document", "review", "sentence", "content", "comment", "q")
-LOOKED_AT = 300  # records that are read to find out which column is which
 CLOSE = 0.8  # how alike two labels must be for one to be a typing mistake
 RARE = 50  # a label this many times as rare as one that is like it is taken for a typing mistake
 UNBALANCED = 10  # classes are unbalanced if one is this many times as frequent as another
@@ -58,26 +55,22 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
 def guess(path: Path) -> Layout:
     """The columns of label and text in a table (of a folder, the first), by their names or by what they hold."""
     if path.is_dir():
-        tables = list(rows.files_by_split(path, documents.TABLES).values())
-        tables += sorted(file for file in path.iterdir() if rows.plain(file).suffix in documents.TABLES)
-        if not tables:
+        found = list(rows.files_by_split(path, tables.SUFFIXES).values())
+        found += sorted(file for file in path.iterdir() if rows.plain(file).suffix in tables.SUFFIXES)
+        if not found:
             return Layout()
-        path = tables[0]
+        path = found[0]
     if archives.is_archive(path) or rows.plain(path).suffix == ".jsonl":
         return Layout()
-    records = [record for _, record in islice(documents.cells(path), LOOKED_AT)]
-    top = [cell.strip().lower() for cell in records[0]]
-    label = next((records[0][top.index(name)] for name in LABELS if name in top), None)
-    text = next((records[0][top.index(name)] for name in TEXTS if name in top), None)
-    if label is not None and text is not None:
-        return Layout(label, text)
-    columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
-    if len(columns) < 2:
+    records = [record.cells for record in islice(tables.records(path), documents.LOOKED_AT)]
+    try:
+        documents.columns_of(records[0], records[1:], Layout(), path)
+        return Layout()
+    except ConfigError:
+        held = documents.guess(records)
+    if held is None:
         raise ConfigError(f"{path}: one column; a table of documents has a label and a text, parted by tabs or commas")
-    longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
-    others = [i for i in range(len(columns)) if i != longest]
-    fewest = min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i]))))
-    return Layout(str(fewest + 1), str(longest + 1), header=False)
+    return Layout(str(held[0] + 1), str(held[1] + 1))
 
 
 def _readable(split: Rows[Document], findings: list[Finding]) -> Iterator[Document]:

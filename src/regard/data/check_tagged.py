@@ -12,9 +12,9 @@ from regard.core.errors import DataError
 from regard.data import rows, schemes, tagged
 from regard.data.check import Finding
 from regard.data.check_documents import RARE, similar
+from regard.data.reading import lines
 from regard.data.schemes import NAMES, Scheme
 from regard.data.tagged import Block
-from regard.data.text import lines
 
 
 class File(NamedTuple):

@@ -6,21 +6,24 @@ class is the name of the folder it is in, and its split the name of a folder abo
 
 from __future__ import annotations
 
-import csv
 import fnmatch
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.data import archives, rows
+from regard.data import archives, rows, tables
 from regard.data.rows import SPLITS, Rows
-from regard.data.text import lines
 
-TABLES = (".tsv", ".csv", ".jsonl")
+LOOKED_AT = 300  # records by which columns are judged
+LABELS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
+TEXTS = (
+    *("text", "document", "review", "sentence", "content", "comment"),
+    *("텍스트", "문장", "리뷰", "내용", "본문", "댓글", "q"),
+)
+SYNONYMS = {"label": LABELS, "text": TEXTS}  # what columns of labels and texts are often called
 
 
 class Document(NamedTuple):
@@ -69,13 +72,13 @@ def read(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
         return {"train": table(path, layout)}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
-    files = rows.files_by_split(path, TABLES)
+    files = rows.files_by_split(path, tables.SUFFIXES)
     if files:
         return {split: table(file, layout) for split, file in files.items()}
-    tables = sorted(file for file in path.iterdir() if rows.plain(file).suffix in TABLES)
+    found = sorted(file for file in path.iterdir() if rows.plain(file).suffix in tables.SUFFIXES)
     packed = sorted(file for file in path.iterdir() if archives.is_archive(file))
-    if tables:
-        return {"train": table(tables[0], layout)}
+    if found:
+        return {"train": table(found[0], layout)}
     return _by_class(packed[0] if packed and not archives.listing(path) else path, layout)
 
 
@@ -89,65 +92,71 @@ def table(path: Path, layout: Layout) -> Rows[Document]:
     return rows.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
 
 
-def cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """A table -> the number of each record's last line, and its cells. Only CSV has quotes; TSV is read as it is."""
-    if rows.plain(path).suffix == ".csv":
-        reader = csv.reader((f"{line}\n" for line in lines(path)), strict=True)
-        while True:
-            try:
-                record = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as wrong:
-                raise DataError(f"{path}:{reader.line_num}: not CSV: {wrong}") from None
-            yield reader.line_num, record
-    else:
-        yield from ((number, line.split("\t")) for number, line in enumerate(lines(path), start=1))
+def columns_of(
+    top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
+) -> tuple[int, int, bool]:
+    """The first record of a table and some others -> the columns of label and text, and whether it is a header."""
+    if layout.label.isdigit() and layout.text.isdigit():
+        if layout.header is None and tables.seems_header(top, others):
+            shown = ", ".join(repr(cell[:40]) for cell in top[:6])
+            raise DataError(
+                f"{path}: is its first line, {shown}, a header? If it is: data.header=true; if it is a document: "
+                "data.header=false"
+            )
+        return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
+    label, text = (_column(name, top, others, path) for name in (layout.label, layout.text))
+    return label, text, True if layout.header is None else layout.header
 
 
-def columns_of(top: list[str], layout: Layout, path: Path) -> tuple[int, int, bool]:
-    """The first record of a table -> the columns of label and text, and whether that record is a header."""
-    named = [column for column in (layout.label, layout.text) if not column.isdigit()]
-    missing = [column for column in named if column not in top]
-    if missing:
-        raise ConfigError(
-            f"{path}: no column {missing[0]!r} in its first line {', '.join(map(repr, top))[:120]}; "
-            f"{nearest(missing[0], top)}; without a header give numbers (data.label='1')"
-        )
-    label, text = (int(c) - 1 if c.isdigit() else top.index(c) for c in (layout.label, layout.text))
-    return label, text, bool(named) if layout.header is None else layout.header
+def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path: Path) -> int:
+    """The column of a name or number; `label` and `text` are found under other usual names too."""
+    if name.isdigit():
+        return int(name) - 1
+    plain = [cell.strip().casefold() for cell in top]
+    for wanted in (name.strip().casefold(), *SYNONYMS.get(name, ())):
+        if wanted in plain:
+            return plain.index(wanted)
+    guessed = guess([top, *others])
+    remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
+    raise ConfigError(
+        f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; {nearest(name, top)}; "
+        f"give its name (data.{name}=…), or without a header the numbers of the columns: {remedy}"
+    )
+
+
+def guess(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
+    """The columns of label and text by what they hold: few different values, and long texts. None: there is one."""
+    columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
+    if len(columns) < 2:
+        return None
+    longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
+    others = [i for i in range(len(columns)) if i != longest]
+    return min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
 
 
 def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:
-    stream = cells(path)
-    first = next(stream)
-    label, text, header = columns_of(first[1], layout, path)
-    for number, record in stream if header else chain([first], stream):
-        if len(record) <= max(label, text):
-            wanted = max(label, text) + 1
-            raise DataError(f"{path}:{number}: {len(record)} columns, but column {wanted} is asked for")
+    stream = tables.records(path)
+    head = list(islice(stream, LOOKED_AT))
+    if not head:
+        raise DataError(f"{path}: there is nothing but blank lines in it")
+    label, text, header = columns_of(head[0].cells, [record.cells for record in head[1:]], layout, path)
+    for number, cells in chain(head[1:] if header else head, stream):
+        if len(cells) <= max(label, text):
+            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+            raise DataError(f"{path}:{number}: {count}, but column {max(label, text) + 1} is asked for")
         place = f"{path}:{number}"
-        yield Document(record[text], layout.labels(record[label], place), place)
+        yield Document(cells[text], layout.labels(cells[label], place), place)
 
 
 def _records(path: Path, layout: Layout) -> Iterator[Document]:
-    for number, line in enumerate(lines(path), start=1):
-        place = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as wrong:
-            raise DataError(f"{place}: not JSON: {wrong.msg}") from None
-        yield from_record(record, layout, place)
+    return (from_record(record, layout, place) for place, record in tables.objects(path))
 
 
 def from_record(record: Any, layout: Layout, place: str) -> Document:
     """A record `{"text": …, "label": …}` -> the document; several labels may be given as a list."""
     if not isinstance(record, dict):
         raise DataError(f"{place}: expected an object with a text and a label, got {record!r:.60}")
-    for column in (layout.text, layout.label):
-        if column not in record:
-            raise DataError(f"{place}: no {column!r}; {nearest(column, record)}")
-    text, label = record[layout.text], record[layout.label]
+    text, label = (record[_key(column, record, place)] for column in (layout.text, layout.label))
     if not isinstance(text, str):
         raise DataError(f"{place}: {layout.text!r} holds {text!r:.60}, which is no text")
     if isinstance(label, list) and layout.separator:
@@ -156,6 +165,13 @@ def from_record(record: Any, layout: Layout, place: str) -> Document:
         hint = "; set data.separator, documents have several labels" if isinstance(label, list) else ""
         raise DataError(f"{place}: {layout.label!r} holds {label!r:.60}, which is no label{hint}")
     return Document(text, layout.labels(str(label), place), place)
+
+
+def _key(column: str, record: dict[str, Any], place: str) -> str:
+    for name in (column, *SYNONYMS.get(column, ())):
+        if name in record:
+            return name
+    raise DataError(f"{place}: no {column!r}; {nearest(column, record)}")
 
 
 def _by_class(path: Path, layout: Layout) -> dict[str, Rows[Document]]:

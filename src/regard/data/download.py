@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +18,10 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 from regard.core import trust
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.files import cache_folder, digest
+from regard.core.fingerprint import of_file
 
 BLOCK = 1 << 16
+LARGEST = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
 SECONDS = 30  # without a byte before the connection counts as lost
 
 
@@ -63,30 +68,36 @@ SETS = {
 
 
 def get(name: str, folder: Path | None = None) -> Path:
-    """A data set's name -> the folder its files are in, downloaded first where they are not there yet."""
+    """A data set's name -> the folder its files are in, downloaded first where they are not there yet, or damaged."""
     if name not in SETS:
         raise ConfigError(f"no data set {name!r} to download; {nearest(name, SETS)}")
     place = (folder or cache_folder()) / name
     for file, checksum in SETS[name].files.items():
         if not (place / file).exists():
             fetch(SETS[name].home + file, place / file, checksum=checksum)
+        elif of_file(place / file) != checksum:
+            _say(f"{place / file}: damaged (its checksum is another); it is downloaded again")
+            fetch(SETS[name].home + file, place / file, checksum=checksum)
     return place
 
 
-def fetch(url: str, path: Path, *, checksum: str) -> None:
-    """Download a URL to `path` and check its SHA-256; an interrupted download is continued."""
+def fetch(url: str, path: Path, *, checksum: str, most: int = LARGEST) -> None:
+    """Download a URL to `path` and check its SHA-256; an interrupted download is continued, at most `most` bytes."""
     trust.check_network(url)
     part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _receive(url, part)
-        received = digest(part)
-        if received != checksum:
-            part.unlink()
-            raise DataError(
-                f"{url}: SHA-256 is {received[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
-            )
-        os.replace(part, path)
+        with _alone(part):
+            if path.exists() and digest(path) == checksum:  # another has fetched it meanwhile
+                return
+            _receive(url, part, most)
+            received = digest(part)
+            if received != checksum:
+                part.unlink()
+                raise DataError(
+                    f"{url}: SHA-256 is {received[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
+                )
+            os.replace(part, path)
     except urllib.error.HTTPError as wrong:
         raise DataError(f"{url}: the server answers {wrong.code} {wrong.reason}") from None
     except (urllib.error.URLError, TimeoutError, ConnectionError, HTTPException) as wrong:
@@ -96,7 +107,32 @@ def fetch(url: str, path: Path, *, checksum: str) -> None:
         raise DataError(f"{path}: cannot be written: {wrong.strerror}") from None
 
 
-def _receive(url: str, part: Path) -> None:
+@contextmanager
+def _alone(part: Path) -> Iterator[None]:
+    """Hold a file that is being downloaded, for this thread alone; others wait, however this one ends."""
+    if sys.platform == "win32":  # no flock there: two downloads of one file at once are the user's to avoid
+        yield
+        return
+    import fcntl
+
+    while True:
+        handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if part.exists() and os.path.samestat(os.fstat(handle), part.stat()):
+                yield
+                return
+        finally:
+            if part.exists() and not part.stat().st_size and os.path.samestat(os.fstat(handle), part.stat()):
+                part.unlink()  # nothing has come
+            os.close(handle)
+
+
+def _say(line: str) -> None:
+    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(line)
+
+
+def _receive(url: str, part: Path, most: int) -> None:
     """Fill up `part` with what is still missing of a URL."""
     have = part.stat().st_size if part.exists() else 0
     try:
@@ -108,12 +144,17 @@ def _receive(url: str, part: Path) -> None:
     with answer:
         goes_on = answer.status == 206
         have = have if goes_on else 0
-        rest = answer.headers.get("Content-Length")
-        total = have + int(rest) if rest else None
+        rest = answer.headers.get("Content-Length") or ""
+        total = have + int(rest) if rest.isascii() and rest.isdigit() else None  # what is no number says nothing
         with part.open("ab" if goes_on else "wb") as file:
             for block in _blocks(answer, part.name.removesuffix(".part"), done=have, total=total):
                 file.write(block)
+                if file.tell() > most:
+                    break
         got = part.stat().st_size
+    if got > most:
+        part.unlink()
+        raise DataError(f"{url}: sends more than {most:,} bytes, which no such file has; is it the right address?")
     if total is not None and got < total:
         raise DataError(
             f"{url}: broke off after {got} of {total} bytes; run the command again, and it goes on from there"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,13 +16,13 @@ from torch import Tensor
 from regard.core.errors import DataError, nearest
 from regard.core.protocols import Indices
 from regard.core.seed import mix
-from regard.data import batching, corpus
+from regard.data import batching, byte_level, corpus, rows, tokens
 from regard.data.batching import Lengths
 from regard.data.corpus import Ragged
 from regard.data.documents import Document
 from regard.data.rows import Rows
 from regard.data.sentences import Span, Splitter
-from regard.data.tokens import Tokenizer
+from regard.data.tokens import Level, Tokenizer
 from regard.layers.grouping import Grouped
 
 CHUNK = 2000  # documents that are encoded at once
@@ -95,6 +95,18 @@ class SentenceTexts:
         for document in self.documents:
             for start, stop in self.splitter.split(document.text):
                 yield document.text[start:stop]
+
+
+def vocabulary(
+    documents: Rows[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
+) -> Tokenizer:
+    """Documents -> a tokenizer made from their sentences; `level` is one of data.tokens, or bytes."""
+    read = SentenceTexts(documents, splitter)
+    texts = rows.held(Rows(documents.where, read.__iter__, bytes=documents.bytes))
+    choices: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}
+    if level == "bytes":
+        return byte_level.train(texts, **choices)
+    return tokens.train(texts, level=cast(Level, level), **choices)
 
 
 def label_names(documents: Iterable[Document]) -> list[str]:

@@ -2,35 +2,82 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
+from regard.core import config as configs
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.data import archives, check_documents, check_tagged, rows, schemes
+from regard.data import archives, check_documents, check_tagged, columns, documents, reading, rows, schemes, tables
 from regard.data import check as check_pairs
 from regard.data.check import Finding
-from regard.data.text import lines
+from regard.data.columns import Languages
+from regard.data.languages import script_of
+from regard.data.reading import lines
 
 Layout = Literal["pairs", "documents", "tagged"]
-CHECKS: dict[str, Callable[[Path], list[Finding]]] = {
-    "pairs": check_pairs.check,
-    "documents": check_documents.check,
-    "tagged": check_tagged.check,
-}
+LAYOUTS = get_args(Layout)
 TAGGED = (".conll", ".iob", ".bio", ".ner")
+MEANT = {"pairs": "sentence pairs", "documents": "documents with labels", "tagged": "tagged words"}
+TASKS = {"pairs": "translation", "documents": "classification", "tagged": "tagging"}
 LOOKED_AT = 400  # lines
 LONG = 15  # characters on average that make a column one of texts; a table with two of them holds pairs
 REPEATED = 10  # a column is one of labels if each of its values stands in so many lines on average
 
 
-def check(path: Path, layout: str = "auto") -> list[Finding]:
-    """A file or folder -> what is wrong with it, by file and line; the layout is found out unless it is given."""
-    if layout != "auto" and layout not in CHECKS:
-        raise ConfigError(f"no layout {layout!r}; {nearest(layout, ['auto', *CHECKS])}")
-    return CHECKS[detect(path) if layout == "auto" else layout](path)
+@dataclass(frozen=True)
+class Told:
+    """What can be said of sentence pairs."""
+
+    source: str = "en"
+    target: str = "ko"
+    columns: tuple[str, ...] = ()
+    header: bool | None = None
+
+
+def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> list[Finding]:
+    """A file or folder -> what is wrong with it, by file and line; the layout is found out unless it is given.
+
+    `told` are settings of [data], as for training: source, target, columns, header; label, text, header, separator.
+    """
+    if layout != "auto" and layout not in LAYOUTS:
+        raise ConfigError(f"no layout {layout!r}; {nearest(layout, ['auto', *LAYOUTS])}")
+    chosen = detect(path) if layout == "auto" else layout
+    if chosen == "tagged":
+        return check_tagged.check(path)
+    if chosen == "documents":
+        return check_documents.check(path, configs.from_dict(documents.Layout, dict(told), "data") if told else None)
+    return check_pairs.check(path, _languages(told) if told else None)
+
+
+def _languages(told: Mapping[str, Any]) -> Languages:
+    return Languages(**dataclasses.asdict(configs.from_dict(Told, dict(told), "data")))
+
+
+def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> list[str]:
+    """What a path holds, how its files are written where that is not plain UTF-8, and the first example."""
+    chosen = detect(path) if layout == "auto" else layout
+    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    said = [f"{path}: {MEANT[chosen]}"]
+    for file in files:
+        with suppress(DataError):  # the check says what is wrong
+            said += reading.remarks([file])
+    if chosen == "pairs":
+        first = check_pairs.first_pair(path, _languages(told) if told else None)
+        said += [f"first pair: {' / '.join(' '.join(text.split()) for text in first)}"] if first else []
+    return said
+
+
+def command(path: Path, layout: str = "auto") -> str:
+    """How to train on a path."""
+    chosen = detect(path) if layout == "auto" else layout
+    return f"regard train {TASKS[chosen]} data.path={shlex.quote(str(path))}"
 
 
 def detect(path: Path) -> Layout:
@@ -58,9 +105,18 @@ def _of_file(path: Path) -> Layout:
         return _of_record(top[0])
     if top[0].startswith(("## ", "; ", ";")) or _are_tags(top):
         return "tagged"
-    if kind == ".csv":
-        return "documents"
-    return "documents" if kind in (".tsv", ".txt") and _has_labels([line.split("\t") for line in top]) else "pairs"
+    if kind not in (".tsv", ".csv", ".txt"):
+        return "pairs"
+    table = [record.cells for record in islice(tables.records(path), LOOKED_AT)]
+    if not table or columns.guess(table[0]):
+        return "pairs"
+    return "documents" if _has_labels(table) or (kind == ".csv" and len(_scripts(table[1:])) < 2) else "pairs"
+
+
+def _scripts(table: Sequence[list[str]]) -> set[str]:
+    """The scripts that the columns of a table are written in."""
+    columns = zip(*(record for record in table if len(record) == len(table[0])), strict=True)
+    return {script for column in columns if (script := script_of(" ".join(column))) is not None}
 
 
 def _of_record(line: str) -> Layout:
@@ -68,7 +124,7 @@ def _of_record(line: str) -> Layout:
         record = json.loads(line)
     except ValueError:
         return "pairs"  # whose check says what is wrong
-    return "documents" if isinstance(record, dict) and "label" in record else "pairs"
+    return "documents" if isinstance(record, dict) and set(record) & set(documents.LABELS[:5]) else "pairs"
 
 
 def _are_tags(top: Sequence[str]) -> bool:
@@ -85,7 +141,7 @@ def _are_tags(top: Sequence[str]) -> bool:
 def _has_labels(table: Sequence[list[str]]) -> bool:
     """Whether a table has a column of labels: by its name, or because few values stand in many lines."""
     named = {cell.strip().lower() for cell in table[0]}
-    if named & set(check_documents.LABELS[:-1]) and len(table[0]) > 1:
+    if named & set(documents.LABELS[:-1]) and len(table[0]) > 1:
         return True
     columns = list(zip(*(record for record in table if len(record) == len(table[0])), strict=True))
     texts = [column for column in columns if sum(map(len, column)) >= LONG * len(column) and _are_different(column)]

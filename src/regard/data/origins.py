@@ -12,7 +12,7 @@ from regard.data import documents, hub, huggingface, rows, tagged
 from regard.data.builtin import entities, reviews
 from regard.data.builtin.reviews import Language, Review
 from regard.data.documents import Document, Layout
-from regard.data.rows import Rows
+from regard.data.rows import Rows, Splitting
 from regard.data.schemes import Scheme
 from regard.data.tagged import Format, Sentence
 
@@ -32,7 +32,9 @@ class Origin(NamedTuple):
     examples: int  # built-in examples for training
 
 
-def open_documents(origin: Origin, layout: Layout) -> dict[str, Rows[Document]]:
+def open_documents(
+    origin: Origin, layout: Layout, *, splitting: Splitting = rows.complete
+) -> dict[str, Rows[Document]]:
     """The documents of each split."""
     if origin.path is not None:
         saved = huggingface.is_saved(origin.path)
@@ -42,16 +44,20 @@ def open_documents(origin: Origin, layout: Layout) -> dict[str, Rows[Document]]:
     else:
         return _built_in(origin, REVIEWS, _documents)
     kept = {split: rows.held(part) for split, part in found.items()}
-    return rows.complete(kept, origin.seed, text_of=lambda document: document.text)
+    splits: dict[str, Rows[Document]] = splitting(kept, origin.seed, text_of=lambda document: document.text)
+    return splits
 
 
-def open_tagged(origin: Origin, *, form: Format = "auto", scheme: Scheme | None = None) -> dict[str, Rows[Sentence]]:
+def open_tagged(
+    origin: Origin, *, form: Format = "auto", scheme: Scheme | None = None, splitting: Splitting = rows.complete
+) -> dict[str, Rows[Sentence]]:
     """The tagged sentences of each split."""
     if origin.path is None:
         return _built_in(origin, ENTITIES, _sentences)
     found = tagged.read(origin.path, form=form, scheme=scheme)
     kept = {split: rows.held(part) for split, part in found.items()}
-    return rows.complete(kept, origin.seed, text_of=lambda sentence: sentence.text)
+    splits: dict[str, Rows[Sentence]] = splitting(kept, origin.seed, text_of=lambda sentence: sentence.text)
+    return splits
 
 
 def reviews_of(origin: Origin, split: str) -> list[Review] | None:

@@ -6,8 +6,6 @@ A document is a file, a member of a .zip, a line of JSONL, or a row of a table. 
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +15,15 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.data import download
+from regard.data import download, tables
+from regard.data.reading import decoded, whole
 from regard.data.rows import PACKED, RATIO, Rows, plain, split_of
-from regard.data.text import lines, raw_lines
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # known downloads that are plain text
 SHARE = 10  # a tenth of the characters is held out where no validation text is given
 EVERY = 20  # of at least so many documents, one in so many is for validation and one for testing
-TABLES = {".tsv": "\t", ".csv": ","}
+TABLES = (".tsv", ".csv")
 ABOUT = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
 
 
@@ -35,18 +33,20 @@ Documents = Rows[str]  # texts that can be gone through again and again without 
 class Origin(NamedTuple):
     """Which text: that of the paths, which come first, or of a name."""
 
-    paths: tuple[str, ...]  # files or folders; the column of a table stands behind a #: reviews.tsv#4
+    paths: tuple[Path, ...]  # files or folders; the column of a table stands behind a #: reviews.tsv#4
     name: str
 
 
-def open_text(origin: Origin) -> dict[str, Documents]:
-    """The documents of each split; where no validation text is given, a part of the training text is held out."""
+def open_text(origin: Origin, *, only_tested: bool = False) -> dict[str, Documents]:
+    """The documents of each split; where no validation text is given, a part of the training text is held out, or all
+    of it where it is only tested on."""
+    cut = _whole_of if only_tested else _complete
     if origin.paths:
-        return _merged([_complete(_from_path(path)) for path in origin.paths])
+        return _merged([cut(_from_path(str(path))) for path in origin.paths])
     if origin.name == BUILT_IN:
-        return _complete({"train": Documents("the documentation inside Python", _topics, key="pydoc topics")})
+        return cut({"train": Documents("the documentation inside Python", _topics, key="pydoc topics")})
     if origin.name in DOWNLOADS:
-        return _complete(_folder(download.get(origin.name), column=""))
+        return cut(_folder(download.get(origin.name), column=""))
     known = (BUILT_IN, *DOWNLOADS)
     raise ConfigError(f"no text {origin.name!r}; {nearest(origin.name, known)}; files are given as data.paths=[…]")
 
@@ -116,14 +116,7 @@ def _merged(sources: Sequence[dict[str, Documents]]) -> dict[str, Documents]:
 
 
 def _whole(path: Path) -> Iterator[str]:
-    yield _decoded(b"".join(raw_lines(path)), str(path))
-
-
-def _decoded(raw: bytes, where: str) -> str:
-    try:
-        return raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as wrong:
-        raise DataError(f"{where}: not UTF-8 at byte {wrong.start} (0x{raw[wrong.start]:02x}); convert it") from None
+    yield whole(path)
 
 
 def _members(path: Path) -> Iterator[str]:
@@ -132,31 +125,23 @@ def _members(path: Path) -> Iterator[str]:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
             for name in names:
                 if not PurePosixPath(name).name.lower().startswith(ABOUT):
-                    text = _decoded(archive.read(name), f"{path}: {name}")
+                    text = decoded(archive.read(name), f"{path}: {name}")
                     yield untagged(text) if is_tagged(text) else text
     except (OSError, zipfile.BadZipFile, EOFError) as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
 
 
 def _records(path: Path, column: str) -> Iterator[str]:
-    for number, line in enumerate(lines(path), start=1):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as wrong:
-            raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
+    for place, record in tables.objects(path):
         if not isinstance(record, dict) or not isinstance(record.get(column), str):
-            raise DataError(f"{path}:{number}: has no text {column!r}; name the right one behind a #: {path.name}#…")
+            raise DataError(f"{place}: has no text {column!r}; name the right one behind a #: {path.name}#…")
         yield record[column]
 
 
 def _cells(path: Path, column: str) -> Iterator[str]:
     """The text column of a table, by its name in the first line or by its number; tags <br /> become line ends."""
-    delimiter = TABLES[plain(path).suffix]
-    ended = (f"{line}\n" for line in lines(path))
-    quoted = delimiter == ","
-    rows = csv.reader(ended, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     place = int(column) - 1 if column.isdigit() and int(column) else None
-    for number, cells in enumerate(rows, start=1):
+    for number, cells in tables.records(path):
         if place is None:
             if column not in cells:
                 raise DataError(f"{path}: no column {column!r}; {nearest(column, cells)}, or give its number")
@@ -200,6 +185,10 @@ def _complete(splits: dict[str, Documents]) -> dict[str, Documents]:
         for split in parts
         if split == "train" or split not in splits
     }
+
+
+def _whole_of(splits: dict[str, Documents]) -> dict[str, Documents]:
+    return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
 
 
 def _every(whole: Documents, split: str) -> Iterator[str]:

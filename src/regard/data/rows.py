@@ -7,21 +7,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.core import fingerprint
 from regard.core.errors import DataError, nearest
+from regard.core.task import Task
 
 HELD = 2**28  # bytes of text that are kept in memory rather than read again and again
 T = TypeVar("T")
 SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
 PACKED = (".gz", ".xz")
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
 RATIO = 4  # how much larger text is unpacked, about
 HELD_OUT = 1000  # examples to hold out for a split, if that is at most a twentieth
 SHARE = 20
+Splitting = Callable[..., Any]  # `complete` or `whole`
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,16 @@ def complete(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], st
         for name, low, high in zip(wanted, edges[:-1], edges[1:], strict=True)
     }
     return {**splits, **parts, "train": _part(splits["train"], keys, low=edges[-1], high=2**64)}
+
+
+def whole(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Rows[T]]:
+    """In place of `complete`, for data that is only tested on: what is no split of several is each of them."""
+    return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
+
+
+def splitting(task: Task) -> Splitting:
+    """How a task's data is cut into splits where it has none."""
+    return whole if task.only_tested else complete
 
 
 def _keys(rows: Rows[T], seed: int, text_of: Callable[[T], str]) -> NDArray[np.uint64]:

@@ -11,7 +11,9 @@ from regard.core.errors import ConfigError, nearest
 from regard.data import download, huggingface, rows, text
 from regard.data.alignment import Links
 from regard.data.builtin import english_korean
-from regard.data.text import Languages, Pair, Pairs
+from regard.data.columns import Languages
+from regard.data.rows import Splitting
+from regard.data.text import Pair, Pairs
 
 BUILT_IN = "english_korean"
 TRANSLATIONS = ("multi30k",)  # downloads that are sentence pairs
@@ -33,19 +35,19 @@ class Origin(NamedTuple):
         return self.path is None and self.name == BUILT_IN
 
 
-def open_pairs(origin: Origin, *, count: int) -> dict[str, Pairs]:
+def open_pairs(origin: Origin, *, count: int, splitting: Splitting = rows.complete) -> dict[str, Pairs]:
     """The pairs of each split; `count` is how many are made for training where they are built in."""
     path, name, languages, seed = origin
     if path is not None:
-        return _complete(_from_path(path, languages), seed)
+        return _complete(_from_path(path, languages), seed, splitting)
     if name == BUILT_IN:
         return _built_in(languages, count=count, seed=seed)
     if name.startswith(huggingface.PREFIX):
-        return _complete(huggingface.read_named(name, languages), seed)
+        return _complete(huggingface.read_named(name, languages), seed, splitting)
     if name not in TRANSLATIONS:
         names = (BUILT_IN, *TRANSLATIONS)
         raise ConfigError(f"no data {name!r}; {nearest(name, names)}; files are given as data.path=…")
-    return _complete(text.read(download.get(name), languages), seed)
+    return _complete(text.read(download.get(name), languages), seed, splitting)
 
 
 def true_links(origin: Origin, split: str) -> list[Links] | None:
@@ -76,8 +78,9 @@ def _links(example: english_korean.Example, origin: Origin) -> Links:
     return frozenset((t, s) if turned else (s, t) for s, t in example.alignment)
 
 
-def _complete(splits: dict[str, Pairs], seed: int) -> dict[str, Pairs]:
-    return rows.complete(splits, seed, text_of=lambda pair: pair[0])
+def _complete(splits: dict[str, Pairs], seed: int, splitting: Splitting) -> dict[str, Pairs]:
+    found: dict[str, Pairs] = splitting(splits, seed, text_of=lambda pair: pair[0])
+    return found
 
 
 def _from_path(path: Path, languages: Languages) -> dict[str, Pairs]:

@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 
 from regard.core.errors import DataError
 from regard.data import rows, schemes
+from regard.data.reading import lines
 from regard.data.rows import Rows
 from regard.data.schemes import Entity, Scheme
-from regard.data.text import lines
 
 Span = tuple[int, int]
 Format = Literal["auto", "conll", "klue", "klp"]

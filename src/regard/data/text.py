@@ -1,62 +1,21 @@
-"""Parallel text as it comes: `train.en` beside `train.de`, TSV, JSONL, plain or compressed, read lazily as pairs."""
+"""Parallel text as it comes: `train.en` beside `train.de`, TSV, CSV, JSONL, plain or compressed, lazily as pairs."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
-from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from collections.abc import Iterator
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import DataError, nearest
+from regard.data import columns, tables
+from regard.data.columns import Languages
+from regard.data.reading import lines
 from regard.data.rows import PACKED, Rows, from_files, plain, split_of
 
 Pair = tuple[str, str]
 Pairs = Rows[Pair]
-
-
-class Languages(NamedTuple):
-    """Which language is translated to which; `columns` names the columns of a TSV file that has no header."""
-
-    source: str
-    target: str
-    columns: tuple[str, ...] = ("en", "ko")
-
-
-def lines(path: Path) -> Iterator[str]:
-    """A UTF-8 file, packed or not -> its lines. Only \\n ends a line, so that line numbers agree with other tools."""
-    offset = 0
-    for raw in raw_lines(path):
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as wrong:
-            place = offset + wrong.start
-            raise DataError(f"{path}: not UTF-8 at byte {place} (0x{raw[wrong.start]:02x}); convert it") from None
-        yield (text.removeprefix("\ufeff") if offset == 0 else text).rstrip("\r\n")
-        offset += len(raw)
-
-
-def raw_lines(path: Path) -> Iterator[bytes]:
-    """A file, packed or not -> its lines as bytes, line ends included; a file that is missing or empty is an error."""
-    empty = True
-    try:
-        with _open(path) as file:
-            for raw in file:
-                empty = False
-                yield raw
-    except (FileNotFoundError, IsADirectoryError):
-        raise DataError(f"{path}: no such file") from None
-    except (OSError, EOFError, lzma.LZMAError) as wrong:
-        raise DataError(f"{path}: cannot be read: {wrong}") from None
-    if empty:
-        raise DataError(f"{path}: the file is empty")
-
-
-def _open(path: Path) -> Any:
-    opener: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    return opener.get(path.suffix, open)(path, "rb")
+EXCEL = (".xlsx", ".xls", ".ods", ".numbers")
 
 
 def parallel(source: Path, target: Path) -> Pairs:
@@ -76,66 +35,51 @@ def parallel(source: Path, target: Path) -> Pairs:
     return from_files(f"{source} and {target}", read, source, target)
 
 
-def tsv(path: Path, languages: Languages) -> Pairs:
-    """A file of tab-separated columns -> pairs; columns by number, by a header line, or by `languages.columns`."""
+def table(path: Path, languages: Languages) -> Pairs:
+    """A TSV or CSV file -> pairs; columns by number, by a header, or by their order. Line ends in cells are spaces."""
 
     def read() -> Iterator[Pair]:
-        rows = enumerate(lines(path), start=1)
-        first, top = next(rows)
-        header = top.split("\t")
-        named = {languages.source, languages.target} <= set(header)
-        names = tuple(header) if named else languages.columns
-        s, t = (_column(code, names, path) for code in languages[:2])
-        for number, line in rows if named else _chain((first, top), rows):
-            cells = line.split("\t")
-            if max(s, t) >= len(cells):
-                raise DataError(f"{path}:{number}: {len(cells)} columns, but column {max(s, t) + 1} is asked for")
-            yield cells[s], cells[t]
+        stream = tables.records(path)
+        head = list(islice(stream, columns.LOOKED_AT + 1))
+        if not head:
+            raise DataError(f"{path}: there is nothing but blank lines in it")
+        found = columns.places(head[0].cells, [record.cells for record in head[1:]], languages, path)
+        for number, cells in chain(head[1:] if found.header else head, stream):
+            last = max(found.source, found.target)
+            if last >= len(cells):
+                count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+                raise DataError(f"{path}:{number}: {count}, but column {last + 1} is asked for")
+            yield _one_line(cells[found.source]), _one_line(cells[found.target])
 
     return from_files(f"{path}", read, path, key=str(languages))
 
 
-def _chain(first: tuple[int, str], rest: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
-
-
-def _column(code: str, names: tuple[str, ...], path: Path) -> int:
-    if code.isdigit() and int(code) >= 1:
-        return int(code) - 1
-    if code in names:
-        return names.index(code)
-    raise ConfigError(
-        f"{path}: no language {code!r} among its columns {', '.join(names)}; "
-        f"give its number (source=1) or name the columns in order (columns=['en', 'de'])"
-    )
+def _one_line(cell: str) -> str:
+    return " ".join(cell.split("\n")) if "\n" in cell else cell
 
 
 def jsonl(path: Path, languages: Languages) -> Pairs:
     """A file with a JSON object a line, `{"en": …, "de": …}` (or that under "translation") -> pairs."""
 
     def read() -> Iterator[Pair]:
-        for number, line in enumerate(lines(path), start=1):
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError as wrong:
-                raise DataError(f"{path}:{number}: not JSON: {wrong.msg}") from None
-            yield from_record(record, languages, f"{path}:{number}")
+        return (from_record(record, languages, place) for place, record in tables.objects(path))
 
     return from_files(f"{path}", read, path, key=str(languages))
 
 
 def from_record(record: Any, languages: Languages, where: str) -> Pair:
     """A record `{"en": …, "de": …}` or `{"translation": {…}}` -> the pair of the two languages."""
-    table = record.get("translation", record) if isinstance(record, dict) else None
-    if not isinstance(table, dict):
+    inner = record.get("translation", record) if isinstance(record, dict) else None
+    named = inner if isinstance(inner, dict) else record
+    if not isinstance(named, dict):
         raise DataError(f"{where}: expected an object with a text for each language, got {record!r:.60}")
-    for code in languages[:2]:
-        if code not in table:
-            raise DataError(f"{where}: no language {code!r}; {nearest(code, table)}")
-        if not isinstance(table[code], str):
-            raise DataError(f"{where}: {code!r} holds {table[code]!r:.60}, which is no text")
-    return table[languages.source], table[languages.target]
+    source, target = columns.of_record(named, languages)
+    for code in (source, target):
+        if code not in named:
+            raise DataError(f"{where}: no language {code!r}; {nearest(code, named)}")
+        if not isinstance(named[code], str):
+            raise DataError(f"{where}: {code!r} holds {named[code]!r:.60}, which is no text")
+    return _one_line(named[source]), _one_line(named[target])
 
 
 def read(path: Path, languages: Languages) -> dict[str, Pairs]:
@@ -156,9 +100,11 @@ def _single(path: Path, languages: Languages) -> Pairs:
     kind = plain(path).suffix
     if kind == ".jsonl":
         return jsonl(path, languages)
-    if kind in (".tsv", ".txt"):
-        return tsv(path, languages)
-    raise DataError(f"{path}: unknown kind of file; expected .tsv or .jsonl (also .gz, .xz), or a folder")
+    if kind in (".tsv", ".csv", ".txt"):
+        return table(path, languages)
+    if kind in EXCEL:
+        raise DataError(f"{path}: a workbook of a spreadsheet; save it as CSV UTF-8 (File, Save as) and give that file")
+    raise DataError(f"{path}: unknown kind of file; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
 
 
 def _beside(stem: Path, languages: Languages) -> Pairs | None:
@@ -173,7 +119,7 @@ def _packed(path: Path) -> Path:
 
 
 def _columns_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = sorted(p for p in folder.iterdir() if plain(p).suffix in (".tsv", ".jsonl"))
+    files = sorted(p for p in folder.iterdir() if plain(p).suffix in tables.SUFFIXES)
     splits: dict[str, Pairs] = {}
     for path in files:
         split = split_of(plain(path).stem)

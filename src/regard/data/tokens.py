@@ -24,8 +24,11 @@ Level = Literal["bpe", "unigram", "word", "char"]
 # Cuts of the text never end in a space unless they are one space alone, so no text can spell the name of a mark.
 MARKS = ("<pad> ", "<unknown> ", "<start> ", "<end> ")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what an unknown token is decoded to
-SUBWORD_CUTS = r" ?[\p{L}\p{M}]+| ?\p{N}+| ?[^\s\p{L}\p{M}\p{N}]+|\s"
-WORD_CUTS = r" ?[\p{L}\p{M}\p{N}]+| ?[^\s\p{L}\p{M}\p{N}]|\s"
+# The time to make subwords grows with the square of a word's length, so an unbroken line is cut every so many letters.
+LONGEST_WORD = 100
+_SOME = f"{{1,{LONGEST_WORD}}}"
+SUBWORD_CUTS = rf" ?[\p{{L}}\p{{M}}]{_SOME}| ?\p{{N}}{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]{_SOME}|\s"
+WORD_CUTS = rf" ?[\p{{L}}\p{{M}}\p{{N}}]{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]|\s"
 CHARACTER_CUTS = r"[\s\S]"
 
 

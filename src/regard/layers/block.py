@@ -57,10 +57,9 @@ class Block(nn.Module):
 
         def look_back(y: Tensor) -> Tensor:
             nonlocal memory
-            new = self.self_attn.memorize(y, beside=beside)
+            queries, new = self.self_attn.read(y, beside=beside)
             memory = new if past is None else past.append(new)
-            mixed: Tensor = self.self_attn(y, memory, mask, beside)
-            return mixed
+            return self.self_attn.look(queries, memory, mask)
 
         x = self.around_self(x, look_back)
         if source is not None:

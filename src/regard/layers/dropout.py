@@ -35,6 +35,15 @@ class Dropout(nn.Module):
         dropped: Tensor = apply(x, self.threshold)
         return dropped
 
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """x plus what is left of y."""
+        plain = x.device.type == "cpu" and x.dtype == y.dtype and x.shape == y.shape
+        if not (plain and self.training and 0 < self.threshold < 256) or transformed():
+            return x + self(y)
+        apply: Any = _DropAndAdd.apply
+        added: Tensor = apply(x, y, self.threshold)
+        return added
+
     def extra_repr(self) -> str:
         return f"{self.probability}"
 
@@ -45,15 +54,43 @@ def random_bytes(count: int) -> Tensor:
     return words.view(torch.uint8)[:count]
 
 
+def _grown(drawn: Tensor, threshold: int, like: Tensor) -> Tensor:
+    """Random bytes -> what each number is multiplied by: 0 below the threshold, else what keeps the mean.
+
+    A byte less the threshold, plus 1, cut off below 0 and above 1, is 0 or 1: several times as fast as a comparison.
+    """
+    return _stays(drawn, threshold, like).mul_(256 / (256 - threshold))
+
+
+def _stays(drawn: Tensor, threshold: int, like: Tensor) -> Tensor:
+    return drawn.to(like.dtype).sub_(threshold - 1).clamp_(0, 1).view(like.shape)
+
+
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
-        kept = (random_bytes(x.numel()) >= threshold).view(x.shape)
-        ctx.save_for_backward(kept)
-        ctx.scale = 256 / (256 - threshold)
-        return (x * kept).mul_(ctx.scale)
+        drawn = random_bytes(x.numel())
+        ctx.save_for_backward(drawn)
+        ctx.threshold = threshold
+        return _grown(drawn, threshold, x).mul_(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (kept,) = ctx.saved_tensors
-        return (grad * kept).mul_(ctx.scale), None
+        (drawn,) = ctx.saved_tensors
+        return grad * _grown(drawn, ctx.threshold, grad), None
+
+
+class _DropAndAdd(torch.autograd.Function):
+    """Both in one pass over the features."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, threshold: int) -> Tensor:
+        drawn = random_bytes(y.numel())
+        ctx.save_for_backward(drawn)
+        ctx.threshold = threshold
+        return torch.addcmul(x, y, _stays(drawn, threshold, y), value=256 / (256 - threshold))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (drawn,) = ctx.saved_tensors
+        return grad, grad * _grown(drawn, ctx.threshold, grad), None

@@ -20,8 +20,7 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        added: Tensor = self.dropout(sublayer(self.norm(x)))
-        return x + added
+        return self.dropout.add(x, sublayer(self.norm(x)))
 
     @staticmethod
     def last(dim: int) -> nn.Module:
@@ -38,7 +37,7 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
-        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        normed: Tensor = self.norm(self.dropout.add(x, sublayer(x)))
         return normed
 
     @staticmethod

@@ -24,14 +24,18 @@ SAMPLE = 2**26  # characters of text that a vocabulary is made from, at most
 class Corpus:
     """The splits of a text, as a tokenizer reads them."""
 
-    def __init__(self, origin: Origin, tokenizer: Tokenizer, *, memory: int) -> None:
-        self.origin, self.tokenizer, self.memory = origin, tokenizer, memory
+    def __init__(self, origin: Origin, tokenizer: Tokenizer, *, memory: int, only_tested: bool = False) -> None:
+        self.origin, self.tokenizer, self.memory, self.only_tested = origin, tokenizer, memory, only_tested
         self._splits: dict[str, Documents] = {}
         self._streams: dict[str, Stream] = {}
 
+    def held_out(self) -> Corpus:
+        """The same for text that is only tested on."""
+        return Corpus(self.origin, self.tokenizer, memory=self.memory, only_tested=True)
+
     def documents(self, split: str) -> Documents:
         """The texts of a split."""
-        self._splits = self._splits or plain.open_text(self.origin)
+        self._splits = self._splits or plain.open_text(self.origin, only_tested=self.only_tested)
         if split not in self._splits:
             raise DataError(f"the text has no split {split!r}; {nearest(split, self._splits)}")
         return self._splits[split]

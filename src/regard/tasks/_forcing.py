@@ -7,10 +7,15 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Decoder, Loss
 from regard.core.shown import Token
-from regard.core.tree import spread
+from regard.core.sizes import Marks
+from regard.core.tree import map_tensors, spread
+from regard.data import batching
 from regard.data.batching import PairBatch
+from regard.data.corpus import PairCorpus
 
 ALTERNATIVES = 5  # tokens that are named for each place of an output
 
@@ -22,6 +27,20 @@ def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: flo
     real = labels != pad
     total = model.readout.loss(features[real], labels[real], smoothing=smoothing)
     return Loss(total, int((batch.target.lengths - 1).sum()))
+
+
+def loss_per_token(model: Decoder, rows: PairCorpus, marks: Marks, *, longest: int, budget: int) -> float:
+    """Encoded pairs -> the mean cross entropy of their target tokens; pairs that are too long are left out."""
+    lengths = rows.lengths()
+    kept = batching.select(*lengths, longest=longest, budget=budget).kept
+    plan = batching.plan(*lengths, among=kept, budget=budget, seed=0, epoch=0)
+    total, count = 0.0, 0
+    with evaluating(model) as device:
+        for examples in track(plan, total=len(plan)):
+            batch = map_tensors(rows.batch(examples, marks), lambda x: x.to(device))
+            loss = teacher_forced(model, batch, pad=marks.pad)
+            total, count = total + loss.total.item(), count + loss.count
+    return total / count
 
 
 def log_probabilities(model: Decoder, source: Any, tokens: Tensor) -> Tensor:

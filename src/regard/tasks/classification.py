@@ -24,13 +24,12 @@ from regard.core.shown import Output, Shown
 from regard.core.sizes import Documents
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors
-from regard.data import batching, byte_level, labelled, masking, origins, rows, tokens
+from regard.data import batching, labelled, masking, origins, reading, rows, tokens
 from regard.data.documents import Document, Layout
 from regard.data.labelled import Cut, Labelled, LabelledBatch, Limits
 from regard.data.origins import Origin
 from regard.data.rows import Rows
 from regard.data.sentences import Splitter
-from regard.data.text import lines
 from regard.data.tokens import Tokenizer
 from regard.tasks import _classified, _corpus, _decided, _labels, _overview
 from regard.tasks._classified import Classified
@@ -43,6 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "training": {"epochs": 6, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 100}, "evaluation": {"patience": 3}},
 }
 DEMO = ["training.epochs=4", "training.optimizer.lr=0.003", "training.schedule.warmup=100"]
+PLACE = ("path", "name", "label", "text", "header", "valid", "test")
 LABELS = "labels.json"
 READ_AT_ONCE = 4096  # padded tokens of a batch of documents that are read, at least
 LONGEST_EXAMPLE = 400  # characters of a document that is kept as an example
@@ -137,7 +137,7 @@ class Classification(Task):
     @cached_property
     def documents(self) -> dict[str, Rows[Document]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
-        return origins.open_documents(self.config.origin, self.config.layout)
+        return origins.open_documents(self.config.origin, self.config.layout, splitting=rows.splitting(self))
 
     @cached_property
     def training(self) -> Labelled:
@@ -162,7 +162,8 @@ class Classification(Task):
     def notes(self) -> list[str]:
         """What is left out of the training documents, and how uneven the labels are."""
         found, total = self.training, self.training.size + self.training.blank
-        notes = [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
+        notes = reading.said(self.documents.values())
+        notes += [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
         if found.shortened:
             limits = f"data.longest={self.config.longest} tokens or data.sentences={self.config.sentences} sentences"
             notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
@@ -229,7 +230,7 @@ class Classification(Task):
     def read(self, text: str) -> str:
         """A text, or the path of a .txt file; nothing at all is an error."""
         if text.endswith(".txt") and "\n" not in text and Path(text).is_file():
-            text = "\n".join(lines(Path(text)))
+            text = reading.whole(Path(text))
         if not text.strip():
             raise DataError("the document is empty; give some text")
         return text
@@ -278,19 +279,14 @@ def build(config: Config, folder: Path | None = None) -> Classification:
     """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
     documents = origins.open_documents(config.origin, config.layout)
     names = labelled.label_names(documents["train"])
-    tokenizer = _vocabulary(config, documents["train"]) if folder is None else tokens.load(folder / _corpus.TOKENIZER)
+    choices: dict[str, Any] = {name: getattr(config, name) for name in ("splitter", "level", "lowercase", "minimum")}
+    if folder is None:
+        tokenizer = labelled.vocabulary(documents["train"], size=config.vocabulary, **choices)
+    else:
+        tokenizer = tokens.load(folder / _corpus.TOKENIZER)
     few = [document.text for document in islice(documents["valid"], 200) if document.text.strip()]
     short = [" ".join(text.split()) for text in few if len(text) <= LONGEST_EXAMPLE]
     return Classification(config, tokenizer, names, examples=sorted(short or few, key=len)[-3:])
-
-
-def _vocabulary(config: Config, documents: Rows[Document]) -> Tokenizer:
-    read = labelled.SentenceTexts(documents, config.splitter)
-    texts = rows.held(Rows(documents.where, read.__iter__, bytes=documents.bytes))
-    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
-    if config.level == "bytes":
-        return byte_level.train(texts, **choices)
-    return tokens.train(texts, level=config.level, **choices)
 
 
 def load(config: Config, folder: Path) -> Classification:

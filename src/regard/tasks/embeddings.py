@@ -45,13 +45,14 @@ DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evalua
 WORD = re.compile(r"[^\W_]+")
 SALTS = 2**20  # ways to draw what is left out of one place
 EXAMPLES = 3
+PLACE = ("paths", "name")
 
 
 @dataclass(frozen=True)
 class Config:
     """Which text, which words, which neighbours. Without a path, the documentation inside Python."""
 
-    paths: tuple[str, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
     name: str = plain.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
     vocabulary: int = 50_000  # words, at most
     minimum: int = 5  # how often a word must be seen
@@ -110,6 +111,12 @@ class Embeddings(Task):
         self.examples = tuple(examples)
         self._streams: dict[str, Stream] = {}
 
+    def held_out(self) -> Embeddings:
+        """The same for text that it was not trained on."""
+        other = Embeddings(self.config, self.tokenizer, examples=self.examples)
+        other.only_tested = True
+        return other
+
     def words(self) -> list[str]:
         """The word of each number; none for marks."""
         return self.tokenizer.words()
@@ -117,7 +124,7 @@ class Embeddings(Task):
     def stream(self, split: str) -> Stream:
         """The words of a split in a row; read when first asked for."""
         if split not in self._streams:
-            splits = plain.open_text(self.config.origin)
+            splits = plain.open_text(self.config.origin, only_tested=self.only_tested)
             if split not in splits:
                 raise DataError(f"the text has no split {split!r}; {nearest(split, splits)}")
             found = stream.in_memory(_spaced(splits[split]), self.tokenizer)

@@ -39,13 +39,14 @@ DEMO = [
     *("training.steps=400", "training.optimizer.lr=0.002", "training.schedule.warmup=50"),
     "training.evaluation.every=400",
 ]
+PLACE = ("paths", "name")
 
 
 @dataclass(frozen=True)
 class Config:
     """Which text, which tokens, which crops. Without a path, the documentation inside Python."""
 
-    paths: tuple[str, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
     name: str = plain.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
     level: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
     vocabulary: int = 4000  # tokens, at most
@@ -111,6 +112,12 @@ class Language(Task):
         self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
         self.sizes = Tokens(tokenizer.size, longest=config.context, marks=self.marks)
         self.examples = (*examples, "")  # beginnings, and nothing
+
+    def held_out(self) -> Language:
+        """The same for text that it was not trained on."""
+        other = Language(self.config, self.tokenizer, examples=self.examples)
+        other.corpus = self.corpus.held_out()
+        return other
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each the place of its first token; the same on every process."""

@@ -40,13 +40,14 @@ DEMO = [
     *("training.steps=600", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
     "training.evaluation.every=600",
 ]
+PLACE = ("paths", "name")
 
 
 @dataclass(frozen=True)
 class Config:
     """Which text, which tokens, which gaps. Without a path, the documentation inside Python."""
 
-    paths: tuple[str, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
     name: str = plain.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
     level: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
     vocabulary: int = 8000  # tokens, at most; the mask mark comes on top
@@ -123,6 +124,12 @@ class MaskedLanguage(Task):
     def _shape(self) -> Shape:
         config = self.config
         return Shape(config.context, config.share, self.sizes.size, self.marks, config.whole_words, config.pairs)
+
+    def held_out(self) -> MaskedLanguage:
+        """The same for text that it was not trained on."""
+        other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
+        other.corpus = self.corpus.held_out()
+        return other
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of texts, each a place and a number that its gaps follow from."""

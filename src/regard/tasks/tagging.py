@@ -22,9 +22,21 @@ from regard.core.shown import Shown
 from regard.core.sizes import Tagged
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors
-from regard.data import batching, byte_level, labelled, masking, origins, rows, schemes, tagged, tagging, tokens
+from regard.data import (
+    batching,
+    byte_level,
+    labelled,
+    masking,
+    origins,
+    reading,
+    rows,
+    schemes,
+    tagged,
+    tagging,
+    tokens,
+)
 from regard.data.origins import Origin
-from regard.data.rows import Rows
+from regard.data.rows import Rows, Splitting, complete
 from regard.data.tagged import Format, Sentence
 from regard.data.tagging import Cutting, Encoded, Encoder, TaggedBatch
 from regard.data.tokens import MARKS, Tokenizer
@@ -39,6 +51,7 @@ DEFAULTS: dict[str, Any] = {
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
 }
 DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
+PLACE = ("path", "name", "form", "scheme")
 TAGS = "tags.json"
 READ_AT_ONCE = 4096  # padded tokens of a batch of sentences that are read, at least
 
@@ -75,9 +88,10 @@ class Config:
         """Where the sentences come from."""
         return Origin(self.path, self.name, self.seed, self.examples)
 
-    def open(self) -> dict[str, Rows[Sentence]]:
+    def open(self, splitting: Splitting = complete) -> dict[str, Rows[Sentence]]:
         """The sentences of each split."""
-        return origins.open_tagged(self.origin, form=self.form, scheme=None if self.scheme == "auto" else self.scheme)
+        scheme = None if self.scheme == "auto" else self.scheme
+        return origins.open_tagged(self.origin, form=self.form, scheme=scheme, splitting=splitting)
 
 
 TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests
@@ -104,7 +118,7 @@ class Tagging(Task):
     @cached_property
     def sentences(self) -> dict[str, Rows[Sentence]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
-        return self.config.open()
+        return self.config.open(rows.splitting(self))
 
     @cached_property
     def training(self) -> list[Encoded]:
@@ -125,7 +139,8 @@ class Tagging(Task):
         """How many sentences are read in parts."""
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
-        return [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
+        more = [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
+        return [*reading.said(self.sentences.values()), *more]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""

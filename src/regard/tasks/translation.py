@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
 from regard.core.files import cache_folder, write_text
-from regard.core.progress import track
 from regard.core.protocols import Decoder, Goal, Indices, Loss, Padded
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Text
 from regard.core.task import Answer, Task
 from regard.core.tree import map_tensors
-from regard.data import batching, corpus, mapped, sources, tokens
+from regard.data import batching, corpus, mapped, reading, rows, sources, text, tokens
 from regard.data.batching import PairBatch
+from regard.data.columns import Languages
 from regard.data.corpus import PairCorpus
-from regard.data.text import Languages, Pair, Pairs
+from regard.data.text import Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
-from regard.tasks import _aligned, _bleu, _overview, _translated
-from regard.tasks._forcing import teacher_forced
+from regard.tasks import _aligned, _bleu, _corpus, _overview, _sources, _translated
+from regard.tasks._forcing import loss_per_token, teacher_forced
 
 VERB = "translate"
 SIZES = Text
@@ -41,7 +41,7 @@ DEMO = [  # recipes/demo.toml, which is not installed with the package
     *("training.steps=500", "training.optimizer.lr=0.003", "training.schedule.warmup=200"),
     *("training.evaluation.every=500", "decoding=greedy"),
 ]
-EXAMPLES = "examples.json"
+PLACE = ("path", "name", "columns", "header")
 SENTENCES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # tried with runs that have kept no examples
 ALIGNED = 200  # pairs of a split whose alignment is measured
 
@@ -54,7 +54,8 @@ class Config:
     name: str = sources.BUILT_IN  # without a path: the built-in data, a known download, or hf:… for Hugging Face
     source: str = "en"  # the language to translate from: a file's suffix, a column's name or number
     target: str = "ko"  # the language to translate to
-    columns: tuple[str, ...] = ("en", "ko")  # the columns of TSV files that have no header
+    columns: tuple[str, ...] = ()  # the columns of tables without a header, in order; none: source, target
+    header: bool | None = None  # whether tables begin with a line of names; none: it is found out, or asked
     pairs: int = 20_000  # of the built-in training data
     level: Level = "bpe"  # what a token is: a subword (bpe, unigram), a word or a character (char)
     vocabulary: int = 8000  # tokens of a vocabulary, at most
@@ -79,7 +80,8 @@ class Config:
     @property
     def origin(self) -> sources.Origin:
         """Where the pairs come from."""
-        return sources.Origin(self.path, self.name, Languages(self.source, self.target, self.columns), self.seed)
+        languages = Languages(self.source, self.target, self.columns, self.header)
+        return sources.Origin(self.path, self.name, languages, self.seed)
 
 
 TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
@@ -96,14 +98,28 @@ class Options:
             raise ConfigError(f"nbest={self.nbest}: ask for at least one")
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation can be told: other texts, translations made elsewhere, how BLEU cuts words."""
+
+    source: Path | None = None  # a file of texts to translate, one a line, in place of a split
+    target: Path | None = None  # their true translations, line by line
+    hypotheses: Path | None = None  # translations made elsewhere, one a line: these are scored, nothing is translated
+    bleu: str = ""  # what cuts words for BLEU: 13a, char, intl, zh, ko-mecab …; "": the target language's own
+
+    def __post_init__(self) -> None:
+        if (self.source and not self.target) or (self.target and not (self.source or self.hypotheses)):
+            raise ConfigError("a source and a target go together: --source test.en --target test.ko")
+
+
 class Translation(Task):
     """Sentence pairs as a task: batches, loss, BLEU, translations, and how one is shown."""
 
     def __init__(self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = ()) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.marks = Marks()
-        source, target = vocabularies.source.size, vocabularies.target.size
-        self.sizes = Text(source, target, longest=config.longest, marks=self.marks, joint=config.joint)
+        self.marks, self.asked = Marks(), Evaluation()
+        sizes = vocabularies.source.size, vocabularies.target.size
+        self.sizes = Text(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
         self.directions = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.goal = Goal("bleu_lc" if config.lowercase else "bleu", more=True)
         self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
@@ -111,7 +127,22 @@ class Translation(Task):
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
         """The splits there are; found when first asked for, so that a trained model is used without its data."""
-        return sources.open_pairs(self.config.origin, count=self.config.pairs)
+        return sources.open_pairs(self.config.origin, count=self.config.pairs, splitting=rows.splitting(self))
+
+    def evaluated(self, asked: Evaluation) -> Translation:
+        """The same for an evaluation with other texts, or of translations that were made elsewhere."""
+        other = copy.copy(self)
+        other.asked = asked
+        if asked.target is not None:
+            other.pairs = dict.fromkeys(("valid", "test"), text.parallel(asked.source or asked.target, asked.target))
+        return other
+
+    @property
+    def tokenize(self) -> str:
+        """What cuts words for BLEU."""
+        code, columns = self.config.target, self.config.columns
+        named = columns[int(code) - 1] if code.isdigit() and 0 < int(code) <= len(columns) else code
+        return _bleu.tokenizer(named, self.asked.bleu)
 
     @cached_property
     def corpus(self) -> PairCorpus:
@@ -126,8 +157,8 @@ class Translation(Task):
         limit = min(self.config.longest, self.config.tokens)
         long, blank = self.corpus.longer_than(limit), self.corpus.blank
         total = self.corpus.pairs + blank
-        notes = [f"{long} of {total} training pairs are longer than {limit} tokens and are left out"] if long else []
-        return notes + ([f"{blank} of {total} training pairs have an empty side and are left out"] if blank else [])
+        counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
+        return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
     def overview(self) -> list[str]:
         """How many pairs there are, the vocabularies, and the first pair."""
@@ -135,7 +166,8 @@ class Translation(Task):
         source, target = next(iter(self.pairs["train"]))
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
-        return [f"{counts}; {sizes}", _overview.first("pair", source, target)]
+        first = _overview.first(f"pair, {self.config.source} -> {self.config.target}", source, target)
+        return [f"{counts}; {sizes}", first, *reading.said(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -169,56 +201,38 @@ class Translation(Task):
         What is longer than the model allows counts as an empty translation, and as `too_long`.
         """
         pairs = self.split(split)
+        if self.asked.hypotheses is not None:
+            return _bleu.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
         texts = [source for source, _ in pairs]
         fits = [len(row) < self.config.longest for row in self.vocabularies.source.encode(texts)]
         short = [text for text, fit in zip(texts, fits, strict=True) if fit]
         answers = iter(self.answer(model, short, Options(), decoding))
         translations = [next(answers)[0].text if fit else "" for fit in fits]
-        scores = _bleu.scores(translations, [target for _, target in pairs], language=self.config.target)
-        loss = self._loss_per_token(model, pairs)
+        scores = _bleu.scores(translations, [target for _, target in pairs], tokenize=self.tokenize)
+        encoded = corpus.in_memory(pairs, *self.vocabularies)
+        loss = loss_per_token(model, encoded, self.marks, longest=self.config.longest, budget=self.config.tokens)
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
-
-    def _loss_per_token(self, model: Decoder, pairs: Sequence[Pair]) -> float:
-        rows = corpus.in_memory(pairs, *self.vocabularies)
-        lengths = rows.lengths()
-        kept = batching.select(*lengths, longest=self.config.longest, budget=self.config.tokens).kept
-        total, count = 0.0, 0
-        with evaluating(model) as device:
-            plan = batching.plan(*lengths, among=kept, budget=self.config.tokens, seed=0, epoch=0)
-            for examples in track(plan, total=len(plan)):
-                batch = map_tensors(rows.batch(examples, self.marks), lambda x: x.to(device))
-                loss = teacher_forced(model, batch, pad=self.marks.pad)
-                total, count = total + loss.total.item(), count + loss.count
-        return total / count
 
     def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
         """`aer`, the alignment error rate of the layer that has the least, where the true alignment is known."""
         truth = sources.true_links(self.config.origin, split)
-        if truth is None:
+        if truth is None or self.asked.target or self.asked.hypotheses:
             return {}
-        pairs = self.split(split)[:ALIGNED]
-        rates = _aligned.alignment_errors(
-            model, pairs, truth[:ALIGNED], vocabularies=self.vocabularies, marks=self.marks
-        )
+        few, known = self.split(split)[:ALIGNED], truth[:ALIGNED]
+        rates = _aligned.alignment_errors(model, few, known, vocabularies=self.vocabularies, marks=self.marks)
         return {"aer": min(rates.values())} if rates else {}
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        computed = _bleu.signatures(language=self.config.target)
+        computed = _bleu.signatures(self.tokenize)
         if self.config.origin.built_in:
             computed["aer"] = f"alignment error rate of the best layer, heads averaged, on the first {ALIGNED} pairs"
         return computed
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        rows = [[*row, self.marks.end] for row in self.vocabularies.source.encode(texts)]
-        for text, row in zip(texts, rows, strict=True):
-            if len(row) > self.sizes.longest:
-                short = text if len(text) <= 40 else f"{text[:40]}…"
-                limit = f"the model was trained for at most {self.sizes.longest}"
-                raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
-        return batching.pad(rows)
+        return _sources.encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.sizes.longest)
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
@@ -258,7 +272,7 @@ class Translation(Task):
         """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""
         for name, vocabulary in zip(_files(self.config), self.vocabularies, strict=False):
             vocabulary.save(folder / name)
-        write_text(folder / EXAMPLES, json.dumps(self.examples, indent=1, ensure_ascii=False) + "\n")
+        write_text(folder / _corpus.EXAMPLES, json.dumps(self.examples, indent=1, ensure_ascii=False) + "\n")
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
@@ -267,31 +281,17 @@ def build(config: Config, folder: Path | None = None) -> Translation:
         return load(config, folder)
     pairs = sources.open_pairs(config.origin, count=config.pairs)
     sides = [corpus.Texts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
-    choices: dict[str, Any] = {"level": config.level, "size": config.vocabulary}
-    choices |= {"lowercase": config.lowercase, "minimum": config.minimum}
-    tokenizers = [tokens.train(texts, **choices) for texts in sides]
+    choices: dict[str, Any] = {name: getattr(config, name) for name in ("level", "lowercase", "minimum")}
+    tokenizers = [tokens.train(texts, size=config.vocabulary, **choices) for texts in sides]
     vocabularies = Vocabularies(tokenizers[0], tokenizers[-1])
-    few = [source for source, _ in islice(pairs["valid"], 200) if source.strip()]
-    fitting = [text for text, row in zip(few, tokenizers[0].encode(few), strict=True) if len(row) < config.longest]
-    readable = sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)  # words that a glance takes in
-    return Translation(config, vocabularies, examples=readable[:3])
+    few = _sources.examples(pairs["valid"], tokenizers[0], longest=config.longest)
+    return Translation(config, vocabularies, examples=few)
 
 
 def load(config: Config, folder: Path) -> Translation:
     """A config and a run folder -> the task with the vocabulary of that run; the data is not needed."""
     tokenizers = [tokens.load(folder / name) for name in _files(config)]
-    return Translation(config, Vocabularies(tokenizers[0], tokenizers[-1]), examples=_read_examples(folder))
-
-
-def _read_examples(folder: Path) -> list[str]:
-    """The examples of a run; none where it is older than they are."""
-    path = folder / EXAMPLES
-    if not path.exists():
-        return []
-    try:
-        return [str(text) for text in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError) as wrong:
-        raise CheckpointError(f"{path}: damaged ({wrong}); delete it, the run works without") from None
+    return Translation(config, Vocabularies(tokenizers[0], tokenizers[-1]), examples=_corpus.read_examples(folder))
 
 
 def _files(config: Config) -> list[str]:

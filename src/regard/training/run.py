@@ -18,7 +18,7 @@ from regard.core.fingerprint import changes
 from regard.core.protocols import Loss
 from regard.core.seed import kept, seed_all
 from regard.core.task import Task
-from regard.training import announce, card, checkpoint, sealed, start
+from regard.training import announce, card, checkpoint, places, sealed, start
 from regard.training.begin import check_free, create
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, Silent, open_console
@@ -59,6 +59,7 @@ class Parts:
 def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Path:
     """Train a new run into the folder `out` and return it; `watch` sees the model after every step."""
     folder = Folder(Path(out))
+    recipe = places.settled(recipe)
     with ExitStack() as held:
         held.enter_context(kept())
         processes = held.enter_context(joined(recipe.training.hardware.device))
@@ -144,11 +145,16 @@ def resume(
 
 
 def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
+    data = places.free(old)
     for setting in settings:
-        section = setting.partition("=")[0].partition(".")[0]
-        if section not in _FREE_TO_CHANGE:
-            raise ConfigError(f"{setting}: a trained run keeps its {section}; only training.… and decoding.… change")
-    return old.changed(settings)
+        key = setting.partition("=")[0]
+        section = key.partition(".")[0]
+        if section not in _FREE_TO_CHANGE and key not in data:
+            where = "".join(f", {name}=…" for name in data)
+            raise ConfigError(
+                f"{setting}: a trained run keeps its {section}; only training.…, decoding.…{where} change"
+            )
+    return places.settled(old.changed(settings)) if settings else old
 
 
 def _fit(
@@ -168,6 +174,7 @@ def _fit(
         identity = read_identity(folder)
         if task is None:
             check_files(folder)
+            places.check(recipe, folder.path)
             task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
             if processes.first:
                 _check_data(folder, identity, task=task, console=speaker)
@@ -252,6 +259,7 @@ def load_parts(
         recipe = read_recipe(folder)
         identity = read_identity(folder)
         check_files(folder)
+        recipe = _changed(recipe, settings)
         task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
         if not folder.model.exists():
             raise CheckpointError(f"{folder.model}: no weights yet; train on with: regard train --resume {folder.path}")
@@ -262,7 +270,7 @@ def load_parts(
         model = build()
         checkpoint.restore_weights(model, tensors, folder.model)
         model = model.to(device).eval()
-    return Parts(folder.path, _changed(recipe, settings), task, model, trusted)
+    return Parts(folder.path, recipe, task, model, trusted)
 
 
 @contextmanager

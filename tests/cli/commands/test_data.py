@@ -1,27 +1,32 @@
+import hashlib
+
 import pytest
+from calling import call
 
 from regard.cli.commands import data
-from regard.core.errors import ConfigError, DataError
+from regard.core.errors import ConfigError
+from regard.data import download
 
 
 def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("a\tb\nalone\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"1 errors; mend them before training"):
-        data.check(tmp_path)
-    out = capsys.readouterr().out
-    assert "train.tsv:2: error: has one text where a pair is expected" in out and "1 errors, 0 warnings" in out
+    with pytest.raises(SystemExit):
+        call("data", "check", tmp_path)
+    out, err = capsys.readouterr()
+    assert "train.tsv:2: error: 1 column, but column 2 is asked for" in out and "1 error, 0 warnings" in out
+    assert err == f"regard: {tmp_path}: 1 error; mend what is named above before training\n"
 
 
 def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("\t\n" * 30, encoding="utf-8")
-    data.check(tmp_path)
+    call("data", "check", tmp_path)
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == data.SHOWN + 2 and "and 40 more findings of the kind 'empty'" in out[-2]
+    assert len(out) == data.SHOWN + 4 and "and 40 more findings of the kind 'empty'" in out[-3]
 
 
 def test_good_data_passes(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("a\tb\n", encoding="utf-8")
-    data.check(tmp_path)
+    call("data", "check", tmp_path)
     assert "0 errors, 0 warnings" in capsys.readouterr().out
 
 
@@ -36,5 +41,8 @@ def test_where_a_download_is_and_its_terms_are_printed(tmp_path, capsys, monkeyp
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     (tmp_path / "tinyshakespeare").mkdir()
     (tmp_path / "tinyshakespeare" / "input.txt").write_text("To be", encoding="utf-8")
+    checksum = hashlib.sha256(b"To be").hexdigest()
+    known = download.SETS["tinyshakespeare"]._replace(files={"input.txt": checksum})
+    monkeypatch.setitem(download.SETS, "tinyshakespeare", known)
     data.get("tinyshakespeare")
     assert capsys.readouterr().out == f"{tmp_path / 'tinyshakespeare'}\nterms: text in the public domain\n"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import START
+from regard.cli.words import Words, settings_of
 from regard.core.describe import constant, source_of
 from regard.core.errors import DataError
 
@@ -18,15 +19,27 @@ SHOWN = 20  # findings of one kind and file that are printed; the rest is counte
 app = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
-@app.command()
+@app.command(cls=Words)
 def check(
-    path: Annotated[Path, typer.Argument(help="A folder or file: sentence pairs, labelled documents, tagged words.")],
+    context: typer.Context,
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, labelled documents, tagged words."),
+    ],
     layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul."""
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul.
+
+    It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
+    """
+    from regard.core import config as configs
     from regard.data import layouts
 
-    findings = layouts.check(path, layout)
+    given = configs.override({}, settings_of(context))
+    told = given.pop("data", {}) | given
+    findings = layouts.check(path, layout, told)
+    for remark in layouts.remarks(path, layout, told):
+        print(remark)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
         kind = (str(finding.file), finding.kind)
@@ -37,9 +50,14 @@ def check(
         if count > SHOWN:
             print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
     levels = Counter(finding.level for finding in findings)
-    print(f"{path}: {levels['error']} errors, {levels['warning']} warnings")
+    print(f"{path}: {_counted(levels['error'], 'error')}, {_counted(levels['warning'], 'warning')}")
     if levels["error"]:
-        raise DataError(f"{path}: {levels['error']} errors; mend them before training")
+        raise DataError(f"{path}: {_counted(levels['error'], 'error')}; mend what is named above before training")
+    print(" ".join(["train on it:", layouts.command(path, layout), *(f"data.{key}={told[key]}" for key in told)]))
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 @app.command()

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli import sections
 from regard.cli.arguments import USE, Folder, Json, Trust
 from regard.cli.scores import tables
-from regard.cli.words import Words, settings_of
+from regard.cli.sections import Section
+from regard.cli.words import Words, settings_of, to_options
 
 if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = USE
-Command = Words
+CHOICES = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
+
+
+class Command(Words):
+    """Its help has what an evaluation of the run's task can be told."""
+
+    def sections(self, args: Sequence[str]) -> Iterable[Section]:
+        """The settings of the task's file, of [data] and of the decoder."""
+        return sections.of_evaluation(args)
 
 
 def run(
@@ -27,34 +39,48 @@ def run(
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
-    """Score a run on held-out data and say how the scores were computed; decoding=beam … changes the search."""
+    """Score a run on held-out data and say how the scores were computed.
+
+    decoding=beam … changes the search. data.path=… scores it on other data, or finds its own that has moved.
+    """
     from rich.console import Console
 
     from regard.api.run import load
 
-    report = evaluate(load(folder, settings_of(context), trust=trust), split)
+    settings = settings_of(context)
+    own = [setting for setting in settings if "." not in setting.partition("=")[0] and not setting.startswith(CHOICES)]
+    run = load(folder, [setting for setting in settings if setting not in own], trust=trust)
+    asked = to_options(own, run.evaluation)
+    report = evaluate(run, split, asked)
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
     console = Console(markup=False)
-    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {split}"):
+    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', split)}"):
         console.print(table)
 
 
-def evaluate(run: Run, split: str) -> dict[str, Any]:
-    """Scores, their signatures and the time they took, as written to evaluation-<split>-<decoder>.json."""
+def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Scores, their signatures and the time they took, as written to evaluation-<split>-<decoder>.json.
+
+    Of other data than the run's own (`asked`, or settings of [data]) nothing is kept in the run folder.
+    """
     from regard.training import sealed
 
     begin = time.perf_counter()
-    scores = run.evaluate(split) | run.report(split)
+    scores = run.evaluate(split, **asked) | run.report(split, **asked)
     decoding = run.recipe.to_dict().get("decoding", {})
+    other = [f"{name}={value}" for name, value in asked.items()]
+    other += [] if run.own_data else [setting for setting in run.settings if setting.startswith("data.")]
     report = {
         "split": split,
+        **({"data": " ".join(other)} if other else {}),
         "decoding": decoding,
         "scores": scores,
-        "signatures": run.task.signatures(),
+        "signatures": run.tested(**asked).signatures(),
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - begin, 1),
     }
-    sealed.write_json(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+    if not other:
+        sealed.write_json(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report

@@ -12,13 +12,15 @@ from regard.data.music.notes import Note, Pedal, Reading, sustain, untangle
 
 Unit = Literal["second", "quarter"]
 TICKS = 480  # a quarter note, in what we write
+LARGEST = 16 * 2**20  # bytes of a file: an hour of piano has a tenth of it
 LONGEST = 24 * 3600.0  # seconds: a file that claims more is damaged
 
 
 def read(path: Path, unit: Unit) -> Reading:
     """A MIDI file -> its notes, the pedal folded into their lengths; drums are left out."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
     except OSError as wrong:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
     return parse(data, unit, where=str(path))
@@ -29,6 +31,8 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
     symusic = require("symusic", extra="music")
     if not data:
         raise DataError(f"{where}: the file is empty; export it again as MIDI")
+    if len(data) > LARGEST:
+        raise DataError(f"{where}: more than {LARGEST // 2**20} MB, which no piece has as MIDI; export it again")
     try:
         score = symusic.Score.from_midi(data)
         changes = len(score.tempos)

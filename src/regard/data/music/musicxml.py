@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
@@ -14,20 +15,29 @@ from regard.data.music.notes import Note, Reading
 
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 SUFFIXES = (".mxl", ".xml", ".musicxml")
+LARGEST = 32 * 2**20  # bytes of a score, unpacked: the largest symphonies have less
+LONGEST = 100_000  # quarters: a score that claims more is damaged
+BROKEN = (  # what can go wrong in a file that somebody else wrote
+    *(ElementTree.ParseError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
+    *(LookupError, ValueError, ArithmeticError, StopIteration, TypeError),
+)
 
 
 def read(path: Path) -> Reading:
     """A score -> its notes; every voice of every part is a voice, in the order of the page."""
     try:
-        data = path.read_bytes()
-        root = ElementTree.fromstring(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data)
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        root = ElementTree.fromstring(_bounded(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data))
+        parts = [_part(part) for part in root.findall("part")]
     except OSError as wrong:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
-    except (ElementTree.ParseError, zipfile.BadZipFile, KeyError, StopIteration) as wrong:
+    except DataError as wrong:
+        raise DataError(f"{path}: {wrong}; export it again") from None
+    except BROKEN as wrong:
         raise DataError(f"{path}: not MusicXML, or a broken file ({wrong}); export it again") from None
     if root.tag != "score-partwise":
         raise DataError(f"{path}: its root is <{root.tag}>; only <score-partwise> is read: export it part by part")
-    parts = [_part(part) for part in root.findall("part")]
     keys = [(i, voice) for i, part in enumerate(parts) for voice in sorted({note.voice for note in part})]
     notes = [note._replace(voice=keys.index((i, note.voice))) for i, part in enumerate(parts) for note in part]
     if not notes:
@@ -39,7 +49,15 @@ def _inside(data: bytes) -> bytes:
     """The score in a compressed file: the first document that is not the list of contents."""
     with zipfile.ZipFile(BytesIO(data)) as packed:
         names = (name for name in packed.namelist() if name.endswith((".xml", ".musicxml")))
-        return packed.read(next(name for name in names if not name.startswith("META-INF")))
+        with packed.open(next(name for name in names if not name.startswith("META-INF"))) as score:
+            return score.read(LARGEST + 1)
+
+
+def _bounded(data: bytes) -> bytes:
+    """The score, unless it is larger than any score is."""
+    if len(data) > LARGEST:
+        raise DataError(f"it has more than {LARGEST // 2**20} MB, unpacked, and is no score")
+    return data
 
 
 class _Clock(NamedTuple):
@@ -64,7 +82,7 @@ def _part(part: Element) -> list[Note]:
 def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
     if element.tag == "attributes":
         divisions = element.findtext("divisions")
-        return clock if divisions is None else clock._replace(divisions=float(divisions))
+        return clock if divisions is None else clock._replace(divisions=_positive(divisions))
     if element.tag not in ("note", "backup", "forward") or element.find("cue") is not None:
         return clock
     length = float(element.findtext("duration", "0")) / clock.divisions  # a grace note has none
@@ -79,11 +97,23 @@ def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
             tied = any(tie.get("type") == "stop" for tie in element.findall("tie"))
             notes.append(Note(start, start + length, _pitch(element), velocity=0 if tied else 80, voice=voice))
     now = max(clock.now, start + length)
+    if not now < LONGEST:
+        raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
     return clock._replace(now=now, far=max(clock.far, now))
 
 
+def _positive(text: str) -> float:
+    """The divisions of a quarter."""
+    divisions = float(text)
+    if not 0 < divisions < LONGEST:
+        raise DataError(f"its <divisions> of a quarter are {text!r}, which is no length")
+    return divisions
+
+
 def _pitch(note: Element) -> int:
-    step, octave = note.findtext("pitch/step", "C"), int(note.findtext("pitch/octave", "4"))
+    step, octave = note.findtext("pitch/step", "C").strip(), int(note.findtext("pitch/octave", "4"))
+    if step not in STEPS:
+        raise DataError(f"a note has the step {step!r}, which is none of {', '.join(STEPS)}")
     return 12 * (octave + 1) + STEPS[step] + round(float(note.findtext("pitch/alter", "0")))
 
 

@@ -7,7 +7,9 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import lzma
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +18,14 @@ import numpy as np
 
 from regard.core import files
 from regard.core.errors import DataError, MissingExtra, RegardError
-from regard.data.music import grid, musicxml
+from regard.data.music import grid, midi, musicxml
 from regard.data.music.encoding import Encoding
 from regard.data.music.grid import Voices
+from regard.data.reading import lines
 
 SPLITS = ("train", "valid", "test")
 KINDS = (".mid", ".midi", *musicxml.SUFFIXES)
+LARGEST = 256 * 2**20  # bytes of chorales as JSON
 HELD_OUT = 10  # one piece in so many goes to valid, and one to test
 
 
@@ -46,8 +50,11 @@ def raw(content: Any) -> bytes:
     return data
 
 
-def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int = 1) -> Collection:
-    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given."""
+def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> Collection:
+    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given.
+
+    Pieces without a split are parted by the seed; without one, every split has all of them.
+    """
     if path is None:
         return Collection(split_pieces([Piece(*item, "Bach") for item in _fitting(chorales(), encoding)[:limit]], seed))
     if not path.exists():
@@ -67,10 +74,13 @@ def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
     """{"train": [[[S, A, T, B], …], …], "valid": …, "test": …}, -1 for silence -> pieces of each split."""
     _needs_grid(path, encoding)
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        table = json.loads(raw)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise DataError(f"{path}: more than {LARGEST // 2**20} MB, unpacked; chorales as JSON have a few")
+        table = json.loads(content)
         splits = {name: [np.array(piece, dtype=np.int16) for piece in table[name]] for name in SPLITS}
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as wrong:
+    except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, RecursionError) as wrong:
         raise DataError(f"{path}: not chorales as JSON ({wrong!r}); it needs train, valid and test") from None
     for name, pieces in splits.items():
         for number, piece in enumerate(pieces):
@@ -116,8 +126,10 @@ def _fitting(voices: dict[str, Voices], encoding: Encoding) -> list[tuple[str, V
     return sorted(voices.items())
 
 
-def split_pieces(pieces: list[Piece], seed: int) -> dict[str, list[Piece]]:
+def split_pieces(pieces: list[Piece], seed: int | None) -> dict[str, list[Piece]]:
     """Pieces without a split -> one in ten to valid, one in ten to test, by melody: none is in two splits."""
+    if seed is None:
+        return {name: list(pieces) for name in SPLITS}
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     for piece in pieces:
         digest = hashlib.blake2b(_melody(piece), digest_size=8, salt=seed.to_bytes(8, "little")).digest()
@@ -139,12 +151,12 @@ def _melody(piece: Piece) -> bytes:
     return piece.name.encode()
 
 
-def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int) -> Collection:
+def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int | None) -> Collection:
     index = _read_index(path)
     remarks: list[str] = []
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     loose: list[Piece] = []
-    for name, source, data in _files(path):
+    for name, source, data in _files(path, remarks):
         row = index.get(Path(name).name, {})
         split = row.get("split") or _named_split(name)
         into = loose if split is None else splits.setdefault(split, [])
@@ -177,27 +189,38 @@ def _read_index(path: Path) -> dict[str, dict[str, str]]:
     index = path / "index.tsv"
     if not index.exists():
         return {}
-    with index.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = list(csv.DictReader(lines(index), delimiter="\t"))
     if rows and "file" not in rows[0]:
         raise DataError(f"{index}: it has no column 'file'; the first line names the columns: split, file, composer")
     for number, row in enumerate(rows, start=2):
         if row.get("split") and row["split"] not in SPLITS:
             raise DataError(f"{index}:{number}: split {row['split']!r} is not one of {', '.join(SPLITS)}")
-    return {Path(row["file"]).name: row for row in rows}
+    return {Path(row["file"]).name: row for row in rows if row["file"]}
 
 
-def _files(path: Path) -> Iterator[tuple[str, Path, bytes | None]]:
+def _files(path: Path, remarks: list[str]) -> Iterator[tuple[str, Path, bytes | None]]:
     """Name, place and (inside an archive) bytes of every piece below a folder, in the order of names."""
     for file in sorted(path.rglob("*")):
         name = str(file.relative_to(path))
         if file.suffix.lower() in KINDS:
             yield name, file, None
         elif file.name.endswith((".tar", ".tar.xz", ".tar.gz")):
-            with tarfile.open(file) as archive:
-                for member in archive:
-                    taken = (
-                        archive.extractfile(member) if Path(member.name).suffix.lower() in (".mid", ".midi") else None
-                    )
-                    if taken is not None:
-                        yield f"{name}/{member.name}", file / member.name, taken.read()
+            try:
+                for inner, data in _members(file, remarks):
+                    yield f"{name}/{inner}", file / inner, data
+            except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as wrong:
+                remarks.append(f"{file}: a broken archive ({wrong}); what is behind that is left out")
+
+
+def _members(file: Path, remarks: list[str]) -> Iterator[tuple[str, bytes]]:
+    """The MIDI files in an archive; links, which may lead anywhere, and what is no piece by its size are left out."""
+    with tarfile.open(file) as archive:
+        for member in archive:
+            if Path(member.name).suffix.lower() not in (".mid", ".midi") or member.isdir():
+                continue
+            taken = archive.extractfile(member) if member.isreg() and member.size <= midi.LARGEST else None
+            if taken is None:
+                why = f"{member.size:,} bytes" if member.isreg() else "a link, not a file"
+                remarks.append(f"{file}/{member.name}: {why}; left out")
+            else:
+                yield member.name, taken.read()

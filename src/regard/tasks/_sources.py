@@ -1,0 +1,30 @@
+"""Texts that are translated: as tokens that a model is given, and a few that are worth trying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from regard.core.errors import DataError
+from regard.core.protocols import Padded
+from regard.data import batching
+from regard.data.text import Pair
+from regard.data.tokens import Tokenizer
+
+
+def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Padded:
+    """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
+    rows = [[*row, end] for row in tokenizer.encode(texts)]
+    for text, row in zip(texts, rows, strict=True):
+        if len(row) > longest:
+            short = text if len(text) <= 40 else f"{text[:40]}…"
+            limit = f"the model was trained for at most {longest}"
+            raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
+    return batching.pad(rows)
+
+
+def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:
+    """A few sources worth trying: of so many words that a glance takes them in, where there are such."""
+    few = [source for source, _ in islice(pairs, 200) if source.strip()]
+    fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < longest]
+    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:3]
