@@ -51,7 +51,7 @@ def test_the_full_softmax_is_its_definition_in_value_and_gradient(heads, dot, mo
     states.requires_grad_()
     losses = [FullSoftmax()(model, states, SHELF, chosen), defined(model, states, chosen)]
     slopes = [torch.autograd.grad(loss, [states, model.keys]) for loss in losses]
-    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=1e-5)
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
     for one, other in zip(*slopes, strict=True):
         assert (one - other).abs().max() < 1e-4
 
@@ -64,14 +64,14 @@ def test_smoothing_needs_one_product():
 def test_sampling_every_item_is_the_full_softmax():
     model, (states, chosen) = Table(2), asked()
     sampled = SampledSoftmax(ITEMS)(model, states, SHELF, chosen)
-    assert float(sampled) == pytest.approx(float(defined(model, states, chosen)), rel=1e-4)
+    assert sampled.item() == pytest.approx(defined(model, states, chosen).item(), rel=1e-4)
 
 
 def test_sampling_is_near_the_full_softmax_on_average():
     model, (states, chosen) = Table(1), asked()
     torch.manual_seed(0)
-    mean = sum(float(SampledSoftmax(12)(model, states, SHELF, chosen)) for _ in range(60)) / 60
-    assert mean == pytest.approx(float(defined(model, states, chosen)), rel=0.15)
+    mean = sum(SampledSoftmax(12)(model, states, SHELF, chosen).item() for _ in range(60)) / 60
+    assert mean == pytest.approx(defined(model, states, chosen).item(), rel=0.15)
     with pytest.raises(ConfigError, match="negatives=0: draw at least one item"):
         SampledSoftmax(0)
 
@@ -80,11 +80,11 @@ def test_sampling_is_near_the_full_softmax_on_average():
 def test_one_negative_falls_when_the_chosen_item_suits(dot):
     model, (states, chosen) = Table(2, dot), asked(200)
     torch.manual_seed(0)
-    before = float(OneNegative()(model, states, SHELF, chosen))
+    before = OneNegative()(model, states, SHELF, chosen).item()
     with torch.no_grad():
         suited = model.scores(states, SHELF).mean(dim=1).argmax(dim=1)
     torch.manual_seed(0)
-    assert float(OneNegative()(model, states, SHELF, suited)) < before
+    assert OneNegative()(model, states, SHELF, suited).item() < before
 
 
 @pytest.mark.parametrize("heads", [1, 3])

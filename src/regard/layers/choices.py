@@ -164,5 +164,5 @@ def _hide(scores: Tensor, places: Tensor) -> None:
 
 def _merged(one: Best, other: Best, count: int) -> Best:
     scores, places = torch.cat([one.scores, other.scores], 1), torch.cat([one.places, other.places], 1)
-    found = scores.topk(count, dim=1)
+    found = scores.topk(min(count, scores.shape[1]), dim=1)
     return Best(places.gather(1, found.indices), found.values)

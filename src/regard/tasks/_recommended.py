@@ -16,6 +16,7 @@ from regard.core.task import Answer
 from regard.data.ratings import profiles
 from regard.data.ratings.asking import Asked
 from regard.data.ratings.collection import Collection
+from regard.data.ratings.splits import NUMBERS
 from regard.layers.choices import all_scores, best
 from regard.tasks import _approximate, _reasons
 from regard.tasks._pictured import principal
@@ -49,6 +50,18 @@ class Recommended(NamedTuple):
     title: str
     score: float
     reasons: Checked
+
+
+def overview(data: Collection) -> list[str]:
+    """How much there is of each split, of users and of items; and how the first history begins."""
+    counts = ", ".join(f"{name} {int((data.parts == part).sum()):,}" for name, part in NUMBERS.items())
+    fields = [", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)]
+    profiles = f"profiles: {fields[0] or 'none'} of users, {fields[1] or 'none'} of items"
+    user = int(data.events.users[0])
+    told = ", ".join([data.users.ids[user], *(f"{name} {cell}" for name, cell in data.users.profile(user).items())])
+    begun = "; ".join(data.items.titles[place] for place in data.events.items[: min(3, int(data.starts[user + 1]))])
+    sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
+    return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {told[:80]}: {begun[:160]} …"]
 
 
 def examples(data: Collection) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from regard.data.ratings.asking import Asked
 from regard.data.ratings.collection import Collection, Wanted
 from regard.data.ratings.histories import Histories, Lesson, Question
 from regard.data.ratings.layouts import Columns
-from regard.data.ratings.splits import NUMBERS, TRAIN, VALID, Split
+from regard.data.ratings.splits import NUMBERS, VALID, Split
 from regard.layers.choices import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
 from regard.tasks import _judged, _ranked, _recommended
 from regard.tasks._ranked import Ranked
@@ -125,6 +125,8 @@ class Options:
 class Recommendation(Task):
     """Choices as a task: windows of histories, losses over items, ranks, lists with reasons."""
 
+    counted = "choices"
+
     def __init__(self, config: Config, data: Collection) -> None:
         self.config, self.data = config, data
         self.histories = Histories(data, longest=config.longest, split=config.split)
@@ -155,16 +157,11 @@ class Recommendation(Task):
         return list(self.data.notes)
 
     def overview(self) -> list[str]:
-        """Users, items and ratings."""
-        data, count = self.data, int((self.data.parts == TRAIN).sum())
-        fields = [
-            ", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)
-        ]
-        sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items, {count:,} ratings to learn from"
-        return [sizes, f"profiles of users: {fields[0] or 'none'}; of items: {fields[1] or 'none'}"]
+        """Ratings of each split, users and items; and how the first history begins."""
+        return _recommended.overview(self.data)
 
     def fingerprint(self) -> dict[str, str]:
-        """Checksums of what is learnt from, of what is asked, and of the profiles."""
+        """A checksum of each split."""
         return self.data.fingerprint()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:

@@ -39,7 +39,7 @@ def resolve(collection: Collection, *, user: str, profile: str, history: str) ->
     cells = {} if place is None else collection.users.profile(place)
     items = tuple(items_in(history, collection.items)) if history else ()
     missing = [field.name for field in collection.users.fields if not {**cells, **told}.get(field.name, "")]
-    if missing and (told or place is not None):
+    if missing and (profile or place is not None):
         remarks.append(f"not told: {', '.join(missing)}")
     return Asked(place, {**cells, **told}, items, place is not None and not history, tuple(remarks))
 

@@ -21,7 +21,7 @@ from regard.data.ratings import layouts, profiles, splits
 from regard.data.ratings.events import Events, Whole
 from regard.data.ratings.layouts import Found
 from regard.data.ratings.profiles import Field
-from regard.data.ratings.splits import COLD, TRAIN, Bools, Split
+from regard.data.ratings.splits import COLD, NUMBERS, TRAIN, Bools, Split
 from regard.data.ratings.tables import Table
 
 Array = NDArray[np.float32]
@@ -82,13 +82,14 @@ class Collection:
         return ((self.events.times - self.events.times.min()) / 86_400).astype(np.float32)
 
     def fingerprint(self) -> dict[str, str]:
-        """Checksums of what is learnt from and of what is asked, and of the profiles."""
-        held = self.parts != TRAIN
-        return {
-            "train": fingerprint.of_rows(column[~held].tolist() for column in self.events),
-            "held out": fingerprint.of_rows(column[held].tolist() for column in self.events),
-            "profiles": fingerprint.of_rows([*sorted(self.users.cells.items()), *sorted(self.items.cells.items())]),
-        }
+        """A checksum of each split; profiles belong to what is learnt from, what is held out entirely to testing."""
+        cells = [*sorted(self.users.cells.items()), *sorted(self.items.cells.items())]
+        found = {}
+        for name, part in NUMBERS.items():
+            rows = self.parts == part if name != "test" else self.parts >= part
+            columns = [column[rows].tolist() for column in self.events]
+            found[name] = fingerprint.of_rows([*columns, *(cells if name == "train" else [])])
+        return found
 
     def save(self, folder: Path) -> None:
         """Write everything: a run is used, and evaluated, without the files it was trained on."""
