@@ -126,7 +126,8 @@ class Recommender(nn.Module):
         """(m d) -> (m h)."""
         if self.gate is None:
             return states.new_zeros(len(states), 1)
-        return self.gate(states).log_softmax(dim=-1)
+        shares: Tensor = self.gate(states).log_softmax(dim=-1)
+        return shares
 
     def _memory(self, shelf: Shelf) -> KV:
         """Keys and values of all items, for one row of the batch."""

@@ -80,7 +80,8 @@ class SASRec(nn.Module):
 
     def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
         """(m d) -> (m 1 n)."""
-        return (states @ self.items(shelf).mT)[:, None]
+        scores: Tensor = (states @ self.items(shelf).mT)[:, None]
+        return scores
 
     def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor]:
         """(1 m d) and (1 n d)."""
@@ -92,7 +93,8 @@ class SASRec(nn.Module):
 
     def opinions(self, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
         """(m d), (m) -> (m)."""
-        return (states * self.items(shelf)[places]).sum(dim=-1)
+        agreed: Tensor = (states * self.items(shelf)[places]).sum(dim=-1)
+        return agreed
 
     def parts(self, people: People, shelf: Shelf) -> Parts | None:
         """Its state is no sum over what was chosen."""

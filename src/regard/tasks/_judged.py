@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,10 +102,15 @@ def new(task: Recommendation, model: Any) -> dict[str, float]:
             continue
         ranks = task.ranked(model, questions, among).ranks
         counts = popular if among is None else popular.masked_fill(~among, -torch.inf)
-        usual = ranks_of(task, questions, lambda some, counts=counts: counts.expand(len(some), -1))
+        usual = ranks_of(task, questions, partial(_same, counts))
         for kind, values in ((name, ranks), (f"{name}_popularity", usual)):
             found |= {f"{kind}_{key}": value for key, value in _ranked.of_ranks(values, top=task.config.top).items()}
     return found
+
+
+def _same(counts: Tensor, some: Sequence[Question]) -> Tensor:
+    """The same scores for everyone."""
+    return counts.expand(len(some), -1)
 
 
 def ranks_of(
@@ -138,7 +144,7 @@ def popularity(task: Recommendation, part: int) -> dict[str, float]:
     """The items that were chosen most often so far, by anyone."""
     known = _chosen(task, part - 1)
     counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
-    ranks = ranks_of(task, task.histories.questions(part), lambda some: counts.expand(len(some), -1))
+    ranks = ranks_of(task, task.histories.questions(part), partial(_same, counts))
     return {f"popularity_{key}": value for key, value in _ranked.of_ranks(ranks, top=task.config.top).items()}
 
 

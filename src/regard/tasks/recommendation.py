@@ -92,10 +92,17 @@ class Config:
     @property
     def wanted(self) -> Wanted:
         """How the tables become a collection."""
-        held = {"held_users": self.held_users, "held_items": self.held_items, "seed": self.seed}
-        left_out = (self.disliked, self.liked) if self.objective == "clicks" else None
-        columns = {"user_columns": self.user_columns, "item_columns": self.item_columns, "profiles": self.profiles}
-        return Wanted(self.split, self.scale, **columns, **held, left_out=left_out)
+        return Wanted(
+            self.split,
+            self.scale,
+            user_columns=self.user_columns,
+            item_columns=self.item_columns,
+            profiles=self.profiles,
+            held_users=self.held_users,
+            held_items=self.held_items,
+            seed=self.seed,
+            left_out=(self.disliked, self.liked) if self.objective == "clicks" else None,
+        )
 
 
 TINY = Config(users=40, items=24, rows=8, longest=12)  # for tests

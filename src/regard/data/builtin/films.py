@@ -72,7 +72,7 @@ def make(users: int, films: int, *, seed: int) -> Found:
             np.rint(3.2 + 0.9 * liking[np.arange(users), drawn] + 0.5 * chance.standard_normal(users)), 1, 5
         )
         clock = clock + chance.integers(600, 5 * DAY, users)
-        rows += [(u, int(drawn[u]), int(stars[u]), int(clock[u])) for u in np.flatnonzero(step < lengths)]
+        rows += [(u, int(drawn[u]), int(stars[u]), int(clock[u])) for u in np.flatnonzero(step < lengths).tolist()]
         seen[np.arange(users), drawn], last = True, drawn
     cells = [[f"{row[0] + 1}", f"{row[1] + 1}", f"{row[2]}", f"{row[3]}"] for row in rows]
     where = Path("built-in films")

@@ -14,7 +14,8 @@ from regard.data.ratings.layouts import Found
 from regard.data.ratings.profiles import as_number
 from regard.data.ratings.tables import Table
 
-Whole, Real = NDArray[np.int64], NDArray[np.float64]
+Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
 
 
 class Events(NamedTuple):

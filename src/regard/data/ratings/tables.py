@@ -11,7 +11,7 @@ from typing import Any
 from regard.core.errors import DataError, nearest
 from regard.core.extras import require
 from regard.data.rows import plain
-from regard.data.text import raw_lines
+from regard.data.reading import raw_lines
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".dat": "::", ".data": "\t", ".txt": "\t", ".item": "|", ".user": "|"}
 KINDS = (*SEPARATORS, ".parquet")
