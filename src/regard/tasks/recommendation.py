@@ -39,7 +39,7 @@ DEFAULTS: dict[str, Any] = {
     "model": {"name": "recommender"},
     "training": {"epochs": 40, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 50}, "evaluation": {"patience": 10}},
 }
-DEMO = ["training.epochs=15", "training.schedule.warmup=20"]
+DEMO = ["training.epochs=20", "training.schedule.warmup=50"]
 AT_ONCE = 256  # questions that are answered at a time
 
 
@@ -69,7 +69,7 @@ class Config:
     negatives: int = 256  # sampled: items that are drawn for a batch
     smoothing: float = 0.0  # softmax: this share of the probability is spread over all items
     longest: int = 100  # items of a history that are read
-    rows: int = 64  # histories in a batch
+    rows: int = 32  # histories in a batch
     top: int = 10  # items of a list that is scored: HR@10
     users: int = 600  # of the built-in data
     items: int = 240  # of the built-in data
@@ -137,10 +137,8 @@ class Recommendation(Task):
     def __init__(self, config: Config, data: Collection) -> None:
         self.config, self.data = config, data
         self.histories = Histories(data, longest=config.longest, split=config.split)
-        days = float(data.days.max()) if len(data.days) else 1.0
-        self.sizes = Choices(
-            len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths, config.longest, days
-        )
+        sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
+        self.sizes = Choices(*sizes, config.longest, float(data.days.max()))
         top = config.top
         self.goal = {"next": Goal(f"ndcg@{top}", True), "clicks": Goal("auc", True), "ratings": Goal("rmse", False)}[
             config.objective
@@ -207,11 +205,8 @@ class Recommendation(Task):
         if self.config.objective != "next":
             return _judged.scores(self, model, questions)
         ranked = self.ranked(model, questions)
-        return (
-            _ranked.of_ranks(ranked.ranks, top=self.config.top)
-            | _ranked.of_lists(ranked.best, self.data.counts, top=self.config.top)
-            | {"loss": float(ranked.losses.mean())}
-        )
+        scores = _ranked.of_ranks(ranked.ranks, top=self.config.top) | {"loss": float(ranked.losses.mean())}
+        return scores | _ranked.of_lists(ranked.best, self.data.counts, top=self.config.top)
 
     def ranked(self, model: Any, questions: Sequence[Question], among: Tensor | None = None) -> Ranked:
         """Questions -> the rank of what was chosen among all items, or `among` some of them (n) bool."""

@@ -10,10 +10,10 @@ from regard.data.ratings.layouts import Columns, Found
 from regard.data.ratings.tables import Table
 
 
-def found(rows, *, latin=False, **columns):
+def found(rows, *, form="", **columns):
     names = ("user", "item", "rating", "time")
     cells = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return Found((Table(Path("r.csv"), cells, 2, latin),), None, None, Columns(**columns))
+    return Found((Table(Path("r.csv"), cells, 2, form),), None, None, Columns(**columns))
 
 
 def test_sorted_by_user_then_time_and_2_comes_before_10():
@@ -31,7 +31,10 @@ def test_of_doubled_ratings_the_last_counts():
 
 
 def test_latin_1_is_said():
-    assert "r.csv is no UTF-8 and was read as Latin-1" in events.number(found([("1", "a", "1", "1")], latin=True)).notes
+    assert (
+        "r.csv is no UTF-8 and was read as Latin-1"
+        in events.number(found([("1", "a", "1", "1")], form="Latin-1")).notes
+    )
 
 
 def test_dates_are_times():

@@ -26,7 +26,7 @@ def test_movielens_100k(tmp_path):
     found = layouts.find(path, Columns())
     assert found.scale == (1.0, 5.0) and found.splits == () and found.items is not None and found.users is not None
     assert found.items.columns["genres"] == ["Comedy|Drama", "unknown"] and found.items.columns["year"] == ["1995", ""]
-    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.latin
+    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.form == "Latin-1"
 
 
 def test_movielens_100k_in_two_parts(tmp_path):

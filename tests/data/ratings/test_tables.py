@@ -20,7 +20,7 @@ def written(path, text, encoding="utf-8"):
 def test_kinds_by_suffix(tmp_path, name, text):
     table = tables.read(written(tmp_path / name, text))
     assert table.columns == {"user": ["1"], "item": ["a, b"]}
-    assert table.place(0).endswith(f"{name}:2") and not table.latin and len(table) == 1
+    assert table.place(0).endswith(f"{name}:2") and not table.form and len(table) == 1
 
 
 def test_packed_and_without_a_header(tmp_path):
@@ -31,7 +31,12 @@ def test_packed_and_without_a_header(tmp_path):
 
 def test_latin_1_is_read_and_said(tmp_path):
     table = tables.read(written(tmp_path / "x.csv", "item,title\n1,Misérables\n", "latin-1"))
-    assert table.latin and table.column("title") == ["Misérables"]
+    assert table.form == "Latin-1" and table.column("title") == ["Misérables"]
+
+
+def test_korean_tables_of_old_are_read(tmp_path):
+    table = tables.read(written(tmp_path / "x.csv", "item,title\n1,올드보이\n2,기생충\n", "cp949"))
+    assert table.form == "CP949" and table.column("title") == ["올드보이", "기생충"]
 
 
 def test_parquet_with_lists_and_gaps(tmp_path):
@@ -56,6 +61,13 @@ def test_parquet_with_lists_and_gaps(tmp_path):
 def test_what_cannot_be_read_is_said(tmp_path, name, text, message):
     with pytest.raises(DataError, match=message):
         tables.read(written(tmp_path / name, text))
+
+
+def test_what_is_broken_or_not_there_is_said(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        tables.read(tmp_path / "x.csv")
+    with pytest.raises(DataError, match="cannot be read"):
+        tables.read(written(tmp_path / "x.csv.gz", "no"))
 
 
 def test_a_wrong_column_suggests_one(tmp_path):

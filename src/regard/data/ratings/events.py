@@ -44,7 +44,7 @@ class Numbered(NamedTuple):
 
 def number(found: Found, scale: tuple[float, float] | None = None) -> Numbered:
     """Tables -> events; a rating outside the scale, or that is none, is an error that names its line."""
-    columns, notes = found.columns, _latin(found)
+    columns, notes = found.columns, _forms(found)
     users = _ids(found.ratings, found.users, columns.user)
     items = _ids(found.ratings, found.items, columns.item)
     parts = [_events(table, found, users, items, split) for split, table in enumerate(found.ratings)]
@@ -62,9 +62,9 @@ def number(found: Found, scale: tuple[float, float] | None = None) -> Numbered:
     return Numbered(events, list(users), list(items), scale, notes)
 
 
-def _latin(found: Found) -> list[str]:
-    tables = [table for table in (*found.ratings, found.users, found.items) if table is not None and table.latin]
-    return [f"{table.path} is no UTF-8 and was read as Latin-1" for table in tables]
+def _forms(found: Found) -> list[str]:
+    tables = [table for table in (*found.ratings, found.users, found.items) if table is not None and table.form]
+    return [f"{table.path} is no UTF-8 and was read as {table.form}" for table in tables]
 
 
 def _ids(ratings: Sequence[Table], table: Table | None, column: str) -> dict[str, int]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from regard.core.errors import DataError, nearest
 from regard.core.extras import require
+from regard.data import encodings
+from regard.data.reading import BROKEN, open_packed
 from regard.data.rows import plain
-from regard.data.reading import raw_lines
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".dat": "::", ".data": "\t", ".txt": "\t", ".item": "|", ".user": "|"}
 KINDS = (*SEPARATORS, ".parquet")
@@ -24,7 +25,7 @@ class Table:
     path: Path
     columns: dict[str, list[str]]
     first: int = 1  # the line of the first record
-    latin: bool = False  # it is no UTF-8, and was read as Latin-1
+    form: str = ""  # what it was read as where it is no UTF-8: Latin-1 or CP949
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -47,7 +48,7 @@ def read(path: Path, names: Sequence[str] = ()) -> Table:
         return _parquet(path)
     if kind not in SEPARATORS:
         raise DataError(f"{path}: unknown kind of table; expected {', '.join(KINDS)} (also .gz, .xz)")
-    lines, latin = _decoded(path)
+    lines, form = _decoded(path)
     records = list(_cells(path, lines, SEPARATORS[kind]))
     header = list(names) or [name.strip() for name in records[0][1]]
     if len(set(header)) < len(header):
@@ -57,7 +58,7 @@ def read(path: Path, names: Sequence[str] = ()) -> Table:
         if len(cells) != len(header):
             raise DataError(f"{path}:{number}: {len(cells)} cells, but there are {len(header)} columns")
     columns = {name: [cells[i] for _, cells in body] for i, name in enumerate(header)}
-    return Table(path, columns, first=1 if names else 2, latin=latin)
+    return Table(path, columns, first=1 if names else 2, form=form)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -65,13 +66,22 @@ def lines_of(path: Path) -> list[str]:
     return _decoded(path)[0]
 
 
-def _decoded(path: Path) -> tuple[list[str], bool]:
-    """The lines of a file, and whether it had to be read as Latin-1."""
-    raw = b"".join(raw_lines(path))
+def _decoded(path: Path) -> tuple[list[str], str]:
+    """The lines of a file, and what it had to be read as where it is no UTF-8."""
     try:
-        return raw.decode("utf-8-sig").splitlines(), False
+        with open_packed(path) as file:
+            raw = file.read()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except BROKEN as wrong:
+        raise DataError(f"{path}: cannot be read: {wrong}") from None
+    if not raw.strip():
+        raise DataError(f"{path}: the file is empty")
+    try:
+        return raw.decode("utf-8-sig").splitlines(), ""
     except UnicodeDecodeError:
-        return raw.decode("latin-1").split("\n"), True
+        form = "CP949" if encodings.is_korean(raw) else "Latin-1"
+        return raw.decode(form, errors="replace").split("\n"), form
 
 
 def _cells(path: Path, lines: list[str], separator: str) -> Iterator[tuple[int, list[str]]]:
