@@ -23,9 +23,11 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import torch
 from hostile_guard import SIGNALS, Guard
@@ -78,7 +80,7 @@ class Range:
 
     def __init__(self, work: Path, kinds: list[str], seed: int) -> None:
         self.work, self.seed = work, seed
-        os.environ["REGARD_DATA"] = str(work / "cache")
+        os.environ["REGARD_DATA"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(work / "cache")
         torch.set_num_threads(1)
         warnings.simplefilter("ignore")
         (work / "modules").mkdir()
@@ -88,8 +90,8 @@ class Range:
         for kind in self.kinds.values():
             kind.prepare(work)
 
-    def attempt(self, job: Job, guard: Guard, place: Path) -> Result:
-        """One case, in this process."""
+    def attempt(self, job: Job, guard: Guard, place: Path, tell: Callable[[object], None]) -> Result:
+        """One case, in this process; what it is is told before it is tried."""
         rng = random.Random(f"{self.seed} {job}")
         outside, folder = place / "outside", place / "case"
         for path in (outside, folder):
@@ -97,6 +99,7 @@ class Range:
             path.mkdir(parents=True)
         (outside / "file").write_text("of the user")
         case = self.kinds[job.kind].make(rng, folder)
+        tell([*job, case.what])
         outcome, why = ANSWERED, ""
         try:
             with guard:
@@ -111,12 +114,16 @@ class Range:
         return Result(job, BROKEN if why else outcome, guard.used, case.what, why)
 
     def work_on(self, jobs: list[Job], pipe: int, place: Path) -> None:
-        """Cases one by one; before each its number is told, afterwards what became of it."""
+        """Cases one by one: what each is, and what became of it, goes through a pipe."""
         guard = Guard([place, self.work / "cache"])
-        with os.fdopen(pipe, "w", encoding="utf-8", errors="backslashreplace") as tell:
+        with os.fdopen(pipe, "w", encoding="utf-8") as told:
+            tell = partial(_tell, told)
             for job in jobs:
-                print(json.dumps(job), file=tell, flush=True)
-                print(json.dumps(self.attempt(job, guard, place)), file=tell, flush=True)
+                tell(self.attempt(job, guard, place, tell))
+
+
+def _tell(told: TextIO, values: object) -> None:
+    print(json.dumps(values), file=told, flush=True)
 
 
 def _fault(line: str) -> str:
@@ -137,18 +144,18 @@ def in_processes(ground: Range, jobs: list[Job], workers: int) -> list[Result]:
                 number, mine, place = _fork(ground, left[worker][:AT_ONCE], worker)
                 running[number] = worker, mine, place
         number, (worker, mine, place) = next(iter(running.items()))
-        found, open_job = _listen(mine)
+        found, unfinished = _listen(mine)
         status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
         del running[number]
-        if open_job is not None:
-            found.append(Result(open_job, BROKEN, 0.0, "?", _end(status)))
+        if unfinished is not None:
+            found.append(unfinished._replace(why=_end(status)))
         elif status or not found:
             raise SystemExit(f"a process of the harness itself failed ({status})")
         left[worker] = left[worker][len(found) :]
         results += found
         for result in found:
             if result.outcome == BROKEN:
-                print(f"BROKEN {result.job} {result.what}\n    {result.why.strip()}", flush=True)
+                print(ascii(f"BROKEN {result.job} {result.what}")[1:-1], f"\n    {result.why.strip()}", flush=True)
         shutil.rmtree(place, ignore_errors=True)
     return results
 
@@ -173,19 +180,20 @@ def _fork(ground: Range, jobs: list[Job], worker: int) -> tuple[int, int, Path]:
     return number, mine, place
 
 
-def _listen(pipe: int) -> tuple[list[Result], Job | None]:
+def _listen(pipe: int) -> tuple[list[Result], Result | None]:
     """What a process tells until it ends: results, and the case that it did not come back from."""
     results: list[Result] = []
-    open_job: Job | None = None
-    with os.fdopen(pipe, encoding="utf-8", errors="replace") as told:
+    unfinished: Result | None = None
+    with os.fdopen(pipe, encoding="utf-8") as told:
         for line in told:
             values = json.loads(line)
-            if len(values) == len(Job._fields):
-                open_job = Job(*values)
-            else:
+            if len(values) == len(Result._fields):
                 results.append(Result(Job(*values[0]), *values[1:]))
-                open_job = None
-    return results, open_job
+                unfinished = None
+            else:
+                kind, number, what = values
+                unfinished = Result(Job(kind, number), BROKEN, 0.0, what)
+    return results, unfinished
 
 
 def _end(status: int) -> str:

@@ -133,4 +133,4 @@ def text(rng: random.Random, sentence: str) -> str:
             strange = "".join(chr(rng.randrange(0x110000)) for _ in range(rng.choice([1, 5, 60])))
         parts.insert(rng.randrange(len(parts) + 1), strange)
     joined = rng.choice(["", " ", "\t", "\n"]).join(parts)
-    return joined * rng.choice([1, 1, 1, 1, 30, 2000]) if len(joined) < 100 else joined
+    return joined * rng.choice([1, 1, 1, 1, 30, 300]) if len(joined) < 100 else joined

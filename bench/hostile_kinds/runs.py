@@ -20,7 +20,7 @@ from regard.training.average import average
 from regard.training.console import Silent
 
 ZEROS = b"0" * 64
-ACTIONS = {"load": 30, "answer": 30, "info": 12, "average": 10, "evaluate": 8, "resume": 7, "look": 3}
+ACTIONS = {"load": 30, "answer": 30, "info": 12, "average": 8, "evaluate": 4, "resume": 4, "look": 1}
 TARGETS = ("/dev/zero", "/etc/passwd", "../outside/file", "../outside", "nowhere", ".")
 
 

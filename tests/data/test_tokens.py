@@ -175,6 +175,21 @@ def test_a_damaged_file_is_named(tmp_path):
         tokens.load(tmp_path / "tokenizer.json")
 
 
+def test_a_file_that_cannot_encode_is_refused_when_it_is_loaded(tmp_path):
+    state = json.loads(tokens.train(["a b"], level="word", size=9).engine.to_str())
+    state["model"]["unk_token"] = "nowhere"
+    (tmp_path / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"tokenizer.json: not a tokenizer file: .*Missing \[UNK\] token"):
+        tokens.load(tmp_path / "tokenizer.json")
+
+
+@pytest.mark.parametrize("method", ["encode", "pieces"])
+def test_half_a_character_is_refused(tokenizer, method):
+    given = {"encode": ["whole", "a\ud83d"], "pieces": "a\ud83d"}[method]
+    with pytest.raises(DataError, match=r"letter 2 is half of a character \(U\+D83D\); give whole Unicode text"):
+        getattr(tokenizer, method)(given)
+
+
 def test_a_foreign_file_is_refused(tmp_path):
     tokenizer = tokens.train(["a b"], level="word", size=9)
     state = json.loads(tokenizer.engine.to_str())
@@ -193,3 +208,14 @@ def test_a_stranger_s_tokenizer_neither_pads_nor_cuts(tmp_path):
     tokenizer.save(tmp_path / "t.json")
     again = tokens.load(tmp_path / "t.json")
     assert again.decode(again.encode(TEXTS[:1])) == TEXTS[:1]
+
+
+@pytest.mark.parametrize("letters", ["ab", "가나", "12", "-="])
+def test_an_unbroken_line_is_cut_before_subwords_are_made(letters):
+    """Tokens never stretch over so many letters, so that the time grows with the line and not with its square."""
+    line = letters * 5000
+    made = tokens.train([line], level="bpe", size=300)
+    assert max(len(made.name(token)) for token in range(made.size)) <= tokens.LONGEST_WORD
+    assert made.decode(made.encode([line])) == [line]
+    pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
+    assert max(map(len, pieces)) == tokens.LONGEST_WORD and len(pieces) == 10_000 // tokens.LONGEST_WORD

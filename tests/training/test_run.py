@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 
 import pytest
@@ -128,6 +129,9 @@ def test_damage_to_the_task_s_files_is_named(toy, tmp_path, silent):
     words = tmp_path / "run" / "words.json"
     words.write_text(words.read_text().replace("6", "7"))
     with pytest.raises(CheckpointError, match=r"words\.json: its checksum does not match config\.json; restore it"):
+        load_parts(tmp_path / "run")
+    os.truncate(words, 2**40)  # a hole, which would be read for hours
+    with pytest.raises(CheckpointError, match=r"words\.json: 1,099,511,627,776 bytes, more than a task writes; regard"):
         load_parts(tmp_path / "run")
     words.unlink()
     with pytest.raises(CheckpointError, match=r"words\.json: missing; restore it"):

@@ -122,6 +122,13 @@ def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path, mo
         sealed.read_tensors(path)
 
 
+def test_a_file_with_more_than_its_tensors_is_refused_before_it_is_read(tmp_path):
+    path = write(tmp_path / "x.safetensors")
+    os.truncate(path, 2**40)  # a hole
+    with pytest.raises(CheckpointError, match=r"\(there is more in it than its header says\); restore it from a copy$"):
+        sealed.read_tensors(path)
+
+
 def test_nobody_is_told_to_delete_a_file(tmp_path):
     path = write(tmp_path / "x.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"?")

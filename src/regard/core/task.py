@@ -138,6 +138,11 @@ class Task:
         """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
         return text
 
+    def reference(self, given: Any) -> tuple[int, ...] | None:
+        """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
+        looked at with while it learns. None for a task whose answers are not tokens."""
+        return None
+
     def answer(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Answer]]:
         """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""
         raise NotImplementedError

@@ -56,7 +56,12 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts -> token numbers, without marks."""
-        return [encoding.ids for encoding in self.engine.encode_batch_fast(list(texts), add_special_tokens=False)]
+        try:
+            encodings = self.engine.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:
+            _check_whole(texts)
+            raise
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Token numbers -> texts; marks vanish, an unknown token becomes U+FFFD."""
@@ -82,6 +87,7 @@ class Tokenizer:
 
     def pieces(self, text: str) -> list[Piece]:
         """A raw text -> its tokens with offsets into that raw text, composed or not."""
+        _check_whole([text])
         encoding = self.engine.encode(nfc(text), add_special_tokens=False)
         places = spans(text)
         pieces: list[Piece] = []
@@ -120,10 +126,23 @@ def _without_space(text: str, first: int, last: int) -> int:
     return first
 
 
+def _check_whole(texts: Sequence[str]) -> None:
+    """Refuse halves of characters (surrogates), which no text has that was read from a file."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as wrong:
+            code = f"U+{ord(text[wrong.start]):04X}"
+            raise DataError(
+                f"{text[:40]!r}: letter {wrong.start + 1} is half of a character ({code}); give whole Unicode text"
+            ) from None
+
+
 def load(path: Path) -> Tokenizer:
     """A file written by `save` -> the same tokenizer, number for number."""
     try:
         engine = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        engine.encode(REPLACEMENT, add_special_tokens=False)  # some mistakes are noticed at an unknown letter only
     except FileNotFoundError:
         raise CheckpointError(f"{path}: no such tokenizer file; is the run folder complete?") from None
     except Exception as wrong:  # the library raises bare Exception for whatever is wrong with the JSON

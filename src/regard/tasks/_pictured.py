@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.errors import MissingExtra
-from regard.core.extras import require
+from regard.core.flatten import flattened
 from regard.core.shown import Axis, Item, Output, Shown, Token
 from regard.tasks._words import Space, Term
 
@@ -63,6 +62,7 @@ def picture(words: list[str], unit: Array, *, asked: int) -> dict[str, Any]:
         "width": unit.shape[1],
         "vectors": base64.b64encode(np.round(unit * 127).astype(np.int8).tobytes()).decode(),
     }
+<<<<<<< HEAD
 
 
 def flattened(unit: Array) -> dict[str, Array]:
@@ -84,3 +84,5 @@ def principal(vectors: Array) -> Array:
     centred = vectors - vectors.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
     return np.pad(centred @ axes.T, ((0, 0), (0, 2 - len(axes))))
+=======
+>>>>>>> main

@@ -8,7 +8,7 @@ the search: row t is the look from which output t was emitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -63,6 +63,26 @@ def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[
     return translations
 
 
+def search_best(
+    model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int], count: int
+) -> list[list[Hypothesis]]:
+    """The `count` best translations of each source. The first of them is the one without asking for more; where a wider
+    beam is needed for the others, they are its best."""
+    wide = replace(how, decoding=how.decoding.best(count))
+    found = search(model, source, wide, numbers=numbers)
+    if wide.decoding.name == how.decoding.name and wide.decoding.width == how.decoding.width:
+        return found
+    penalty = float(getattr(wide.decoding.config, "length_penalty", 0.0))
+    firsts = (own[0] for own in search(model, source, how, numbers=numbers))
+    return [
+        [
+            first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
+            *(each for each in others if each.tokens != first.tokens),
+        ][:count]
+        for first, others in zip(firsts, found, strict=True)
+    ]
+
+
 class Translated(NamedTuple):
     """A text with its translations, best first."""
 
@@ -99,6 +119,7 @@ def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, 
             "source": replay.without_source,
             "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
         },
+        taken_out={"source": True},
         inputs=inputs,
         truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(

@@ -21,6 +21,7 @@ from regard.training import sealed
 from regard.training.migrations import VERSION, migrate
 from regard.training.recipe import Recipe
 
+_LARGEST = 2**28  # bytes of a task's file; vocabularies have a hundredth of it
 _OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
 
 
@@ -223,5 +224,9 @@ def check_files(folder: Folder) -> None:
         path = folder.path / name
         if not path.is_file():
             raise CheckpointError(f"{path}: missing; restore it from a copy of the run")
+        if path.stat().st_size > _LARGEST:
+            raise CheckpointError(
+                f"{path}: {path.stat().st_size:,} bytes, more than a task writes; regard never wrote it"
+            )
         if digest(path) != expected:
             raise CheckpointError(f"{path}: its checksum does not match config.json; restore it from a copy of the run")

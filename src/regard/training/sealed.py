@@ -165,6 +165,8 @@ def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], Facts]:
     header = _header(file)
     file.seek(0)
     size, memory = os.fstat(file.fileno()).st_size, _memory()
+    if size > header.length + max((entry["data_offsets"][1] for entry in header.entries.values()), default=0):
+        raise Mismatch("there is more in it than its header says")
     if size > memory:
         raise Mismatch(f"{size:,} bytes, and this machine has a memory of {memory:,}")
     data = bytearray(size)

@@ -150,4 +150,4 @@ def _some(part: Labelled, rows: NDArray[np.int64]) -> Labelled:
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
-        raise ConfigError(f"no data {name!r}; {nearest(name, (BUILT_IN,))}; files are given as data.path=…")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")
