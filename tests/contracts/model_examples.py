@@ -15,11 +15,8 @@ from regard.core.choosing import People, Shelf
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded, Subject
 from regard.core.sizes import (
-<<<<<<< HEAD
-    Choices,
-=======
     Captions,
->>>>>>> main
+    Choices,
     Documents,
     Marks,
     Masked,
@@ -253,11 +250,8 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
-<<<<<<< HEAD
     Choices: (Choices(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0), choices),
-=======
     Captions: (Captions(height=8, width=12, channels=3, size=19, longest=12), told_images),
->>>>>>> main
     Pixels: (Pixels(height=3, width=4, channels=3, levels=3, classes=2), paintings),
     Pictures: (Pictures(height=6, width=8, channels=3, classes=3), pictures),
     Objects: (Objects(height=12, width=8, channels=3, classes=3, most=2), scenes),

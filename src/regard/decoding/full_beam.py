@@ -19,9 +19,7 @@ __all__ = ["Config", "plan"]
 
 def plan(config: Config) -> Plan:
     """Up to `nbest` hypotheses for each source."""
-    return Plan(
-        _choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full()
-    )
+    return Plan(_choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full())
 
 
 def _choose(scores: Tensor, running: Running) -> Candidates:

@@ -261,4 +261,11 @@ def step_to_json(step: Step) -> dict[str, Any]:
 
 def _probe(probe: Probe, budget: Budget) -> dict[str, Any]:
     maps = [_map(attention, budget) for attention in probe.maps]
-    return {"step": probe.step, "axes": axes_to_json(probe.axes), "maps": maps, "output": probe.output, "text": probe.text, "fixed": probe.fixed}
+    return {
+        "step": probe.step,
+        "axes": axes_to_json(probe.axes),
+        "maps": maps,
+        "output": probe.output,
+        "text": probe.text,
+        "fixed": probe.fixed,
+    }

@@ -35,9 +35,7 @@ class Evidence(NamedTuple):
     removal: Tables  # 1 = the answer changes
 
 
-def evidence(
-    model: nn.Module, shown: Shown, axes: Iterable[str], *, forbidden: Forbidden | None = None
-) -> Evidence:
+def evidence(model: nn.Module, shown: Shown, axes: Iterable[str], *, forbidden: Forbidden | None = None) -> Evidence:
     """A model and what it answered -> the tables of these axes, of those that can be made. What is `forbidden` by a
     change around this call stays so while other items are taken away."""
     wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
@@ -173,8 +171,12 @@ def figures(attention: Map, evidence: Evidence, answered: str) -> Honesty | None
     agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
     on = [bool(weights.any()) for weights in attention.weights]  # a head that is switched off looks at nothing
     return Honesty(
-        gradient=tuple(agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))),
-        removal=tuple(changes(attention, i, removal) if removal is not None and on[i] else None for i in range(len(on))),
+        gradient=tuple(
+            agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))
+        ),
+        removal=tuple(
+            changes(attention, i, removal) if removal is not None and on[i] else None for i in range(len(on))
+        ),
         by_row=by_row,
     )
 

@@ -34,7 +34,7 @@ SHELL = """<!doctype html>
 def refusal(line: str, text: str = "") -> str:
     """An error and the input that it is about -> a page."""
     style = (PAGE / "style.css").read_text(encoding="utf-8")
-    dark = ":root[data-theme=\"dark\"]"
+    dark = ':root[data-theme="dark"]'
     start = style.index(dark)
     colours = style[start + len(dark) : style.index("}", start) + 1]
     style += f"@media (prefers-color-scheme: dark) {{ :root {colours} }}"  # no script chooses the colours here

@@ -62,7 +62,9 @@ def _heads(attention: Map, module: Attend, seen: Sequence[Call]) -> list[Step]:
             keys=_array(last.k, batch, head)[:s],
             values=_array(last.v, batch, head)[:s],
             stages=tuple(
-                Stage(stage, np.concatenate([_padded(_array(part[stage], batch, head), last) for part in stages])[:t, :s])
+                Stage(
+                    stage, np.concatenate([_padded(_array(part[stage], batch, head), last) for part in stages])[:t, :s]
+                )
                 for stage in stages[0]
             ),
         )

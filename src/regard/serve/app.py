@@ -144,7 +144,9 @@ def serve_subject(looked: Subject, text: str, *, host: str = "127.0.0.1") -> Any
 
     def unread(_: Any, wrong: Any) -> Any:
         names = ", ".join(sorted({str(part["loc"][-1]) for part in wrong.errors()}))
-        return responses.JSONResponse({"error": f"a tile or a head is asked for by whole numbers; look at: {names}"}, 400)
+        return responses.JSONResponse(
+            {"error": f"a tile or a head is asked for by whole numbers; look at: {names}"}, 400
+        )
 
     app.add_exception_handler(RegardError, refused)
     app.add_exception_handler(404, missing)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.choosing import People, Shelf
+from regard.core.flatten import principal
 from regard.core.shown import Axis, Item, Output, Place, Shown, Token
 from regard.core.task import Answer
 from regard.data.ratings import profiles
@@ -19,7 +20,6 @@ from regard.data.ratings.collection import Collection
 from regard.data.ratings.splits import NUMBERS
 from regard.layers.choices import all_scores, best
 from regard.tasks import _approximate, _reasons
-from regard.tasks._pictured import principal
 from regard.tasks._reasons import Checked, Values
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _page(task: Recommendation, model: Any, asked: Asked, found: Found, shelf: S
     seen = found.people.history[0].tolist()
     pictured = list(dict.fromkeys([*found.places.tolist(), *seen, *np.argsort(-data.counts).tolist()]))[:PICTURED]
     vectors = torch.nn.functional.normalize(model.items(shelf.take(torch.tensor(pictured))), dim=-1)
-    points = np.round(principal(vectors.detach().float().numpy()), 4).tolist()
+    points = np.round(principal(vectors.detach().float().numpy())[0], 4).tolist()
     return {
         "user": "" if asked.user is None else data.users.ids[asked.user],
         "fields": fields,
