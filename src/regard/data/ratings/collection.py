@@ -79,7 +79,8 @@ class Collection:
     @property
     def days(self) -> Array:
         """(n) days since the first event."""
-        return ((self.events.times - self.events.times.min()) / 86_400).astype(np.float32)
+        days: Array = ((self.events.times - self.events.times.min()) / 86_400).astype(np.float32)
+        return days
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split; profiles belong to what is learnt from, what is held out entirely to testing."""

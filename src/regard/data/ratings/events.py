@@ -29,7 +29,8 @@ class Events(NamedTuple):
 
     def take(self, rows: Whole | NDArray[np.bool_]) -> Events:
         """Some of the rows."""
-        return Events(*(column[rows] for column in self))
+        users, items, ratings, times, splits = self
+        return Events(users[rows], items[rows], ratings[rows], times[rows], splits[rows])
 
 
 class Numbered(NamedTuple):
