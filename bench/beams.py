@@ -21,7 +21,9 @@ from regard.tasks import _bleu
 NAMES = ("beam", "full_beam")
 
 
-def measure(run: Run, name: str, *, width: int, sources: list[str], truth: list[str]) -> tuple[float, list[float], float]:
+def measure(
+    run: Run, name: str, *, width: int, sources: list[str], truth: list[str]
+) -> tuple[float, list[float], float]:
     """BLEU, the rank score of the best of each source, and processor seconds."""
     begin = time.process_time()
     decoding = build(name, width=width, length_penalty=1.0)
@@ -51,7 +53,9 @@ def main() -> None:
             higher = sum(after > before + 1e-6 for before, after in zip(ranks, full_ranks, strict=True))
             lower = sum(after < before - 1e-6 for before, after in zip(ranks, full_ranks, strict=True))
             times = f"{seconds:.1f}, {full_seconds:.1f}"
-            print(f"| {folder.name} | {width} | {bleu:.2f} | {full_bleu:.2f} | {higher} | {lower} | {times} |", flush=True)
+            print(
+                f"| {folder.name} | {width} | {bleu:.2f} | {full_bleu:.2f} | {higher} | {lower} | {times} |", flush=True
+            )
 
 
 if __name__ == "__main__":

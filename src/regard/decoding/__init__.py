@@ -1,5 +1,6 @@
 """Search: greedy, beam, full beam, sampling, after a prefix; one file each. Each has a `Config` and
-`plan(config) -> Plan`, from which `Search` makes steps. Decoders know `start`, `features`, `readout` of a model and never which model it is."""
+`plan(config) -> Plan`, from which `Search` makes steps. Decoders know `start`, `features`, `readout` of a model and
+never which model it is."""
 
 from __future__ import annotations
 

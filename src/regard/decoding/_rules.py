@@ -1,4 +1,4 @@
-"""When a source is over: what becomes of the places of hypotheses that have ended, and when no other can rank higher."""
+"""When a source is over: what becomes of the places of hypotheses that ended, and when no other can rank higher."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Rule(Protocol):
     """How many hypotheses may grow after some have ended, and how long they must be compared with those."""
 
     def left(self, capacity: Tensor, ended: Tensor) -> Tensor:
-        """How many hypotheses a source may have (s), how many ended just now (s) -> how many it may have from now on."""
+        """How many hypotheses a source may have (s), how many ended just now (s) -> how many it may have then."""
 
     def compared(self, *, nbest: int, capacity: int) -> int:
         """With how many of the ended a growing one is compared: the source is over when it beats none of them."""

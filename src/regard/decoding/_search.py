@@ -203,8 +203,8 @@ class Search:
             running = running._replace(kept=kept, ended=ended, capacity=capacity)
         grows = alive & ~ends
         sums = candidates.sums.masked_fill(~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), NONE)
-        # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by it,
-        # no continuation can rank above this. A source that cannot better what it has is over.
+        # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by
+        # it, no continuation can rank above this. A source that cannot better what it has is over.
         best = sums.amax(dim=1) / self.plan.rule.length(running.lengths, running.limits).double() ** penalty
         return running, candidates._replace(sums=sums.masked_fill((best <= running.kept[:, -1])[:, None], NONE))
 

@@ -18,7 +18,8 @@ SHELL = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<header id="head"><div class="bar"><span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span></div></header>
+<header id="head"><div class="bar">
+<span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span></div></header>
 <main id="main"><section class="card">
 <h1>There is nothing to show</h1>
 <p class="wrong" role="alert">{line}</p>
