@@ -97,7 +97,7 @@ def _packed(rng: random.Random, data: bytes) -> bytes:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         if rng.random() < 0.5:
             packed.writestr("META-INF/container.xml", "<container/>")
-        inner = rng.choice(["score.xml", "../outside/file.xml", "a/b.musicxml", "score.txt", ""])
+        inner = rng.choice(["score.xml", "../outside/file.xml", "a/b.musicxml", "score.txt", "/"])
         packed.writestr(
             inner, data if rng.random() < 0.9 else data.replace(b"<part ", bytes([32]) * 80_000_000 + b"<part ")
         )
