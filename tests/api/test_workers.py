@@ -49,6 +49,19 @@ def test_pieces_are_read_as_they_are_needed():
     results.close()
 
 
+def test_where_the_next_piece_must_be_waited_for_all_results_come_first():
+    given = []
+
+    def pieces():
+        for piece in (0, 1, None, 2):
+            given.append(piece)
+            yield piece
+
+    results = in_order(slow_at_first, pieces(), processes=2, begin=nothing)
+    assert [next(results)[0], next(results)[0]] == [0, 1] and given == [0, 1, None]
+    assert [piece for piece, _ in results] == [2]
+
+
 def test_every_process_begins():
     begun = []
     found = list(in_order(lambda _: len(begun), range(4), processes=2, begin=lambda: begun.append(1)))

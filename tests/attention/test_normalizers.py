@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.normalizers import Hard, Softmax, log_probability
+from regard.attention.normalizers import Hard, Softmax, SoftOrHard, log_probability
+from regard.core.errors import ConfigError
 
 
 @given(st.integers(0, 4), st.integers(0, 5), st.integers(0, 2**32))
@@ -80,3 +81,18 @@ def test_log_probability_is_that_of_softmax():
 
 def test_log_probability_without_keys_is_zero():
     assert log_probability(torch.randn(1, 1, 2, 0), None, torch.full((1, 1, 2), -1)).tolist() == [[[0.0, 0.0]]]
+
+
+def test_soft_or_hard_draws_so_often_and_chooses_the_best_in_evaluation():
+    torch.manual_seed(0)
+    scores = torch.tensor([0.0, 1.0, 2.0]).expand(1, 1, 2000, 3)
+    mixed = SoftOrHard(0.25)
+    weights = mixed(scores)
+    soft = weights.amax(dim=-1) < 1
+    assert soft.float().mean().item() == pytest.approx(0.25, abs=0.04)
+    assert torch.allclose(weights[soft], scores[soft].softmax(dim=-1))
+    assert weights[~soft].mean(dim=0).tolist() == pytest.approx(scores[0, 0, 0].softmax(0).tolist(), abs=0.04)
+    assert mixed.eval()(scores)[0, 0, 0].tolist() == [0.0, 0.0, 1.0]
+    assert SoftOrHard(0.0)(scores).amax(dim=-1).min() == 1
+    with pytest.raises(ConfigError, match=r"^SoftOrHard: share=1.5 is not a probability; choose one from 0 to 1$"):
+        SoftOrHard(1.5)

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from regard.cli import answering
+from regard.cli.answering import Result
 from regard.cli.asking import Verb
-from regard.core.errors import ConfigError
+from regard.cli.incoming import Line
+from regard.core.errors import ConfigError, DataError
 from regard.core.task import Answer
 
 
@@ -65,8 +67,8 @@ BEST = [Answer("a b", score=-1.5, rank=-0.5), Answer("b a", score=-2.0, rank=-1.
     ("answers", "verb", "options", "rows"),
     [
         (BEST[:1], Verb(), {}, ["a b"]),
-        (BEST, Verb(), {}, ["-1.5000\ta b", "-2.0000\tb a"]),
-        (BEST[:1], Verb(), {"nbest": 2}, ["-1.5000\ta b"]),  # fewer than were asked for
+        (BEST, Verb(), {}, ["-0.5000\ta b", "-1.0000\tb a"]),
+        (BEST[:1], Verb(), {"nbest": 2}, ["-0.5000\ta b"]),  # fewer than were asked for
         ([Answer("x"), Answer("y")], Verb(), {}, ["x", "y"]),
         (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
         ([], Verb(), {}, []),
@@ -98,3 +100,60 @@ def test_where_one_kind_cannot_be_made_nothing_is_written(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be written as \.ogg; kinds: \.txt, \.bin"):
         answering.write([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.ogg"])
     assert list(tmp_path.iterdir()) == []
+
+
+def ask(texts):
+    """Refuses a list in which a text is bad, as a task does."""
+    bad = [text for text in texts if text.startswith("bad")]
+    if bad:
+        raise DataError(f"{bad[0]!r} is no good; mend it")
+    return [[Answer(text.upper())] for text in texts]
+
+
+def test_only_what_is_wrong_is_not_answered():
+    found = answering.attempts(ask, ["a", "bad 1", "b", "c", "bad 2"])
+    assert [each if isinstance(each, str) else each[0].text for each in found] == [
+        *("A", "'bad 1' is no good; mend it", "B", "C", "'bad 2' is no good; mend it")
+    ]
+    assert answering.attempts(ask, []) == []
+
+
+RESULTS = [Result(Line(1, "a"), ["A"]), Result(Line(2, "bad"), [], "it is no good"), Result(Line(3, "b"), ["B"])]
+
+
+@pytest.mark.parametrize(
+    ("on_error", "as_json", "out", "end"),
+    [
+        ("blank", False, "A\n\nB\n", "have an empty line"),
+        ("skip", False, "A\nB\n", "are left out"),
+        ("blank", True, 'A\n{"input": "bad", "answers": [], "error": "it is no good"}\nB\n', "have an empty line"),
+    ],
+)
+def test_failures_are_named_counted_and_handled_as_asked(capsys, on_error, as_json, out, end):
+    told = answering.Told("in.txt", on_error, Verb(), as_json=as_json)
+    told.print(RESULTS)
+    told.close()
+    said = capsys.readouterr()
+    assert said.out == out
+    assert said.err == f"regard: in.txt:2: it is no good\nregard: 1 of 3 inputs could not be answered and {end}\n"
+
+
+def test_stopping_keeps_what_was_answered(capsys):
+    told = answering.Told("in.txt", "stop", Verb(), as_json=False)
+    with pytest.raises(DataError, match=r"^in\.txt:2: it is no good$"):
+        told.print(RESULTS)
+    assert capsys.readouterr().out == "A\n"
+
+
+def test_of_many_failures_the_first_are_named(capsys):
+    told = answering.Told("in.txt", "skip", Verb(), as_json=False)
+    told.print([RESULTS[1]] * (answering.NAMED + 1))
+    told.close()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == answering.NAMED + 1 and said[-1].endswith(f"; the first {answering.NAMED} are named above")
+
+
+def test_a_block_ends_where_more_must_be_waited_for():
+    assert list(answering.pieces(["a", "b", None, "c", None, None, "d"], 2)) == [
+        *(["a", "b"], None, ["c"], None, None, ["d"])
+    ]

@@ -34,7 +34,7 @@ def test_rows_of_nested_settings(tmp_path):
 
 def test_columns_are_aligned(capsys):
     sections.show([sections.Section("Title", [("a", "1", "int", "first"), ("long", "22", "int", "second")])])
-    assert capsys.readouterr().out == "\nTitle\n  a     1   int  first\n  long  22  int  second\n"
+    assert capsys.readouterr().out == "\nTitle\n  a     1   whole number  first\n  long  22  whole number  second\n"
 
 
 def test_a_training_has_data_model_training_and_decoding():

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded, Subject
 from regard.core.sizes import (
+    Captions,
     Documents,
     Marks,
     Masked,
@@ -47,6 +48,20 @@ class Decoded(NamedTuple):
         features, _ = model.features(self.trial.target[:, :-1], model.start(self.trial.source))
         labels = self.trial.target[:, 1:].flatten()
         return model.readout.loss(features.flatten(0, 1), labels) / len(labels)
+
+
+class Captioned(NamedTuple):
+    """Images with what is said of them."""
+
+    trial: laws.Trial
+
+    def output(self, model: Any) -> Tensor:
+        logits, _ = model(self.trial.target, model.start(self.trial.source))
+        return logits
+
+    def loss(self, model: Any) -> Tensor:
+        parts = model.losses(self.trial.source, self.trial.target, pad=self.trial.marks.pad)
+        return sum(parts.values(), torch.zeros(())) / self.trial.target[:, 1:].numel()
 
 
 class Filled(NamedTuple):
@@ -152,6 +167,12 @@ def texts(sizes: Tokens) -> Decoded:
     return Decoded(laws.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
 
 
+def told_images(sizes: Captions) -> Captioned:
+    target = tokens(sizes, ROWS, 6)
+    target[:, 0] = sizes.marks.start
+    return Captioned(laws.Trial(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks))
+
+
 def gaps(sizes: Masked) -> Filled:
     whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
     chosen[:, [2, 5]] = True
@@ -201,8 +222,9 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
+    Captions: (Captions(height=8, width=12, channels=3, size=19, longest=12), told_images),
     Pixels: (Pixels(height=3, width=4, channels=3, levels=3, classes=2), paintings),
     Pictures: (Pictures(height=6, width=8, channels=3, classes=3), pictures),
     Objects: (Objects(height=12, width=8, channels=3, classes=3, most=2), scenes),
 }
-DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts)]
+DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts, told_images)]

@@ -18,11 +18,13 @@ from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find, names
 from regard.core.sizes import Text
-from regard.core.tree import join, select_sources
+from regard.core.tree import join, map_tensors, select_sources
 from regard.decoding import optimised
 from regard.inspection import laws
 from regard.layers.memory import KV
+from regard.tasks import fitting
 from regard.training import checkpoint, sealed
+from regard.training import recipe as recipes
 
 REGISTRIES = {"score": "regard.attention.scores", "position": "regard.layers.positions"}  # settings that name a file
 STEPS = 400  # within which they are learnt by heart
@@ -53,6 +55,33 @@ class Case(NamedTuple):
     def examples(self) -> Any:
         torch.manual_seed(1)
         return FAMILIES[self.family][1](self.sizes)
+
+
+@pytest.mark.parametrize("name", names("regard.models"))
+def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
+    """`model.preset=small` has fewer weights than the defaults, with every task that the model fits."""
+    module = find("regard.models", name)
+    for family in named_families(name):
+        sizes = FAMILIES[family][0]
+        small, whole = (module.build(config, sizes) for config in (module.PRESETS["small"], module.Config()))
+        assert sum(weight.numel() for weight in small.parameters()) < sum(w.numel() for w in whole.parameters())
+        for task in names("regard.tasks"):
+            if name in fitting(find("regard.tasks", task).SIZES):
+                recipe = recipes.read(task, settings=[f"model={name}", "model.preset=small"])
+                assert recipe.model.config == module.PRESETS["small"]
+
+
+@pytest.mark.parametrize("name", fitting(Text))
+def test_an_empty_source_is_a_source_too(name: str) -> None:
+    model = Case(name, Text).build().eval()
+    tokens, lengths = torch.tensor([[5, 6, 3], [0, 0, 0]]), torch.tensor([3, 0])
+    first = torch.full((2, 1), 2)
+    both, _ = model(first, model.start(Padded(tokens, lengths)))
+    alone, _ = model(first[:1], model.start(Padded(tokens[:1], lengths[:1])))
+    nothing, _ = model(first[:1], model.start(Padded(tokens[1:, :0], lengths[1:])))
+    torch.testing.assert_close(both[:1], alone)
+    torch.testing.assert_close(both[1:], nothing)
+    assert both.isfinite().all()
 
 
 def named_families(name: str) -> list[type]:
@@ -114,7 +143,7 @@ def idle(model: nn.Module) -> list[str]:
 def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     trial = examples.trial
-    few = laws.Trial(Padded(*(part[:3] for part in trial.source)), trial.target[:3], trial.marks)
+    few = laws.Trial(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
     assert [verdict for verdict in laws.check_decoder(model, few) if not verdict.kept] == []
     with torch.no_grad():
         fast = optimised(model)

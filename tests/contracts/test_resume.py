@@ -122,7 +122,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     wait_for((out / "timing.jsonl").exists)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 1
+    assert process.returncode == 130
     last = said.splitlines()[-1]
     assert "stopped by SIGINT at step" in last
     assert f"go on with: regard train --resume {out}" in last

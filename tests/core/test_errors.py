@@ -22,6 +22,7 @@ def test_all_have_one_base():
 )
 def test_nearest(word, text):
     assert nearest(word, ["dot", "additive"]) == text
+    assert nearest(word, []) == "there is none"
 
 
 def test_a_message_is_one_line_whatever_it_tells_of():

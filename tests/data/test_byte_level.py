@@ -36,3 +36,11 @@ def test_a_vocabulary_without_room_for_all_bytes_is_refused():
 def test_no_text_is_refused():
     with pytest.raises(DataError, match="there is no text to make a vocabulary from"):
         byte_level.train(["", " "], size=300)
+
+
+def test_an_unbroken_line_is_cut_before_subwords_are_made():
+    line = "ab" * 5000
+    made = byte_level.train([line], size=300)
+    assert made.decode(made.encode([line])) == [line]
+    pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
+    assert max(map(len, pieces)) == byte_level.LONGEST_WORD

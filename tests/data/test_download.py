@@ -26,7 +26,9 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(CONTENT) - start))
+        length = str(len(CONTENT) - start) if self.server.length is None else self.server.length
+        if length:
+            self.send_header("Content-Length", length)
         self.end_headers()
         self.wfile.write(CONTENT[start : start + self.server.most])
 
@@ -37,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
-        made.ranges, made.most, made.seen = True, len(CONTENT), []
+        made.ranges, made.most, made.seen, made.length = True, len(CONTENT), [], None
         made.url = f"http://127.0.0.1:{made.server_port}/file.bin"
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
@@ -133,3 +135,45 @@ def test_for_a_stranger_s_run_nothing_is_fetched(server, tmp_path):
     with trust.using(tmp_path, trusted=False), pytest.raises(TrustError, match=r"this run would fetch http.* over the"):
         download.fetch(server.url, tmp_path / "x", checksum=CHECKSUM)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_length_that_is_no_number_says_nothing(server, tmp_path):
+    server.length = "abc"
+    download.fetch(server.url, tmp_path / "file.bin", checksum=CHECKSUM)
+    assert (tmp_path / "file.bin").read_bytes() == CONTENT
+
+
+def test_a_body_without_end_is_not_received_for_ever(server, tmp_path):
+    server.length = ""
+    message = r"file\.bin: sends more than 100,000 bytes, which no such file has; is it the right address\?$"
+    with pytest.raises(DataError, match=message):
+        download.fetch(server.url, tmp_path / "file.bin", checksum=CHECKSUM, most=100_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rotten_file_of_a_set_is_fetched_again(server, tmp_path, monkeypatch, capsys):
+    home = server.url.removesuffix("file.bin")
+    monkeypatch.setitem(download.SETS, "mine", download.Dataset(home, {"a.bin": CHECKSUM}, "free"))
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.bin").write_bytes(CONTENT[:-1] + b"?")
+    assert (download.get("mine") / "a.bin").read_bytes() == CONTENT
+    assert "a.bin: damaged (its checksum is another); it is downloaded again" in capsys.readouterr().err
+
+
+def test_six_at_once_fetch_it_once(server, tmp_path):
+    wrong = []
+
+    def fetch():
+        try:
+            download.fetch(server.url, tmp_path / "file.bin", checksum=CHECKSUM)
+        except DataError as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=fetch) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(server.seen) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["file.bin"] and (tmp_path / "file.bin").read_bytes() == CONTENT

@@ -54,7 +54,7 @@ def test_a_saved_dataset_is_read(tmp_path):
 
 def test_an_unknown_name_is_an_error():
     with pytest.raises(
-        ConfigError, match=r"no data 'reviews'; did you mean 'reviews_\w\w'\?; files are given as data\.path"
+        ConfigError, match=r"no data 'reviews'; files are given as data\.path=…; did you mean 'reviews_\w\w'\?"
     ):
         origins.open_documents(built_in("reviews"), Layout())
     with pytest.raises(ConfigError, match="no data 'reviews_en'; did you mean"):

@@ -42,7 +42,7 @@ def test_a_path_comes_first(tmp_path):
 
 def test_an_unknown_name_is_an_error():
     with pytest.raises(
-        ConfigError, match=r"no data 'multi3k'; did you mean 'multi30k'\?; files are given as data.path="
+        ConfigError, match=r"no data 'multi3k'; files are given as data.path=…; did you mean 'multi30k'\?"
     ):
         sources.open_pairs(origin("en", "de", name="multi3k"), count=1)
 

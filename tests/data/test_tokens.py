@@ -208,3 +208,14 @@ def test_a_stranger_s_tokenizer_neither_pads_nor_cuts(tmp_path):
     tokenizer.save(tmp_path / "t.json")
     again = tokens.load(tmp_path / "t.json")
     assert again.decode(again.encode(TEXTS[:1])) == TEXTS[:1]
+
+
+@pytest.mark.parametrize("letters", ["ab", "가나", "12", "-="])
+def test_an_unbroken_line_is_cut_before_subwords_are_made(letters):
+    """Tokens never stretch over so many letters, so that the time grows with the line and not with its square."""
+    line = letters * 5000
+    made = tokens.train([line], level="bpe", size=300)
+    assert max(len(made.name(token)) for token in range(made.size)) <= tokens.LONGEST_WORD
+    assert made.decode(made.encode([line])) == [line]
+    pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
+    assert max(map(len, pieces)) == tokens.LONGEST_WORD and len(pieces) == 10_000 // tokens.LONGEST_WORD

@@ -88,9 +88,9 @@ def step(random: np.random.Generator, one: Map, head: int) -> Step:
     _, t, s = one.weights.shape
     q, k, v = (random.normal(0, 1, (n, 16)).astype(np.float32) for n in (t, s, s))
     allowed = np.tril(np.ones((t, s), np.float32)) if one.group == "decoder" else np.ones((t, s), np.float32)
-    weights = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))
+    one.weights[head] = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))  # as its numbers say
     stages = (Stage("q·k", q @ k.T), Stage("÷ √d", q @ k.T / 4))
-    return Step(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages, allowed, weights)
+    return Step(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
 
 
 def positions() -> Positions:

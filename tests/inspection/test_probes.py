@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save
 
 from regard.core.errors import CheckpointError
+from regard.decoding import build
 from regard.inspection import probes
 from regard.inspection.collect import collect
 
@@ -56,7 +57,8 @@ def test_a_run_without_snapshots_has_none(tmp_path):
 
 
 def test_a_damaged_snapshot_is_named(tmp_path):
-    path = probes.write(tmp_path, 5, examples.translation(1, 1))
+    probes.write(tmp_path, 5, examples.translation(1, 1))
+    path = probes.path_of(tmp_path, 5)
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(CheckpointError, match=r"step-000000005\.safetensors: not a snapshot of a probe; remove it"):
         probes.read(tmp_path)
@@ -77,12 +79,20 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
     )
     for step in range(1, 6):
         probes.watch(recipe, one.task, model=one.model, run=tmp_path, step=step)
+    probes.watch(recipe, one.task, model=one.model, run=tmp_path, step=5, last=True)
     found = probes.read(tmp_path)
-    assert [probe.step for probe in found] == [1, 2, 3, 4]
+    assert [probe.step for probe in found] == [1, 2, 3, 4, 5]  # the last one too
     whole = collect(one, sentence)
     assert found[0].axes["source"].labels == whole.axes["source"].labels
-    for kept, fresh in zip(found[0].maps, whole.maps, strict=True):
+    assert found[0].text == sentence and found[0].output == whole.outputs[0].text
+    truth = dict(one.task.split("train"))[sentence]
+    assert "".join(found[0].axes["output"].labels[:-1]) == truth.replace(" ", "") and found[0].fixed
+    forced = replace(one, decoding=build("prefix", tokens=one.task.reference(sentence)))
+    for kept, fresh in zip(found[0].maps, collect(forced, sentence).maps, strict=True):
         assert np.abs(kept.weights - fresh.weights).max() < 1e-3
+    recipe.training.probe = "a sentence of nobody 's"
+    probes.watch(recipe, one.task, model=one.model, run=tmp_path / "other", step=1)
+    assert not probes.read(tmp_path / "other")[0].fixed  # no reference: its own output
     recipe.training.probe = ""
     probes.watch(recipe, one.task, model=one.model, run=tmp_path / "none", step=1)
     recipe.training.probe = sentence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,11 +14,12 @@ from regard.attention.masks import Mask
 from regard.attention.record import record
 from regard.core.registry import names
 from regard.core.shown import Axis, Item
-from regard.inspection import steps as steps_module
+from regard.inspection import format as format_module
 from regard.inspection.calls import allowed, calls
 from regard.inspection.collect import collect
-from regard.inspection.format import Inspection, Map
+from regard.inspection.format import Inspection, Map, to_json
 from regard.inspection.steps import steps
+from regard.inspection.whatif import Changes, changed
 from regard.layers import positions
 
 
@@ -53,8 +56,9 @@ def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts)
     weights = maps["attend"].weights[0].numpy()
     found = steps(model, seen, inspection(weights, allowed(seen["attend"], 0, (4, 5))))
     assert [one.head for one in found] == [0, 1]
+    seen_keys = np.array([True, True, False, True, True])
     for one in found:
-        last = np.where(one.allowed > 0, one.stages[-1].values, -np.inf)
+        last = np.where(seen_keys, one.stages[-1].values, -np.inf)
         powers = np.exp(last - last.max(axis=-1, keepdims=True))
         again = powers / powers.sum(axis=-1, keepdims=True)
         assert again == pytest.approx(weights[one.head], abs=1e-5)
@@ -72,18 +76,47 @@ def test_positions_inside_the_score_are_a_stage_of_their_own():
     mask = allowed(seen["attend"], 0, (4, 4))
     (first, *_) = steps(model, seen, inspection(maps["attend"].weights[0].numpy(), mask))
     assert [stage.name for stage in first.stages] == ["q·k", "score", "with places"]
-    assert (first.allowed == np.tril(np.ones((4, 4)))).all()
 
 
 @torch.no_grad()
-def test_only_as_many_heads_as_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(steps_module, "ROOM", 2000)
+@pytest.mark.parametrize(
+    ("name", "key"), [("dot", "k"), ("general", "W·k"), ("additive", "U·k"), ("cosine", "k / |k|")]
+)
+def test_every_head_is_there_and_its_keys_are_called_what_they_are(name, key):
+    model = Model(scores.build(name, 6))
+    q = torch.randn(1, 24, 70, 6)
+    with calls(model) as seen, record(model) as maps:
+        model.attend(q, model.attend.project(q), q)
+    found = steps(model, seen, inspection(maps["attend"].weights[0].numpy()))
+    assert [one.head for one in found] == list(range(24)) and {one.key for one in found} == {key}
+
+
+@torch.no_grad()
+def test_heads_without_room_are_listed_without_their_numbers(monkeypatch):
     model = Model(scores.build("dot", 6))
-    q = torch.randn(1, 8, 4, 6)
+    q = torch.randn(1, 3, 4, 6)
     with calls(model) as seen, record(model) as maps:
         model.attend(q, q, q)
-    found = steps(model, seen, inspection(maps["attend"].weights[0].numpy()))
-    assert 0 < len(found) < 8
+    whole = inspection(maps["attend"].weights[0].numpy())
+    found = steps(model, seen, whole)
+    monkeypatch.setattr(format_module, "ROOM", 2 * found[0].size)
+    listed = to_json(replace(whole, steps=found))["steps"]
+    assert [one["head"] for one in listed] == [0, 1, 2]
+    assert [one["queries"] is None and one["stages"] is None for one in listed] == [False, False, True]
+
+
+@torch.no_grad()
+def test_under_a_temperature_the_scores_are_divided_before_the_softmax():
+    model = Model(scores.build("scaled_dot", 6))
+    q = torch.randn(1, 2, 4, 6)
+    with changed(model, Changes(temperature=2.0)), calls(model) as seen, record(model) as maps:
+        model.attend(q, q, q)
+        weights = maps["attend"].weights[0].numpy()
+        first, *_ = steps(model, seen, inspection(weights))
+    assert [stage.name for stage in first.stages] == ["q·k", "÷ √d", "÷ 2"]
+    assert (first.formula, first.normalizer) == ("Softmax[ q·k / √d / 2 + M ] · V", "softmax")
+    powers = np.exp(first.stages[-1].values)
+    assert powers / powers.sum(axis=-1, keepdims=True) == pytest.approx(weights[0], abs=1e-5)
 
 
 def test_steps_are_those_of_the_maps_row_of_the_batch(documents):
@@ -93,6 +126,8 @@ def test_steps_are_those_of_the_maps_row_of_the_batch(documents):
     for step in found.steps:
         _, t, s = sizes[step.map]
         assert len(step.queries) == t and len(step.keys) == len(step.values) == s
-        scores = np.where(step.allowed > 0, step.stages[-1].values, -np.inf)
+        one = next(one for one in found.maps if one.name == step.map)
+        may = True if one.allowed is None else one.allowed[min(step.head, len(one.allowed) - 1)]
+        scores = np.where(may, step.stages[-1].values, -np.inf)
         powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        assert powers / powers.sum(axis=-1, keepdims=True) == pytest.approx(step.weights, abs=1e-5)
+        assert powers / powers.sum(axis=-1, keepdims=True) == pytest.approx(one.weights[step.head], abs=1e-5)

@@ -28,6 +28,19 @@ def test_however_it_is_cut(kind, layers):
 
 
 @every_kind
+@pytest.mark.parametrize("both", [False, True])
+def test_of_an_empty_sequence_nothing_is_remembered(kind, both):
+    network, x = RecurrentEncoder(kind, 3, 4, both=both), torch.randn(2, 5, 3)
+    out, last = network(x, torch.tensor([5, 0]))
+    alone, end = network(x[:1], torch.tensor([5]))
+    torch.testing.assert_close(out[:1], alone)
+    torch.testing.assert_close(last.hidden[:1], end.hidden)
+    assert not out[1].any() and not last.hidden[1].any() and not last.cell[1].any()
+    out, last = network(x[:, :0], torch.tensor([0, 0]))
+    assert out.shape == (2, 0, alone.shape[2]) and not last.hidden.any()
+
+
+@every_kind
 def test_rows_of_a_state_are_rows_of_the_batch(kind):
     network, x = Recurrent(kind, 3, 4), torch.randn(3, 5, 3)
     _, state = network(x[:, :2], network.empty(3, x))

@@ -35,7 +35,7 @@ def test_a_window_is_a_gaussian_around_the_predicted_place():
 def test_half_precision_looks_where_full_precision_looks(length):
     """The place that is predicted keeps its digits; what is left is the rounding of the model's own features."""
     torch.manual_seed(0)
-    model = build(replace(TINY, window=10, dropout=0.0), Text(source=23, target=19, longest=length)).eval()
+    model = build(replace(TINY, cell="gru", window=10, dropout=0.0), Text(source=23, target=19, longest=length)).eval()
     source = Padded(torch.randint(4, 23, (4, length)), torch.full((4,), length))
     tokens, maps = torch.randint(4, 19, (4, 3)), []
     for half in (False, True):
@@ -46,7 +46,7 @@ def test_half_precision_looks_where_full_precision_looks(length):
 
 
 def test_in_bfloat16_alone():
-    model = build(replace(TINY, window=3, dropout=0.0), SIZES).bfloat16().eval()
+    model = build(replace(TINY, cell="gru", window=3, dropout=0.0), SIZES).bfloat16().eval()
     source = Padded(torch.randint(4, 23, (2, 6)), torch.tensor([6, 4]))
     assert model(torch.randint(4, 19, (2, 3)), model.start(source))[0].isfinite().all()
 

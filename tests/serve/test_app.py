@@ -12,16 +12,17 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
+import subjects
 from browsing import opened
 from fastapi.testclient import TestClient
 
 from regard.core.errors import RegardError
 from regard.core.giving_up import GivenUp, breathe
 from regard.inspection.collect import collect
-from regard.inspection.format import to_json
+from regard.inspection.format import step_to_json, to_json
 from regard.inspection.pack import pack_tile, pyramid, quantise
 from regard.inspection.whatif import Changes
-from regard.serve.app import Session, create
+from regard.serve.app import Session, create, serve_subject
 from regard.serve.listen import address, listen
 
 OFF = ["decoder.layers.0.cross_attn", 1]
@@ -64,12 +65,45 @@ def test_tiles_of_a_look_can_be_asked_for(client, subject, sentence):
     assert wrong.status_code == 400 and "there is no tile map=0 head=99 level=0" in wrong.json()["error"]
 
 
-def test_only_the_last_looks_are_kept(subject, sentence):
+def test_tiles_of_every_look_stay_to_be_had(subject, sentence):
+    """Only the last few are kept; an earlier one is looked at again, with its changes."""
     session = Session(subject)
+    cold = Changes(temperature=0.5)
+    session.look(sentence, cold)
+    first = session.tile("1", map=0, head=0, level=0, place=(0, 0))
     for _ in range(5):
         session.look(sentence, Changes())
-    with pytest.raises(RegardError, match=r"look '1' is no longer kept; look again"):
-        session.tile("1", map=0, head=0, level=0, place=(0, 0))
+    assert len(session._kept) == 4 and "1" not in session._kept
+    assert session.tile("1", map=0, head=0, level=0, place=(0, 0)) == first
+    assert session.tile("2", map=0, head=0, level=0, place=(0, 0)) != first
+    for name in ("0", "99", "first"):
+        with pytest.raises(RegardError, match=f"there is no look '{name}'; look again"):
+            session.tile(name, map=0, head=0, level=0, place=(0, 0))
+
+
+def test_the_numbers_of_a_head_can_be_asked_for(client, subject, sentence):
+    found = client.post("/api/look", json={"text": sentence}).json()
+    one = collect(subject, sentence).steps[1]
+    asked = client.get("/api/step", params={"look": found["id"], "map": one.map, "head": one.head})
+    assert asked.json() == plain(step_to_json(one))
+    wrong = client.get("/api/step", params={"look": found["id"], "map": one.map, "head": 99})
+    assert wrong.status_code == 400 and "there is no head 99 of map" in wrong.json()["error"]
+
+
+def test_what_goes_wrong_in_a_browser_is_a_page(subject, sentence):
+    without = subjects.make_subject(subject.task, "seq2seq")
+    for looked, path, status, said in [
+        (without, "/", 400, "seq2seq has no attention to look at"),
+        (subject, "/?text=%20", 400, "there is no sentence to look at; give some text"),
+        (subject, "/?text=%3Cb%3E%20", 200, "&lt;b&gt;"),
+        (subject, "/nowhere", 404, "there is no page &#x27;/nowhere&#x27; here"),
+    ]:
+        answer = TestClient(serve_subject(looked, sentence), base_url="http://127.0.0.1").get(path)
+        assert answer.status_code == status and answer.headers["content-type"].startswith("text/html")
+        assert said in answer.text or status == 200
+        assert ('<form class="asking"' in answer.text) == (status != 200)
+    nowhere = TestClient(serve_subject(subject, sentence), base_url="http://127.0.0.1").get("/api/nowhere")
+    assert nowhere.status_code == 404 and nowhere.json() == {"error": "there is no page '/api/nowhere' here"}
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,3 @@ def test_the_page_gets_points_and_vectors_in_bytes():
     assert set(data["points"]) == {"PCA", "t-SNE"} and all(len(points) == 30 for points in data["points"].values())
     vectors = np.frombuffer(base64.b64decode(data["vectors"]), dtype=np.int8).reshape(30, data["width"])
     np.testing.assert_allclose(vectors[0] / 127, space.unit[3], atol=0.01)
-
-
-def test_few_words_and_few_numbers_have_a_picture_too():
-    assert _pictured.flattened(np.ones((3, 1), dtype=np.float32))["PCA"].shape == (3, 2)
-    assert list(_pictured.flattened(np.eye(3, dtype=np.float32))) == ["PCA"]

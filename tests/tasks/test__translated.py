@@ -139,3 +139,19 @@ def test_the_truth_is_shown_where_the_output_is_right(task, model, monkeypatch):
 def test_nothing_to_look_at(task, model):
     with pytest.raises(DataError, match=r"^there is no sentence to look at; give some text$"):
         task.show(model, " ", Options(), build("greedy"))
+
+
+@pytest.mark.parametrize("own", ["greedy", "beam"])
+def test_asking_for_more_does_not_change_the_first(own):
+    """A wider beam may find better ones; what was answered without it stays first, and nothing comes twice."""
+    task = translation.build(replace(translation.TINY, pairs=40))
+    torch.manual_seed(0)
+    model = bahdanau.build(bahdanau.TINY, task.sizes).eval()
+    decoding = build(own) if own == "greedy" else build("beam", width=2)
+    texts = ["The nurse is reading.", "The cook reads a book."]
+    for count in (2, 7):
+        more = task.answer(model, texts, Options(nbest=count), decoding)
+        for alone, several in zip(task.answer(model, texts, Options(), decoding), more, strict=True):
+            assert several[0].text == alone[0].text and len(several) <= count
+            ranks = [answer.rank for answer in several[1:]]
+            assert ranks == sorted(ranks, reverse=True)

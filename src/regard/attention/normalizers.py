@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from regard.core.errors import ConfigError
 from regard.core.transforms import followed
 
 
@@ -44,6 +45,27 @@ class Hard(nn.Module):
         else:
             chosen = weights.argmax(dim=-1, keepdim=True)
         return torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * there
+
+
+class SoftOrHard(nn.Module):
+    """In training a query gets its soft weights with a probability of `share`, and else one key that is drawn; in
+    evaluation the best key. Xu et al. 2015, section 4.1: half of the choices set to their expectation makes the Monte
+    Carlo gradient steadier."""
+
+    def __init__(self, share: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= share <= 1:
+            raise ConfigError(f"SoftOrHard: share={share} is not a probability; choose one from 0 to 1")
+        self.share = share
+        self.soft, self.hard = Softmax(), Hard()
+
+    def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """(b h t s) scores -> weights (b h t s), one-hot where a key was chosen."""
+        chosen: Tensor = self.hard(scores, allowed)
+        if not self.training or self.share == 0:
+            return chosen
+        expected = torch.rand(scores.shape[:-1], device=scores.device)[..., None] < self.share
+        return torch.where(expected, self.soft(scores, allowed), chosen)
 
 
 def empty_rows(allowed: Tensor) -> Tensor | None:

@@ -196,12 +196,13 @@ def json_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dic
 
 
 def text_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
-    """A line an answer; where several are asked for, with its score or its number."""
+    """A line an answer; where several are asked for, with its number or the score that they are ranked by."""
     if verb.numbered:
         return [f"{number}: {answer.text}" for number, answer in enumerate(answers, start=1)]
     if len(answers) == 1 and options.get("nbest", 1) == 1:
         return [answers[0].text]
-    return [answer.text if answer.score is None else f"{answer.score:.4f}\t{answer.text}" for answer in answers]
+    ranks = [answer.score if answer.rank is None else answer.rank for answer in answers]
+    return [a.text if rank is None else f"{rank:.4f}\t{a.text}" for a, rank in zip(answers, ranks, strict=True)]
 
 
 def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:

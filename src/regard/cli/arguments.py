@@ -7,12 +7,19 @@ from typing import Annotated
 
 import typer
 
+from regard.cli import completion
+
 START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Look inside a run")
 
-Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.")]
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", autocompletion=completion.runs)]
 Inputs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="INPUT|KEY=VALUE", help="Texts or files, and what is asked of them.", show_default=False),
+    typer.Argument(
+        metavar="INPUT|KEY=VALUE",
+        help="Texts or files, and what is asked of them.",
+        show_default=False,
+        autocompletion=completion.asking,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
 Engine = Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")]

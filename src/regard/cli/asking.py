@@ -14,6 +14,7 @@ from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
 if TYPE_CHECKING:
+    from regard.api.run import Run
     from regard.inspection.collect import Subject
 
 
@@ -50,13 +51,18 @@ class Asking(Words):
 
 
 def subject_of(folder: Path, settings: Sequence[str], *, trust: bool = False) -> Subject:
-    """A run and what is asked of it -> what inspection looks into."""
+    """A run folder and what is asked of it -> what inspection looks into."""
     from regard.api.run import load
+
+    return looked_into(load(folder, trust=trust), settings)
+
+
+def looked_into(run: Run, settings: Sequence[str], *, name: str | None = None) -> Subject:
+    """A run and what is asked of it -> what inspection looks into, under a name."""
     from regard.inspection.look import subject
 
-    run = load(folder, trust=trust)
     options, decoding = run.request(to_options(settings, run.options))
-    return subject(run, options=options, decoding=decoding)
+    return subject(run, options=options, decoding=decoding, name=name)
 
 
 def command(verb: Verb, doc: str) -> Callable[..., None]:

@@ -15,14 +15,15 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import PANELS
+from regard.cli.plain import PlainCommand, PlainGroup
 from regard.core.errors import RegardError, printable
 from regard.core.registry import find, names
 from regard.core.version import __version__
 
 app = typer.Typer(
     help="Attention models of every kind from one formula: train them, use them, and look at what they look at.",
+    cls=PlainGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # a mistake of the user's is one line; a mistake of ours is a plain traceback
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -47,7 +48,7 @@ def _add(name: str, module: ModuleType) -> None:
     if hasattr(module, "app"):
         app.add_typer(module.app, name=name, rich_help_panel=module.PANEL)
     else:
-        app.command(name, cls=getattr(module, "Command", None), rich_help_panel=module.PANEL)(module.run)
+        app.command(name, cls=getattr(module, "Command", PlainCommand), rich_help_panel=module.PANEL)(module.run)
 
 
 _FOUND = {
@@ -58,7 +59,8 @@ for _name in sorted(_FOUND, key=lambda name: PANELS.index(_FOUND[name].PANEL)):
 
 
 def main() -> None:
-    """Run the command line. A RegardError becomes one line on stderr and exit code 1; a usage error is code 2."""
+    """Run the command line. A RegardError becomes one line on stderr and its exit code (1, or for what a signal has
+    ended 128 and its number: 130 for Ctrl+C); a usage error is code 2."""
     # Read when torch is first imported, later. Threads that wait spin no longer than this: as fast as ever on a
     # quiet machine, and ten times faster and more where other processes want the cores too.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
@@ -66,4 +68,4 @@ def main() -> None:
         app(prog_name="regard")
     except RegardError as error:
         print("regard:", printable(" ".join(str(error).split())), file=sys.stderr)
-        raise SystemExit(1) from None
+        raise SystemExit(error.code) from None

@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 Cells = dict[tuple[str, str], float]  # (row, column) -> value
 
 
-def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table]:
-    """All scores, each in one of the tables."""
+def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table | Text]:
+    """All scores, each in one of the tables, and a line for each that says how it was computed."""
     from rich.table import Column, Table
+    from rich.text import Text
 
     kinds, matrices = _kinds(scores), _matrices(scores)
     grouped = {f"{score}.{kind}" for kind, score in kinds}
     grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
-    single = Table("score", "value", Column("computed as", overflow="fold"), title=title)
+    single = Table("score", Column("value", justify="right"), title=title)
     for name, value in scores.items():
         if name not in grouped:
-            single.add_row(name, f"{value:.4g}", signatures.get(name, ""))
+            single.add_row(name, f"{value:.4g}")
     yield single
     if kinds:
         yield _table(kinds, corner="kind", title="for each kind")
@@ -34,6 +36,11 @@ def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title:
         yield _table(
             cells, corner="is \\ said", title=f"{name}: what is in the row was taken for what is in the column"
         )
+    computed = {name: text for name, text in signatures.items() if name in scores}
+    if computed:
+        yield Text("computed as:")
+    for name, text in computed.items():
+        yield Text(f"  {name}: {text}")  # a whole line each, so that it can be copied
 
 
 def _kinds(scores: Mapping[str, float]) -> Cells:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard.cli import plain
 from regard.core import trust
 from regard.core.describe import constant, describe, source_of, summary
 from regard.core.errors import RegardError
@@ -26,9 +27,10 @@ def show(sections: Iterable[Section]) -> None:
     """Print them, columns aligned."""
     for section in sections:
         print(f"\n{section.title}")
-        columns = list(zip(*section.rows, strict=True))[:3]
+        said = [(name, plain.default(value), plain.kind(kind), meaning) for name, value, kind, meaning in section.rows]
+        columns = list(zip(*said, strict=True))[:3]
         widths = [min(most, max(map(len, column), default=0)) for most, column in zip(WIDEST, columns, strict=False)]
-        for row in section.rows:
+        for row in said:
             cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
             print("  " + "  ".join([*cells, row[-1]]).rstrip())
 
@@ -133,5 +135,5 @@ def of_model(model: str, *, changed: Any = None) -> Section:
     presets = constant(path, "PRESETS")
     rows = presets.items() if isinstance(presets, dict) else ()
     return section._replace(
-        rows=(*section.rows, *((f"model.preset={name}", "", "", str(settings)) for name, settings in rows))
+        rows=(*section.rows, *((f"model.preset={name}", "", "", plain.preset(str(what))) for name, what in rows))
     )

@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
 
+from regard.cli.completion import WORDS
+from regard.cli.plain import PlainCommand
 from regard.cli.sections import Section, show
 from regard.core import config as configs
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
 OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
-_SETTINGS, _WORDS = "regard settings", "regard words"  # where they are kept in the context of a call
+_SETTINGS = "regard settings"  # where they are kept in the context of a call
 
 
-class Words(TyperCommand):
+class Words(PlainCommand):
     """A command that takes settings. They may stand anywhere; what follows `--` is none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Settings are taken out; all else is read as ever."""
-        ctx.meta[_WORDS] = list(args)
+        ctx.meta[WORDS] = list(args)
         options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
         declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
         try:
@@ -38,7 +39,7 @@ class Words(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The usual help, and the settings of what the words name: a task, a run."""
         super().format_help(ctx, formatter)
-        show(self.sections(ctx.meta.get(_WORDS, [])))
+        show(self.sections(ctx.meta.get(WORDS, [])))
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """The settings that are on when they are named: `--key` without a value."""

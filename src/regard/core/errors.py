@@ -9,7 +9,9 @@ LONGEST = 1500  # letters of a message; of a longer one the middle is left out
 
 
 class RegardError(Exception):
-    """Something the user can mend. The command line prints it as one line and exits with 1."""
+    """Something the user can mend. The command line prints it as one line and exits with its code."""
+
+    code = 1
 
     def __str__(self) -> str:
         """One line that can be shown anywhere, whatever was in the names of files and the values it tells of."""
@@ -51,8 +53,10 @@ def printable(text: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """'; did you mean …?' for a misspelt name, or the list of what there is."""
+    """'did you mean …?' for a misspelt name, or the list of what there is."""
     options = sorted(known)
+    if not options:
+        return "there is none"
     close = difflib.get_close_matches(word, options, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"

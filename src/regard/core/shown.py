@@ -108,6 +108,9 @@ class Shown:
     # axis -> runs the model with each of its m items taken away in turn -> logits (m n v); where an axis is missing, an
     # item is taken away by forbidding attention to look at it
     without: Mapping[str, Callable[[], Tensor]] = field(default_factory=dict)
+    # axes of `without` whose items are taken out, so that those behind move up -> whether row i of the batch that the
+    # model reads is the input without item i; of the other axes places stay (a token is read as unknown)
+    taken_out: Mapping[str, bool] = field(default_factory=dict)
     inputs: Mapping[str, Tensor] = field(default_factory=dict)  # token numbers or features as they enter the model
     truth: Truth | None = None
     vocabularies: tuple[Vocabulary, ...] = ()

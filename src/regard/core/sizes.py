@@ -149,6 +149,18 @@ class Objects:
 
 
 @dataclass(frozen=True)
+class Captions:
+    """Images, or what a net made of them, that are told in words."""
+
+    height: int
+    width: int
+    channels: int
+    size: int  # tokens of the vocabulary, marks included
+    longest: int  # tokens of a caption, end mark included
+    marks: Marks = Marks()
+
+
+@dataclass(frozen=True)
 class Masked:
     """Plain text as tokens, some of which are covered and to be foretold."""
 

@@ -68,6 +68,7 @@ class Task:
     directions: Mapping[str, bool] = MappingProxyType({})
     only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
+    verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
@@ -137,6 +138,11 @@ class Task:
     def read(self, text: str) -> Any:
         """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
         return text
+
+    def reference(self, given: Any) -> tuple[int, ...] | None:
+        """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
+        looked at with while it learns. None for a task whose answers are not tokens."""
+        return None
 
     def answer(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Answer]]:
         """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""

@@ -12,12 +12,12 @@ from torch.autograd import forward_ad
 
 def followed() -> bool:
     """Is a compiler, a tracer or a transform following? Then no value may be looked at, and operations are plain."""
-    return torch.compiler.is_compiling() or torch._C._is_tracing() or transformed()
+    return torch.compiler.is_compiling() or bool(torch._C._is_tracing()) or transformed()
 
 
 def unsized() -> bool:
     """Is a program being made for any size (torch.export, ONNX, a trace)? Then no branch may depend on a length."""
-    return torch.compiler.is_exporting() or torch._C._is_tracing()
+    return torch.compiler.is_exporting() if torch.compiler.is_compiling() else bool(torch._C._is_tracing())
 
 
 def transformed() -> bool:

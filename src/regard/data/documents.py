@@ -119,8 +119,8 @@ def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path
     guessed = guess([top, *others])
     remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
     raise ConfigError(
-        f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; {nearest(name, top)}; "
-        f"give its name (data.{name}=…), or without a header the numbers of the columns: {remedy}"
+        f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
+        f"(data.{name}=…), or without a header the numbers of the columns: {remedy}; {nearest(name, top)}"
     )
 
 

@@ -81,7 +81,7 @@ def review_of(origin: Origin, text: str) -> Review | None:
 
 def _built_in(origin: Origin, languages: dict[str, Language], make: Callable[..., Iterator[T]]) -> dict[str, Rows[T]]:
     if origin.name not in languages:
-        raise ConfigError(f"no data {origin.name!r}; {nearest(origin.name, languages)}; files are given as data.path=…")
+        raise ConfigError(f"no data {origin.name!r}; files are given as data.path=…; {nearest(origin.name, languages)}")
     sizes = {"train": origin.examples, "valid": HELD_OUT, "test": HELD_OUT}
     return {
         split: Rows(

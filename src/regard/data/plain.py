@@ -48,7 +48,7 @@ def open_text(origin: Origin, *, only_tested: bool = False) -> dict[str, Documen
     if origin.name in DOWNLOADS:
         return cut(_folder(download.get(origin.name), column=""))
     known = (BUILT_IN, *DOWNLOADS)
-    raise ConfigError(f"no text {origin.name!r}; {nearest(origin.name, known)}; files are given as data.paths=[…]")
+    raise ConfigError(f"no text {origin.name!r}; files are given as data.paths=[…]; {nearest(origin.name, known)}")
 
 
 def _topics() -> Iterator[str]:

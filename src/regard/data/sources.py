@@ -46,7 +46,7 @@ def open_pairs(origin: Origin, *, count: int, splitting: Splitting = rows.comple
         return _complete(huggingface.read_named(name, languages), seed, splitting)
     if name not in TRANSLATIONS:
         names = (BUILT_IN, *TRANSLATIONS)
-        raise ConfigError(f"no data {name!r}; {nearest(name, names)}; files are given as data.path=…")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, names)}")
     return _complete(text.read(download.get(name), languages), seed, splitting)
 
 

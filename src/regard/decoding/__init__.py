@@ -1,5 +1,6 @@
-"""Search: greedy, beam, sampling, one file each. Each has a `Config` and `plan(config) -> Plan`, from which `Search`
-makes steps. Decoders know `start`, `features`, `readout` of a model and never which model it is."""
+"""Search: greedy, beam, full beam, sampling, after a prefix; one file each. Each has a `Config` and
+`plan(config) -> Plan`, from which `Search` makes steps. Decoders know `start`, `features`, `readout` of a model and
+never which model it is."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class Decoding:
         """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
         if count == 1:
             return self
-        if self.name == "beam":
+        if self.has("width") and self.has("nbest"):
             return self.changed(width=max(self.config.width, count), nbest=count)
         return self._turned_into("beam", width=max(5, count), nbest=count)
 

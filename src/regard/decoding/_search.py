@@ -9,7 +9,7 @@ leave the batch, so that they cost nothing; the state is reordered by `core.tree
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -23,6 +23,7 @@ from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.sizes import Marks
 from regard.core.tree import select, select_sources, spread
 from regard.decoding._constraints import Constraints, constrain
+from regard.decoding._rules import Rule, Shrinking
 
 NONE = -torch.inf  # the sum of a row without a hypothesis
 WORTHWHILE = 7 / 8  # the batch is made smaller when no more than this share of it is left: copying caches has a price
@@ -70,6 +71,12 @@ class Plan:
     nbest: int = 1  # hypotheses wanted
     length_penalty: float = 0.0
     draws: Callable[[Tensor, Tensor], Tensor] = _no_draws  # limits (s) and numbers (s) -> random numbers (s l n)
+    rule: Rule = field(default_factory=Shrinking)  # when a source is over
+
+    @property
+    def compared(self) -> int:
+        """How many of the ended hypotheses of a source the growing ones are compared with."""
+        return self.rule.compared(nbest=self.nbest, capacity=self.capacity)
 
 
 class Search:
@@ -123,7 +130,7 @@ class Search:
             lanes=torch.arange(lanes, device=limits.device).expand(sources, lanes),
             draws=self.plan.draws(limits, order if numbers is None else numbers),
             capacity=torch.full_like(limits, self.plan.capacity),
-            kept=torch.full((sources, self.plan.nbest), NONE, dtype=torch.float64, device=limits.device),
+            kept=torch.full((sources, self.plan.compared), NONE, dtype=torch.float64, device=limits.device),
             limits=limits,
             sources=order,
             ended={},
@@ -182,21 +189,23 @@ class Search:
 
     def _set_aside(self, running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
         """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
-        alive = candidates.sums > NONE
-        done = alive & (candidates.tokens == self.marks.end)
-        some = bool(done.any())
-        if not (some or running.ended) and bool(alive.all()):  # nothing to be compared with yet
+        alive, ends = candidates.sums > NONE, candidates.tokens == self.marks.end
+        done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
+        some, fit = bool(done.any()), alive.shape[1] <= self.plan.capacity
+        if fit and not (some or running.ended) and bool(alive.all()):  # nothing to be compared with yet
             return running, candidates
         penalty = self.plan.length_penalty
         if some:
             ranks = candidates.sums.masked_fill(~done, NONE) / (running.lengths[:, None] + 1).double() ** penalty
-            kept = torch.cat([running.kept, ranks], dim=1).topk(self.plan.nbest, dim=1).values
+            kept = torch.cat([running.kept, ranks], dim=1).topk(self.plan.compared, dim=1).values
             ended = _noted(running, candidates, done=done, ranks=ranks)
-            running = running._replace(kept=kept, ended=ended, capacity=running.capacity - done.sum(dim=1))
-        sums = candidates.sums.masked_fill(done | ~alive, NONE)
-        # Log probabilities only lower a sum, and the penalty helps most at the greatest length: no continuation can
-        # rank above this. A source that cannot better its n-th best is over, and so is one with nothing left to grow.
-        best = sums.amax(dim=1) / (running.limits + 1).double() ** penalty
+            capacity = self.plan.rule.left(running.capacity, done.sum(dim=1))
+            running = running._replace(kept=kept, ended=ended, capacity=capacity)
+        grows = alive & ~ends
+        sums = candidates.sums.masked_fill(~grows | (grows.cumsum(dim=1) > running.capacity[:, None]), NONE)
+        # Log probabilities only lower a sum, and a penalty helps most at the greatest length: where the rule ranks by
+        # it, no continuation can rank above this. A source that cannot better what it has is over.
+        best = sums.amax(dim=1) / self.plan.rule.length(running.lengths, running.limits).double() ** penalty
         return running, candidates._replace(sums=sums.masked_fill((best <= running.kept[:, -1])[:, None], NONE))
 
     def _finish(self, running: Running, going: Tensor) -> tuple[Running, Ended]:

@@ -51,16 +51,20 @@ def plan(config: Config) -> Plan:
 
 
 def _choose(scores: Tensor, running: Running) -> Candidates:
-    """The best continuations of all rows of a source together, as many as it has capacity for."""
-    capacity = int(running.capacity.max())
+    return best(scores, running, each=1)
+
+
+def best(scores: Tensor, running: Running, *, each: int) -> Candidates:
+    """The best continuations of all rows of a source together, best first: `each` for every one it has capacity for."""
+    capacity = each * int(running.capacity.max())
     values, tokens = top_k(scores.flatten(0, 1), capacity)  # more than `capacity` of one row are never needed
-    sources, each = running.sources.numel(), values.shape[1]
+    sources, count = running.sources.numel(), values.shape[1]
     sums = (running.sums.reshape(-1, 1) + values).view(sources, -1)
     sums, order = sums.sort(dim=1, descending=True, stable=True)
     sums, order = sums[:, :capacity], order[:, :capacity]
-    outside = torch.arange(sums.shape[1], device=sums.device) >= running.capacity[:, None]
+    outside = torch.arange(sums.shape[1], device=sums.device) >= each * running.capacity[:, None]
     return Candidates(
-        parents=order // each,
+        parents=order // count,
         tokens=tokens.reshape(sources, -1).gather(1, order),
         sums=sums.masked_fill(outside, NONE),
     )

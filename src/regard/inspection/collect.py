@@ -6,6 +6,7 @@ The data format is the docstring of format.py; the JSON of it is all that pages,
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +26,7 @@ from regard.inspection.maps import arrange, is_long
 from regard.inspection.steps import steps
 from regard.inspection.tables import Tables, tables
 from regard.inspection.truth import measure
-from regard.inspection.whatif import UNCHANGED, Changes, changed
+from regard.inspection.whatif import UNCHANGED, Changes, Forbidden, changed
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,13 @@ def inspect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> In
     with evaluating(subject.model):
         # Only what was shown without changes says which items there are to be forbidden.
         usual = subject.show(given) if changes.forbid else None
-        with changed(subject.model, changes, usual):
+        with changed(subject.model, changes, usual) as forbidden:
             shown = subject.show(given)
             breathe()
             inspection = _described(subject, given, shown)
-            return _with_maps(inspection, subject, shown=shown, changes=changes) if subject.attends else inspection
+            if not subject.attends:
+                return inspection
+            return _with_maps(inspection, subject, shown=shown, off=changes.off, forbidden=forbidden)
 
 
 def glance(subject: Subject, given: Any) -> Inspection:
@@ -118,13 +121,15 @@ def _described(subject: Subject, given: Any, shown: Shown) -> Inspection:
     )
 
 
-def _with_maps(inspection: Inspection, subject: Subject, *, shown: Shown, changes: Changes) -> Inspection:
+def _with_maps(
+    inspection: Inspection, subject: Subject, *, shown: Shown, off: Collection[tuple[str, int]], forbidden: Forbidden
+) -> Inspection:
     model = subject.model
     with calls(model) as seen, record(model) as recorded:
         shown.replay()
-    axes, maps = arrange(recorded, shown, seen=seen, off=changes.off)
+    axes, maps = arrange(recorded, shown, seen=seen, off=off)
     short = [attention for attention in maps if not is_long(attention.weights)]
-    evidence = honesty.evidence(model, shown, [attention.keys for attention in short])
+    evidence = honesty.evidence(model, shown, [attention.keys for attention in short], forbidden=forbidden)
     figures = {attention.name: honesty.figures(attention, evidence, shown.answered) for attention in short}
     breathe()
     known = subject.tables or tables(model, shown.vocabularies)

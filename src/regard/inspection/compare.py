@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from regard.core.errors import RegardError
@@ -11,6 +12,17 @@ from regard.inspection.pack import Budget
 
 COLUMNS = ("run", "model", "parameters", "output", "log p", "alignment error", "seconds")
 Row = tuple[str | int | float | None, ...]
+
+
+def told_apart(folders: Sequence[Path]) -> list[str]:
+    """Folders -> a short name for each: as many of their last parts as tell them apart, numbered where nothing does."""
+    paths = [folder.resolve().parts for folder in folders]
+    longest = max(map(len, paths))
+    for count in range(1, longest + 1):
+        short = ["/".join(parts[-count:]) for parts in paths]
+        if len(set(short)) == len(short):
+            return short
+    return [f"{Path(*parts).name} ({number})" for number, parts in enumerate(paths, start=1)]
 
 
 def table(inspections: Sequence[Inspection]) -> list[Row]:

@@ -8,7 +8,7 @@
     answered  the axis whose items the answers are; first: the map worth looking at first
     outputs   what the model answered, best first, with scores, tokens and what else might have stood in their place
     truth     the true links between two axes, where known, and the error rate of every map against them
-    steps     queries, keys, values, scores and mask of single heads, for the step-by-step view
+    steps     queries, keys, values and scores of every head, for the step-by-step view; null where there was no room
     positions, embeddings    tables of the model itself
     probes    the maps of a fixed example through training
     views     names of views that suit this input beside the common ones; extra: whatever they need, by name
@@ -27,6 +27,8 @@ from regard.core.shown import Axis, Item, Output, Parent
 from regard.inspection.pack import Bits, Budget, Numbers, pack_bits, pack_floats, pack_map
 
 VERSION = 2
+NUMBERS = ("queries", "keys", "values")  # of a step
+ROOM = 1_500_000  # numbers of the steps of all heads that are packed into a page: 8 MB
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,15 @@ class Step:
     formula: str
     normalizer: str
     queries: Numbers  # (t d)
-    keys: Numbers  # (s d)
+    keys: Numbers  # (s d), as the score has projected them
     values: Numbers  # (s e)
     stages: tuple[Stage, ...]
-    allowed: Numbers  # (t s) 1 = may look
-    weights: Numbers  # (t s)
+    key: str = "k"  # what the score has made of a key
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return sum(part.size for part in (self.queries, self.keys, self.values, *(one.values for one in self.stages)))
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,8 @@ class Probe:
     axes: dict[str, Axis]
     maps: tuple[Map, ...]
     output: str = ""
+    text: str = ""  # the example
+    fixed: bool = False  # the rows are those of a reference that is the same at every step
 
 
 @dataclass(frozen=True)
@@ -185,7 +193,7 @@ def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str
         "first": inspection.first and inspection.first.name,
         "outputs": [_output(output) for output in inspection.outputs],
         "truth": inspection.truth and vars(inspection.truth),
-        "steps": [_step(step) for step in inspection.steps],
+        "steps": _steps(inspection.steps),
         "positions": inspection.positions and _packed(inspection.positions, "table", "by_distance"),
         "embeddings": [_packed(space, "points") for space in inspection.embeddings],
         "probes": [_probe(probe, budget) for probe in inspection.probes],
@@ -236,11 +244,28 @@ def _packed(table: Positions | Embeddings | Step, *names: str) -> dict[str, Any]
     return {**vars(table), **{name: pack_floats(getattr(table, name)) for name in names}}
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _steps(steps: tuple[Step, ...]) -> list[dict[str, Any]]:
+    """Every head; the numbers of as many as there is room for, the others can be asked for one by one."""
+    room, found = ROOM, []
+    for step in steps:
+        room -= step.size
+        found.append(step_to_json(step) if room >= 0 else {**vars(step), **dict.fromkeys(NUMBERS), "stages": None})
+    return found
+
+
+def step_to_json(step: Step) -> dict[str, Any]:
+    """All the numbers of one head; mask and weights are those of its map."""
     stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in step.stages]
-    return {**_packed(step, "queries", "keys", "values", "allowed", "weights"), "stages": stages}
+    return {**_packed(step, *NUMBERS), "stages": stages}
 
 
 def _probe(probe: Probe, budget: Budget) -> dict[str, Any]:
     maps = [_map(attention, budget) for attention in probe.maps]
-    return {"step": probe.step, "axes": axes_to_json(probe.axes), "maps": maps, "output": probe.output}
+    return {
+        "step": probe.step,
+        "axes": axes_to_json(probe.axes),
+        "maps": maps,
+        "output": probe.output,
+        "text": probe.text,
+        "fixed": probe.fixed,
+    }

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.core.giving_up import breathe
 from regard.core.shown import Axis, Shown
 from regard.inspection.format import Honesty, Map
-from regard.inspection.whatif import Changes, changed
+from regard.inspection.whatif import Changes, Forbidden, changed
 
 Array = NDArray[np.float64]
 Tables = dict[str, Array]  # axis -> (answers items)
@@ -35,11 +35,12 @@ class Evidence(NamedTuple):
     removal: Tables  # 1 = the answer changes
 
 
-def evidence(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Evidence:
-    """A model and what it answered -> the tables of these axes, of those that can be made."""
+def evidence(model: nn.Module, shown: Shown, axes: Iterable[str], *, forbidden: Forbidden | None = None) -> Evidence:
+    """A model and what it answered -> the tables of these axes, of those that can be made. What is `forbidden` by a
+    change around this call stays so while other items are taken away."""
     wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
     wanted.sort(key=lambda name: shown.axes[name].parent is not None)  # of levels, the upper first
-    return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted))
+    return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted, forbidden))
 
 
 def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
@@ -129,12 +130,12 @@ def _same(given: Any, wanted: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _removals(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
+def _removals(model: nn.Module, shown: Shown, axes: Iterable[str], forbidden: Forbidden | None) -> Tables:
     """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
     usual, left, tables = shown.replay().argmax(dim=-1), MOST, {}
     for name in axes:
-        if name in shown.without:
-            answers = shown.without[name]().argmax(dim=-1)  # (m n)
+        if name in shown.without and (without := _taken(shown, name, forbidden)) is not None:
+            answers = without.argmax(dim=-1)  # (m n)
         elif len(shown.axes[name].items) <= left:
             left -= len(shown.axes[name].items)
             answers = torch.stack([_hidden(model, shown, name, item) for item in range(len(shown.axes[name].items))])
@@ -142,6 +143,17 @@ def _removals(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
             continue
         tables[name] = _array((answers != usual).T)
     return tables
+
+
+def _taken(shown: Shown, axis: str, forbidden: Forbidden | None) -> Tensor | None:
+    """Logits (m n v) without each item, taken away as the task does it. None where that moves items of which some are
+    forbidden, and nobody can tell where to."""
+    if forbidden is None or not forbidden.items or axis not in shown.taken_out:
+        return shown.without[axis]()
+    if not shown.taken_out[axis]:
+        return None
+    with forbidden.without(axis):
+        return shown.without[axis]()
 
 
 def _hidden(model: nn.Module, shown: Shown, axis: str, item: int) -> Tensor:
@@ -157,10 +169,14 @@ def figures(attention: Map, evidence: Evidence, answered: str) -> Honesty | None
         return None
     by_row = attention.queries == answered
     agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
-    heads = range(len(attention.weights))
+    on = [bool(weights.any()) for weights in attention.weights]  # a head that is switched off looks at nothing
     return Honesty(
-        gradient=tuple(None if gradient is None else agreement(attention, head, gradient) for head in heads),
-        removal=tuple(None if removal is None else changes(attention, head, removal) for head in heads),
+        gradient=tuple(
+            agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))
+        ),
+        removal=tuple(
+            changes(attention, i, removal) if removal is not None and on[i] else None for i in range(len(on))
+        ),
         by_row=by_row,
     )
 

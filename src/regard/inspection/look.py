@@ -80,10 +80,10 @@ def look(run: RunLike, given: Any, *, options: Any = None, decoding: Decoding | 
     return Look(collect(subject(run, options=options, decoding=decoding), given))
 
 
-def subject(run: RunLike, *, options: Any = None, decoding: Decoding | None = None) -> Subject:
-    """A run -> what `collect` looks into."""
+def subject(run: RunLike, *, options: Any = None, decoding: Decoding | None = None, name: str | None = None) -> Subject:
+    """A run -> what `collect` looks into; `name` is what it is called, the folder's own unless told."""
     recipe = run.recipe
-    about = About(recipe.task.name, recipe.model.name, {"run": run.folder.name or str(run.folder)})
+    about = About(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
     chosen = several(decoding or recipe.decoding)
     return Subject(run.task, run.model, chosen, about, options=options, probes=probes.read(run.folder))
 

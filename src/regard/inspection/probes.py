@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from safetensors.numpy import load, save
 from torch import nn
 
 from regard.core.errors import CheckpointError
+from regard.core.evaluating import evaluating
 from regard.core.files import write_bytes
 from regard.core.shown import Axis, Item, Parent
 from regard.core.task import Task
+from regard.decoding import build
 from regard.inspection.collect import About, Subject, glance
 from regard.inspection.format import Inspection, Map, Probe, axes_to_json, map_to_json
 from regard.inspection.maps import title_of
@@ -23,12 +26,23 @@ from regard.inspection.pack import Numbers
 FOLDER = "probes"
 
 
-def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int) -> None:
-    """Keep the maps of the recipe's probe if this is a step at which to, and there are any."""
+def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int, last: bool = False) -> None:
+    """Keep the maps of the recipe's probe if this is a step at which to, and there are any.
+
+    The model is shown the true answer where the data has it, so that the rows are the same at every step; what it
+    answers itself by then is kept in words.
+    """
     text = recipe.training.probe
     subject = Subject(task, model, recipe.decoding, About(recipe.task.name, recipe.model.name))
-    if text and due(step) and subject.attends:
-        write(run, step, glance(subject, text))
+    if not text or not (due(step) or last) or not subject.attends:
+        return
+    reference = None if recipe.decoding is None else task.reference(task.read(text))
+    if reference is None:
+        return write(run, step, glance(subject, text))
+    with evaluating(model):
+        own = subject.show(text).outputs
+    forced = replace(subject, decoding=build("prefix", tokens=reference))
+    return write(run, step, replace(glance(forced, text), outputs=own), fixed=True)
 
 
 def due(step: int) -> bool:
@@ -36,18 +50,23 @@ def due(step: int) -> bool:
     return any(step == round(2 ** (half / 2)) for half in range(2 * step.bit_length() + 1))
 
 
-def write(run: Path, step: int, inspection: Inspection) -> Path:
-    """Keep the maps of an inspection made at a step."""
+def write(run: Path, step: int, inspection: Inspection, *, fixed: bool = False) -> None:
+    """Keep the maps of an inspection made at a step; `fixed`: its rows are the same at every step."""
     facts = {
         "step": step,
         "output": inspection.outputs[0].text if inspection.outputs else "",
+        "text": inspection.title or inspection.text,
+        "fixed": fixed,
         "axes": axes_to_json(inspection.axes),
         "maps": [map_to_json(attention) for attention in inspection.maps],
     }
     tensors = {attention.name: attention.weights.astype(np.float16) for attention in inspection.maps}
-    path = run / FOLDER / f"step-{step:09d}.safetensors"
-    write_bytes(path, save(tensors, metadata={"probe": json.dumps(facts, ensure_ascii=False)}))
-    return path
+    write_bytes(path_of(run, step), save(tensors, metadata={"probe": json.dumps(facts, ensure_ascii=False)}))
+
+
+def path_of(run: Path, step: int) -> Path:
+    """The file of a step."""
+    return run / FOLDER / f"step-{step:09d}.safetensors"
 
 
 def read(run: Path) -> tuple[Probe, ...]:
@@ -64,7 +83,8 @@ def _read(path: Path) -> Probe:
     except (SafetensorError, KeyError, ValueError):
         raise CheckpointError(f"{path}: not a snapshot of a probe; remove it, the others can still be shown") from None
     axes = {name: _axis(name, axis) for name, axis in facts["axes"].items()}
-    return Probe(facts["step"], axes, tuple(_map(names, tensors) for names in facts["maps"]), facts["output"])
+    maps = tuple(_map(names, tensors) for names in facts["maps"])
+    return Probe(facts["step"], axes, maps, facts["output"], facts.get("text", ""), facts.get("fixed", False))
 
 
 def _axis(name: str, axis: dict[str, Any]) -> Axis:

@@ -14,8 +14,8 @@ from regard.inspection.calls import Call
 from regard.inspection.format import Inspection, Map, Stage, Step
 from regard.inspection.maps import is_long
 from regard.inspection.pack import Numbers
+from regard.inspection.whatif import Tempered
 
-ROOM = 700_000  # bytes of the page that the steps of all heads together may take
 FORMULAS = {
     "dot": "q·k",
     "scaled_dot": "q·k / √d",
@@ -24,21 +24,17 @@ FORMULAS = {
     "concat": "w·tanh(W[q; k])",
     "cosine": "β·cos(q, k)",
 }
+KEYS = {"general": "W·k", "additive": "U·k", "concat": "W·k", "cosine": "k / |k|"}  # what a score makes of keys first
 
 
 def steps(model: nn.Module, seen: Mapping[str, Sequence[Call]], inspection: Inspection) -> tuple[Step, ...]:
-    """The heads worth showing, most telling first, as many as there is room for."""
+    """Every head of every map that is not long, the most telling first."""
     modules = attentions(model)
-    room = ROOM
-    shown: list[Step] = []
-    for attention in _telling(inspection):
-        for head in range(len(attention.weights)):
-            step = _step(attention, head, modules[attention.module], seen[attention.module])
-            room -= _size(step)
-            if room < 0:
-                return tuple(shown)
-            shown.append(step)
-    return tuple(shown)
+    return tuple(
+        step
+        for attention in _telling(inspection)
+        for step in _heads(attention, modules[attention.module], seen[attention.module])
+    )
 
 
 def _telling(inspection: Inspection) -> list[Map]:
@@ -48,31 +44,36 @@ def _telling(inspection: Inspection) -> list[Map]:
     return sorted(short, key=lambda attention: (attention is not first, attention.layer))
 
 
-def _step(attention: Map, head: int, module: Attend, seen: Sequence[Call]) -> Step:
-    batch, (_, t, s) = attention.batch, attention.weights.shape
+def _heads(attention: Map, module: Attend, seen: Sequence[Call]) -> list[Step]:
+    batch, (heads, t, s) = attention.batch, attention.weights.shape
     with torch.no_grad():
-        stages = [_stages(module, call, batch, head) for call in seen]
-    last = seen[-1]
-    score, normalizer = _score_name(module), type(module.weigh.normalizer).__name__
-    allowed = attention.allowed
-    return Step(
-        map=attention.name,
-        head=head,
-        formula=f"{normalizer}[ {FORMULAS.get(score, 'f(q, k)')} + M ] · V",
-        normalizer=normalizer.lower(),
-        queries=np.concatenate([_array(call.q, batch, head) for call in seen])[:t],
-        keys=_array(last.k, batch, head)[:s],
-        values=_array(last.v, batch, head)[:s],
-        stages=tuple(
-            Stage(name, np.concatenate([_padded(part[name], last) for part in stages])[:t, :s]) for name in stages[0]
-        ),
-        allowed=np.ones((t, s), np.float32) if allowed is None else allowed[min(head, len(allowed) - 1)],
-        weights=attention.weights[head],
-    )
+        stages = [_stages(module, call) for call in seen]
+    last, name = seen[-1], _score_name(module)
+    normalizer, heat = _normalizer(module)
+    score = FORMULAS.get(name, "f(q, k)") + ("" if heat == 1 else f" / {heat:g}")
+    return [
+        Step(
+            map=attention.name,
+            head=head,
+            formula=f"{normalizer}[ {score} + M ] · V",
+            normalizer=normalizer.lower(),
+            key=KEYS.get(name, "k, projected" if module.weigh.score.projects else "k"),
+            queries=np.concatenate([_array(call.q, batch, head) for call in seen])[:t],
+            keys=_array(last.k, batch, head)[:s],
+            values=_array(last.v, batch, head)[:s],
+            stages=tuple(
+                Stage(
+                    stage, np.concatenate([_padded(_array(part[stage], batch, head), last) for part in stages])[:t, :s]
+                )
+                for stage in stages[0]
+            ),
+        )
+        for head in range(heads)
+    ]
 
 
-def _stages(module: Attend, call: Call, batch: int, head: int) -> dict[str, Numbers]:
-    """The steps of the score of one call, by name (t s)."""
+def _stages(module: Attend, call: Call) -> dict[str, Tensor]:
+    """The steps of the score of one call, by name (b h t s)."""
     weigh, name = module.weigh, _score_name(module)
     stages: dict[str, Tensor] = {}
     if name == "scaled_dot":
@@ -80,8 +81,19 @@ def _stages(module: Attend, call: Call, batch: int, head: int) -> dict[str, Numb
     if weigh.placed:
         stages["score"] = weigh.score(call.q, call.k)
     last = "with places" if weigh.placed else "÷ √d" if name == "scaled_dot" else FORMULAS.get(name, "score")
-    stages[last] = weigh.scores(call.q, call.k)
-    return {stage: _array(values, batch, head) for stage, values in stages.items()}
+    stages[last] = weigh.scores(call.q, call.k, start=call.mask.start)
+    _, heat = _normalizer(module)
+    if heat != 1:
+        stages[f"÷ {heat:g}"] = stages[last] / heat
+    return stages
+
+
+def _normalizer(module: Attend) -> tuple[str, float]:
+    """What makes a distribution of the scores, and by what they are divided first."""
+    normalizer = module.weigh.normalizer
+    if isinstance(normalizer, Tempered):
+        return type(normalizer.normalizer).__name__, normalizer.temperature
+    return type(normalizer).__name__, 1.0
 
 
 def _padded(values: Numbers, last: Call) -> Numbers:
@@ -91,11 +103,6 @@ def _padded(values: Numbers, last: Call) -> Numbers:
 
 def _score_name(module: Attend) -> str:
     return type(module.weigh.score).__module__.rpartition(".")[2]
-
-
-def _size(step: Step) -> int:
-    arrays = [step.queries, step.keys, step.values, step.allowed, step.weights]
-    return sum(array.size for array in [*arrays, *(stage.values for stage in step.stages)]) * 16 // 3
 
 
 def _array(x: Tensor, batch: int, head: int) -> Numbers:

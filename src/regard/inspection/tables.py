@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.core.errors import MissingExtra
-from regard.core.extras import require
+from regard.core.flatten import flattened
 from regard.core.shown import Vocabulary
 from regard.inspection.format import Embeddings, Positions
 from regard.inspection.pack import Numbers
@@ -65,7 +64,7 @@ def embeddings(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> tuple[
         vectors = table.weight[list(vocabulary.tokens)].float().cpu().numpy()
         spaces += [
             Embeddings(f"{vocabulary.name}, {method}", method, vocabulary.labels, points, neighbours(vectors))
-            for method, points in _flattened(vectors).items()
+            for method, points in flattened(vectors).items()
         ]
     return tuple(spaces)
 
@@ -79,19 +78,3 @@ def neighbours(vectors: Numbers) -> tuple[tuple[tuple[int, float], ...], ...]:
     return tuple(
         tuple((int(j), round(float(row[j]), 4)) for j in best) for row, best in zip(cosines, order, strict=True)
     )
-
-
-def _flattened(vectors: Numbers) -> dict[str, Numbers]:
-    try:
-        decomposition = require("sklearn.decomposition", extra="plots")
-        manifold = require("sklearn.manifold", extra="plots")
-    except MissingExtra:
-        return {}
-    few = max(2.0, min(20.0, (len(vectors) - 1) / 3))
-    flat = {
-        "PCA": decomposition.PCA(n_components=2, random_state=0).fit_transform(vectors),
-        "t-SNE": manifold.TSNE(
-            metric="cosine", n_components=2, perplexity=few, init="pca", random_state=0, max_iter=300
-        ).fit_transform(vectors),
-    }
-    return {name: np.asarray(points, dtype=np.float32) for name, points in flat.items()}

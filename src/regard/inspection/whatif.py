@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -52,11 +52,28 @@ class Tempered(nn.Module):
         return weights
 
 
+class Forbidden:
+    """What may not be looked at, while the model is run over inputs of which something has been taken out."""
+
+    def __init__(self, items: tuple[tuple[str, int], ...]) -> None:
+        self.items = items  # (axis, item)
+        self.taken: str | None = None  # the axis of which row i of the batch lacks item i
+
+    @contextmanager
+    def without(self, axis: str) -> Iterator[None]:
+        """Inside the block, row i of every batch is the input without item i of an axis: those behind it move up."""
+        self.taken = axis
+        try:
+            yield
+        finally:
+            self.taken = None
+
+
 @contextmanager
-def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> Iterator[None]:
+def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> Iterator[Forbidden]:
     """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
     model is said by `shown`; only to forbid items it is needed."""
-    modules = attentions(model)
+    modules, forbidden = attentions(model), Forbidden(changes.forbid)
     with ExitStack() as undo:
         for name, head in changes.off:
             if name not in modules:
@@ -66,10 +83,11 @@ def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> I
             _check(changes.forbid, shown.axes)
             for module in modules.values():
                 if hidden := _hidden(changes.forbid, shown.columns.get(module.keys, ())):
-                    undo.callback(module.register_forward_pre_hook(_forbid(hidden), with_kwargs=True).remove)
+                    hook = _forbid(hidden, forbidden)
+                    undo.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
         for module in modules.values() if changes.temperature != 1 else ():
             undo.enter_context(_tempered(module, changes.temperature))
-        yield
+        yield forbidden
 
 
 def _check(forbid: Sequence[tuple[str, int]], axes: Mapping[str, Axis]) -> None:
@@ -104,22 +122,41 @@ def _silence(name: str, head: int) -> Hook:
     return hook
 
 
-def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[Place]) -> list[tuple[int | None, int]]:
-    """The keys to hide: row of the batch (None: all) and column. An axis that is the only one of its name is hidden in
-    every row: while an output is searched for, the rows are hypotheses of one input."""
+class Key(NamedTuple):
+    """A key to hide."""
+
+    axis: str
+    row: int | None  # of the batch; None: all
+    column: int
+
+
+def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[Place]) -> list[Key]:
+    """The keys to hide. An axis that is the only one of its name is hidden in every row: while an output is searched
+    for, the rows are hypotheses of one input."""
     alone = len(places) == 1
-    return [(None if alone else place.batch, i) for place in places for axis, i in forbid if axis == place.axis]
+    return [Key(axis, None if alone else p.batch, i) for p in places for axis, i in forbid if axis == p.axis]
 
 
-def _forbid(hidden: Sequence[tuple[int | None, int]]) -> Hook:
+def _forbid(hidden: Sequence[Key], forbidden: Forbidden) -> Hook:
     """One more mask; a key that is not there yet, as an output grows, needs no hiding."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         rows, _, keys, _ = inputs[2].shape
         present = torch.ones(rows, keys, dtype=torch.bool, device=inputs[2].device)
-        for batch, item in hidden:
-            present[slice(None) if batch is None else slice(batch, batch + 1), item : item + 1] = False
+        for axis, row, column in hidden:
+            if axis == forbidden.taken:
+                _hide_moved(present, column)
+            else:
+                present[slice(None) if row is None else slice(row, row + 1), column : column + 1] = False
         mask = inputs[3] if len(inputs) > 3 else kwargs.get("mask", Mask())
         return inputs[:3], {"mask": mask & Mask.present(present)}
 
     return hook
+
+
+def _hide_moved(present: Tensor, column: int) -> None:
+    """Row i lacks item i: a key behind it stands one place further up, and in its own row there is nothing to hide."""
+    for row in range(len(present)):
+        place = column - (column > row)
+        if row != column and place < present.shape[1]:
+            present[row, place] = False

@@ -52,10 +52,16 @@ class RecurrentEncoder(nn.Module):
         _orthogonal(self.net)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Recurrence]:
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        width, known = x.shape[1], lengths.cpu()
+        x = x if width else x.new_zeros(x.shape[0], 1, x.shape[2])
+        packed = pack_padded_sequence(x, known.clamp(min=1), batch_first=True, enforce_sorted=False)
         out, after = self.net(packed)
         padded, _ = pad_packed_sequence(out, batch_first=True, total_length=x.shape[1])
-        return padded, _outward(after)
+        last = _outward(after)
+        if bool((known == 0).any()):  # torch reads at least one place; of an empty sequence nothing is remembered
+            there = (lengths > 0)[:, None, None]
+            padded, last = padded * there, Recurrence(*(part * there for part in last))
+        return padded[:, :width], last
 
 
 def widen(x: Tensor, rows: int) -> Tensor:

@@ -41,6 +41,7 @@ class Config:
             raise ConfigError("dim and embedding must be at least 1")
 
 
+PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
 TINY = Config(dim=16, embedding=8, dropout=0.1)  # for tests
 
 

@@ -9,7 +9,7 @@ What stands before the head is `encoder`, so that a model with another head can 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -77,14 +77,16 @@ class Config:
         return self.embedding or self.dim
 
 
-_BASE = Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post")
 PRESETS = {
+    "small": Config(layers=2, dim=64, heads=4, hidden=128),
     "bert": Config(),
     "roberta": Config(segments=0),
     "albert": Config(share_layers=True, embedding=64),
-    "bert_base": _BASE,
-    "roberta_base": replace(_BASE, segments=0),
-    "albert_base": replace(_BASE, share_layers=True, embedding=128, dropout=0.0, attention_dropout=0.0),
+    "bert_base": Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post"),
+    "roberta_base": Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post", segments=0),
+    "albert_base": Config(
+        layers=12, dim=768, heads=12, hidden=3072, dropout=0.0, norm="post", share_layers=True, embedding=128
+    ),
 }
 TINY = Config(layers=2, dim=16, heads=2, hidden=32)  # for tests
 

@@ -45,6 +45,7 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
+PRESETS = {"small": Config(embedding=50, dim=64, dropout=0.3)}
 TINY = Config(embedding=8, dim=6, letters=4, filters=5, dropout=0.1)  # for tests
 
 

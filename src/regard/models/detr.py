@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple, cast
 
 import torch
@@ -23,6 +22,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING
 from regard.core.errors import ConfigError
 from regard.core.sizes import Objects
+from regard.layers.backbone import Backbone
 from regard.layers.block import Block
 from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
@@ -66,25 +66,6 @@ class Detections(NamedTuple):
 
     logits: Tensor  # (l b q v+1): classes, and no object as the last
     boxes: Tensor  # (l b q 4): middle across, middle down, width, height, as shares of the image
-
-
-class Backbone(nn.Module):
-    """(b c h w) -> (b d h/stride w/stride): convolutions, each halving both sides, with one more on each level."""
-
-    def __init__(self, channels: int, dim: int, *, stride: int) -> None:
-        super().__init__()
-        count = stride.bit_length() - 1
-        widths = [channels, *(max(8, dim >> (count - 1 - number)) for number in range(count - 1)), dim]
-        parts: list[nn.Module] = []
-        for inner, outer in pairwise(widths):
-            for width, step in ((inner, 2), (outer, 1)):
-                convolution = nn.Conv2d(width, outer, 3, stride=step, padding=1, bias=False)
-                parts += [convolution, nn.BatchNorm2d(outer), nn.ReLU()]
-        self.parts = nn.Sequential(*parts)
-
-    def forward(self, images: Tensor) -> Tensor:
-        made: Tensor = self.parts(images)
-        return made
 
 
 class Boxes(nn.Module):

@@ -16,6 +16,7 @@ from regard.layers.labels import readout
 from regard.layers.words import Words
 from regard.models._levels import SMALL, Config, Level, pack
 
+PRESETS = {"small": Config(embedding=50, dim=24, inner=48, heads=4, dropout=0.3)}
 TINY = SMALL
 
 

@@ -64,6 +64,7 @@ class Config:
 
 
 PRESETS = {
+    "small": Config(layers=2, dim=64, heads=4),
     "gpt2": Config(layers=12, dim=768, heads=12, dropout=0.1, attention_dropout=0.1),
     "baby": Config(layers=6, dim=384, heads=6, dropout=0.2),  # nanoGPT's for Shakespeare on a GPU
 }

@@ -51,6 +51,7 @@ class Config:
             )
 
 
+PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 

@@ -76,6 +76,7 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4, reach=256)}
 TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=3, bar=2, intervals=True)  # for tests
 
 

@@ -38,6 +38,7 @@ class Config:
             raise ConfigError("dim, embedding and layers must be at least 1")
 
 
+PRESETS = {"small": Config(dim=128, embedding=64, dropout=0.2)}
 TINY = Config(dim=16, embedding=8, layers=2, dropout=0.1)  # for tests
 
 

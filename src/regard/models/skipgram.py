@@ -34,6 +34,7 @@ class Config:
             raise ConfigError(f"dim={self.dim} must be at least 1")
 
 
+PRESETS = {"small": Config(dim=32)}
 TINY = Config(dim=8)  # for tests
 
 

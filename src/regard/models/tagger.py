@@ -61,6 +61,7 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=1, dim=64, hidden=128, heads=4)}
 TINY = Config(layers=2, dim=16, hidden=16, heads=2, letters=4, filters=5, dropout=0.1)  # for tests
 
 

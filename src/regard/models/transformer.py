@@ -60,7 +60,11 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
-PRESETS = {"base": Config(), "tiny": Config(layers=4, dim=128, hidden=256, heads=4, dropout=0.3)}
+PRESETS = {
+    "base": Config(),
+    "tiny": Config(layers=4, dim=128, hidden=256, heads=4, dropout=0.3),  # Wu et al. 2021, for Multi30k
+    "small": Config(layers=2, dim=128, hidden=256, heads=4),
+}
 TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1)  # for tests
 
 

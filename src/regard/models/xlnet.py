@@ -63,6 +63,7 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
+PRESETS = {"small": Config(layers=2, dim=64, heads=4, hidden=128)}
 TINY = Config(layers=2, dim=16, heads=2, hidden=32, reach=3)  # for tests
 
 

@@ -20,9 +20,10 @@ from regard.core.extras import require
 from regard.core.giving_up import GivenUp, asking
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import Subject, collect
-from regard.inspection.format import Inspection, to_json
+from regard.inspection.format import Inspection, step_to_json, to_json
 from regard.inspection.look import RunLike, subject
 from regard.inspection.pack import Budget, pack_tile, pyramid, quantise
+from regard.inspection.refusal import refusal
 from regard.inspection.tables import Tables
 from regard.inspection.whatif import UNCHANGED, Changes
 from regard.serve.limits import Limits, is_loopback
@@ -42,8 +43,8 @@ class Session:
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._lock = threading.Lock()
+        self._asked: list[tuple[str, Changes]] = []  # all looks; the number of one is its name
         self._kept: OrderedDict[str, Inspection] = OrderedDict()
-        self._count = 0
 
     def look(self, text: str, changes: Changes, ask: Ask = lambda: None) -> dict[str, Any]:
         """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
@@ -57,21 +58,39 @@ class Session:
     def _look(self, text: str, changes: Changes, ask: Ask) -> dict[str, Any]:
         with asking(ask):
             inspection = collect(self._subject, text, changes=changes)
+        self._asked.append((text, changes))
         if self._subject.tables is None:
             tables = Tables(inspection.positions, inspection.embeddings)
             self._subject = replace(self._subject, tables=tables)
-        self._count += 1
-        name = str(self._count)
+        name = str(len(self._asked))
+        self._keep(name, inspection)
+        return {**to_json(inspection, budget=Budget(BUDGET)), "server": "/api", "id": name}
+
+    def _keep(self, name: str, inspection: Inspection) -> None:
         self._kept[name] = inspection
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return {**to_json(inspection, budget=Budget(BUDGET)), "server": "/api", "id": name}
+
+    def kept(self, look: str) -> Inspection:
+        """What was looked at before; one that is no longer kept is looked at again, which gives the same."""
+        with self._lock:
+            if look not in self._kept:
+                if not look.isdecimal() or not 1 <= int(look) <= len(self._asked):
+                    raise RegardError(f"there is no look {look!r}; look again")
+                text, changes = self._asked[int(look) - 1]
+                self._keep(look, collect(self._subject, text, changes=changes))
+            return self._kept[look]
+
+    def step(self, look: str, *, map: str, head: int) -> dict[str, Any]:
+        """All the numbers of one head of a look."""
+        for step in self.kept(look).steps:
+            if (step.map, step.head) == (map, head):
+                return step_to_json(step)
+        raise RegardError(f"there is no head {head} of map {map!r} in this look")
 
     def tile(self, look: str, *, map: int, head: int, level: int, place: tuple[int, int]) -> str | None:
         """One tile of a map that was looked at before."""
-        inspection = self._kept.get(look)
-        if inspection is None:
-            raise RegardError(f"look {look!r} is no longer kept; look again")
+        inspection = self.kept(look)
         if min(map, head, level, *place) < 0 or max(place) > len(inspection.maps) * 2**32:
             raise RegardError(f"there is no tile {place} of this look")
         try:
@@ -97,7 +116,8 @@ def serve_subject(looked: Subject, text: str, *, host: str = "127.0.0.1") -> Any
     app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None, openapi_url=None)
 
     async def page(request: Any) -> Any:
-        seen = await _attended(request, lambda ask: session.look(text, UNCHANGED, ask))
+        asked = request.query_params.get("text", text)
+        seen = await _attended(request, lambda ask: session.look(asked, UNCHANGED, ask))
         return responses.HTMLResponse(bundle(seen))
 
     async def look(request: Any) -> Any:
@@ -107,19 +127,34 @@ def serve_subject(looked: Subject, text: str, *, host: str = "127.0.0.1") -> Any
     def tile(look: str, *, map: int, head: int, level: int, i: int, j: int) -> dict[str, str | None]:
         return {"data": session.tile(look, map=map, head=head, level=level, place=(i, j))}
 
-    def refused(_: Any, wrong: Exception) -> Any:
-        late = isinstance(wrong, GivenUp)
-        return responses.JSONResponse({"error": str(wrong)}, 503 if late else 400)
+    def step(look: str, *, map: str, head: int) -> dict[str, Any]:
+        return session.step(look, map=map, head=head)
+
+    def refused(request: Any, wrong: Exception) -> Any:
+        status = 503 if isinstance(wrong, GivenUp) else 400
+        if not request.url.path.startswith("/api/"):  # somebody reads it
+            return responses.HTMLResponse(refusal(str(wrong), request.query_params.get("text", text)), status)
+        return responses.JSONResponse({"error": str(wrong)}, status)
+
+    def missing(request: Any, _: Any) -> Any:
+        line = f"there is no page {request.url.path[:80]!r} here"
+        if request.url.path.startswith("/api/"):
+            return responses.JSONResponse({"error": line}, 404)
+        return responses.HTMLResponse(refusal(line, text), 404)
 
     def unread(_: Any, wrong: Any) -> Any:
         names = ", ".join(sorted({str(part["loc"][-1]) for part in wrong.errors()}))
-        return responses.JSONResponse({"error": f"a tile is asked for by whole numbers; look at: {names}"}, 400)
+        return responses.JSONResponse(
+            {"error": f"a tile or a head is asked for by whole numbers; look at: {names}"}, 400
+        )
 
     app.add_exception_handler(RegardError, refused)
+    app.add_exception_handler(404, missing)
     app.add_exception_handler(fastapi.exceptions.RequestValidationError, unread)
     app.add_route("/", page, methods=["GET"])
     app.add_route("/api/look", look, methods=["POST"])
     app.get("/api/tile")(tile)
+    app.get("/api/step")(step)
     app.add_middleware(Limits, loopback=is_loopback(host))
     return app
 

@@ -92,6 +92,7 @@ def show(model: nn.Module, found: Classified, *, tokenizer: Tokenizer, marks: Ma
         chosen=torch.tensor([found.chosen], device=device),
         seconds=found.seconds,
         without={part.axis: partial(part.without, replay) for part in parts},
+        taken_out={part.axis: False for part in parts},
         inputs={"words": grouped.tokens, "document": whole.tokens, "text": marked(whole, marks).tokens},
         truth=_truth(found, words, axes),
         vocabularies=(_vocabulary(found, tokenizer),),

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.errors import MissingExtra
-from regard.core.extras import require
+from regard.core.flatten import flattened
 from regard.core.shown import Axis, Item, Output, Shown, Token
 from regard.tasks._words import Space, Term
 
@@ -63,19 +62,3 @@ def picture(words: list[str], unit: Array, *, asked: int) -> dict[str, Any]:
         "width": unit.shape[1],
         "vectors": base64.b64encode(np.round(unit * 127).astype(np.int8).tobytes()).decode(),
     }
-
-
-def flattened(unit: Array) -> dict[str, Array]:
-    """Vectors (n d) -> points (n 2) by PCA and, where scikit-learn is there and words enough, by t-SNE."""
-    centred = unit - unit.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    flat = {"PCA": np.pad(centred @ axes.T, ((0, 0), (0, 2 - len(axes))))}
-    try:
-        manifold = require("sklearn.manifold", extra="plots")
-    except MissingExtra:
-        return flat
-    if len(unit) < 10:
-        return flat
-    few = min(30.0, (len(unit) - 1) / 3)
-    tsne = manifold.TSNE(metric="cosine", perplexity=few, init="pca", random_state=0, max_iter=300)
-    return flat | {"t-SNE": np.asarray(tsne.fit_transform(unit), dtype=np.float32)}

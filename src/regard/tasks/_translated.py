@@ -7,8 +7,8 @@ the search: row t is the look from which output t was emitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from regard.core.sizes import Marks
 from regard.core.tree import spread
 from regard.data import batching
 from regard.data.alignment import Links, word_numbers
+from regard.data.text import Pairs
 from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
 from regard.decoding import Decoding, optimised
 from regard.tasks._forcing import with_alternatives, without_read
@@ -63,6 +64,26 @@ def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[
     return translations
 
 
+def search_best(
+    model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int], count: int
+) -> list[list[Hypothesis]]:
+    """The `count` best translations of each source. The first of them is the one without asking for more; where a wider
+    beam is needed for the others, they are its best."""
+    wide = replace(how, decoding=how.decoding.best(count))
+    found = search(model, source, wide, numbers=numbers)
+    if wide.decoding.name == how.decoding.name and wide.decoding.width == how.decoding.width:
+        return found
+    penalty = float(getattr(wide.decoding.config, "length_penalty", 0.0))
+    firsts = (own[0] for own in search(model, source, how, numbers=numbers))
+    return [
+        [
+            first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
+            *(each for each in others if each.tokens != first.tokens),
+        ][:count]
+        for first, others in zip(firsts, found, strict=True)
+    ]
+
+
 class Translated(NamedTuple):
     """A text with its translations, best first."""
 
@@ -99,6 +120,7 @@ def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, 
             "source": replay.without_source,
             "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
         },
+        taken_out={"source": True},
         inputs=inputs,
         truth=None if translated.links is None else Truth("output", "source", translated.links),
         vocabularies=(
@@ -130,6 +152,13 @@ class Replay:
         shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
         state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
+
+
+def reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
+    """The translation of a sentence that is in the data, as tokens with their end mark."""
+    pairs = (pair for split in splits for pair in split)
+    target = next((target for source, target in pairs if source == text), None)
+    return None if target is None else (*vocabulary.encode([target])[0], Marks.end)
 
 
 def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:

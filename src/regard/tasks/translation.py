@@ -91,7 +91,7 @@ TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
 class Options:
     """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
 
-    nbest: int = 1  # how many translations of each text; a beam is made at least as wide
+    nbest: int = 1  # how many translations of each text, the first as without this; a beam is made wide enough
 
     def __post_init__(self) -> None:
         if self.nbest < 1:
@@ -243,9 +243,9 @@ class Translation(Task):
         full = [i for i, text in enumerate(inputs) if text.strip()]
         source = self.encode_sources([inputs[i] for i in full])
         answers = [[Answer("", score=0.0, rank=0.0)] for _ in inputs]
-        search = self._searching(decoding.best(options.nbest))
         with evaluating(model):
-            translations = _translated.search(model, source, search, numbers=full)
+            search, count = self._searching(decoding), options.nbest
+            translations = _translated.search_best(model, source, search, numbers=full, count=count)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
@@ -260,13 +260,15 @@ class Translation(Task):
             raise DataError("there is no sentence to look at; give some text")
         with evaluating(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
-            begun = time.perf_counter()
-            hypotheses = self._searching(decoding.best(options.nbest))(model, source)[0]
-            seconds = time.perf_counter() - begun
+            search, begun = self._searching(decoding.best(options.nbest)), time.perf_counter()
+            hypotheses, seconds = search(model, source)[0], time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
             translated = _translated.Translated(given, source, hypotheses, seconds, links)
             return _translated.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
+
+    def reference(self, given: str) -> tuple[int, ...] | None:
+        return _translated.reference(self.pairs.values(), given, self.vocabularies.target)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""

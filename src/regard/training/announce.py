@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.core.protocols import Indices
 from regard.core.task import Task
+from regard.core.words import counted
 from regard.training.config import Config
 from regard.training.hardware import number_format
 from regard.training.processes import Processes
@@ -21,7 +22,7 @@ def lines(
     """The run in a few lines."""
     yield from task.overview()
     examples = sum(len(batch) for batch in plan)
-    yield f"an epoch has {_count(len(plan), 'step')} and {_count(examples, 'example')}; {_evaluated(recipe.training)}"
+    yield f"an epoch has {counted(len(plan), 'step')} and {counted(examples, 'example')}; {_evaluated(recipe.training)}"
     parameters = sum(weight.numel() for weight in model.parameters())
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
@@ -30,13 +31,9 @@ def lines(
     yield f"training ends after {_budget(recipe.training)}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _evaluated(config: Config) -> str:
     every = config.evaluation.every
-    return "evaluated after each epoch" if every is None else f"evaluated every {_count(every, 'step')}"
+    return "evaluated after each epoch" if every is None else f"evaluated every {counted(every, 'step')}"
 
 
 def _differences(recipe: Recipe) -> Iterator[str]:
@@ -51,26 +48,31 @@ def _differences(recipe: Recipe) -> Iterator[str]:
 def _machine(recipe: Recipe, processes: Processes) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    threads = f", {_count(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    threads = f", {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     others = f", {processes.world} processes" if processes.world > 1 else ""
     dtype = str(number_format(recipe.training.hardware.precision, device)).removeprefix("torch.")
     return f"on {name}{threads}{others}, {dtype}"
 
 
 def _budget(config: Config) -> str:
-    limits = [_count(config.steps, "step")] if config.steps is not None else []
-    limits += [_count(config.epochs, "epoch")] if config.epochs is not None else []
+    limits = [counted(config.steps, "step")] if config.steps is not None else []
+    limits += [counted(config.epochs, "epoch")] if config.epochs is not None else []
     limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
     patience = config.evaluation.patience
-    limits += [f"{_count(patience, 'evaluation')} without a better one"] if patience is not None else []
+    limits += [f"{counted(patience, 'evaluation')} without a better one"] if patience is not None else []
     return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
 
 
 def why(reason: str, config: Config) -> str:
     """Why a run is over, from the word in its log."""
+    patience = config.evaluation.patience or 0
     return {
-        "steps": f"all {config.steps} steps are done (training.steps)",
-        "epochs": f"all {config.epochs} epochs are done (training.epochs)",
+        "steps": f"{_all(config.steps, 'step')} (training.steps)",
+        "epochs": f"{_all(config.epochs, 'epoch')} (training.epochs)",
         "minutes": f"the {config.minutes or 0:g} minutes are over (training.minutes)",
-        "patience": f"no better for {config.evaluation.patience} evaluations (training.evaluation.patience)",
+        "patience": f"no better for {counted(patience, 'evaluation')} (training.evaluation.patience)",
     }.get(reason, reason)
+
+
+def _all(number: int | None, what: str) -> str:
+    return f"the one {what} is done" if number == 1 else f"all {number or 0:,} {what}s are done"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard.core import trust as trusts
 from regard.core.errors import CheckpointError
+from regard.core.words import counted
 from regard.training import card, sealed
 from regard.training.begin import check_free, create
 from regard.training.checkpoint import Best, Progress, mean
@@ -22,7 +23,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
     kept = source.snapshots()
     if len(kept) < last:
         raise CheckpointError(
-            f"{source.path} keeps the weights of {len(kept)} evaluations, not {last}; "
+            f"{source.path} keeps the weights of {counted(len(kept), 'evaluation')}, not of {last}; "
             f"train with training.evaluation.average={last}"
         )
     identity, chosen = read_identity(source), kept[len(kept) - last :]

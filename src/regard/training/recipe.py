@@ -68,16 +68,18 @@ def read(task: str, path: Path | None = None, *, settings: Sequence[str] = ()) -
 
 
 def _lay_over(base: Table, table: Table) -> Table:
-    """Merge, but a section that names another model or decoder does not inherit the settings of the default one, and a
-    recipe that says how long to train is not cut short by the default's budget."""
+    """Merge, but a section that names another model or decoder, or a preset, does not inherit the settings of the
+    default one, and a recipe that says how long to train is not cut short by the default's budget."""
     kept = dict(base)
     training = table.get("training")
     if isinstance(training, dict) and any(name in training for name in BUDGET):
         kept["training"] = {name: value for name, value in kept.get("training", {}).items() if name not in BUDGET}
     for section in ("model", "decoding"):
-        name = table.get(section, {}).get("name")
-        if name is not None and name != base.get(section, {}).get("name"):
+        own, default = table.get(section, {}).get("name"), base.get(section, {}).get("name")
+        if own is not None and own != default:
             kept.pop(section, None)
+        elif "preset" in table.get(section, {}):
+            kept[section] = {"name": default}
     return configs.merge(kept, table)
 
 

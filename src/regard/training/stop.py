@@ -12,7 +12,11 @@ from regard.core.errors import RegardError
 
 
 class Interrupted(RegardError):
-    """The run was stopped from outside and saved."""
+    """The run was stopped from outside and saved; the exit code says by what signal, as a shell would."""
+
+    def __init__(self, words: str, reason: str | None = None) -> None:
+        super().__init__(words)
+        self.code = 128 + signal.Signals[reason] if reason and reason in signal.Signals.__members__ else 1
 
 
 class Stop:

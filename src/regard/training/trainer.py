@@ -32,10 +32,12 @@ from regard.training.stop import Interrupted, Stop
 class Watch(Protocol):
     """Called after each step. It may look at the model but leaves it as it was."""
 
-    def __call__(self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int) -> None: ...
+    def __call__(
+        self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool
+    ) -> None: ...
 
 
-def nobody(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int) -> None:
+def nobody(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None:
     """The watch of a run that nobody watches."""
 
 
@@ -97,9 +99,9 @@ class Trainer:
             self._pace.count += outcome.tokens
             epoch_ended = self._advance(outcome, examples)
             self._write_row(outcome)
-            self._be_watched()
             now.ended = self._over(time_used=outcome.flags[1])
             evaluated = self._evaluate(epoch_ended)
+            self._be_watched()
             if now.ended is not None:
                 self._finish()
             interrupted = outcome.flags[0] and now.ended is None
@@ -109,7 +111,8 @@ class Trainer:
                 reason = stop.reason or "another process"
                 raise Interrupted(
                     f"stopped by {reason} at step {now.step}, all is saved; "
-                    f"go on with: regard train --resume {self.folder.path}"
+                    f"go on with: regard train --resume {self.folder.path}",
+                    stop.reason,
                 )
         return now
 
@@ -208,7 +211,8 @@ class Trainer:
     def _be_watched(self) -> None:
         """Whoever watches sees the model; not a sharded one, which a process alone cannot run."""
         if self.processes.first and self.engine.twin is None:
-            self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=self.now.step)
+            step, last = self.now.step, self.now.ended is not None
+            self.watch(self.recipe, self.task, model=self.engine.model, run=self.folder.path, step=step, last=last)
 
     def _evaluate(self, epoch_ended: bool) -> bool:
         """Evaluate if it is time to, or if this is the end; says whether it did."""

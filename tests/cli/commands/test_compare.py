@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import pytest
 from calling import call
+from rich.cells import cell_len
+from rich.console import Console
+
+from regard.cli.commands.compare import show
+from regard.inspection.compare import told_apart
 
 SHORT = ["data.pairs=60", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2"]
 TEXT = "The cook reads a book."
@@ -25,10 +33,38 @@ def test_a_table_and_a_page(folders, tmp_path, capsys, monkeypatch):
     assert '"runs":[' in (tmp_path / "both.html").read_text(encoding="utf-8")
 
 
+def test_scores_on_a_split_stand_beside_what_was_answered(folders, capsys):
+    call("compare", *folders, TEXT, "--split", "valid", "--json")
+    facts = json.loads(capsys.readouterr().out)
+    assert [known["run"] for known in facts] == ["seq2seq", "small"]
+    assert all({"output", "model", "parameters", "seconds", "split"} <= set(known) for known in facts)
+    assert all({"bleu", "loss"} <= set(known["scores"]) for known in facts)
+    call("compare", *folders, "--split", "valid")
+    said = capsys.readouterr().out
+    assert "bleu on valid" in said and f"{facts[0]['scores']['loss']:.4f}"[:5] in said
+
+
+def test_text_is_wrapped_between_words_however_narrow_the_terminal():
+    text = "간호사가 오래된 집에서 책을 읽고 있었는데 아이들이 정원에서 조용히 놀고 있었다"
+    console = Console(width=40, file=io.StringIO(), markup=False)
+    show([{"run": "a", "output": text, "log p": -1.5}, {"run": "b", "output": text}], console)
+    lines = console.file.getvalue().splitlines()
+    assert all(cell_len(line) <= 40 for line in lines)
+    assert [word for line in lines if line.startswith("    ") for word in line.split()] == text.split() * 2
+
+
+def test_runs_are_told_apart(tmp_path):
+    one, two = tmp_path / "monday" / "run", tmp_path / "tuesday" / "run"
+    assert told_apart([one, two]) == ["monday/run", "tuesday/run"]
+    assert told_apart([one, tmp_path / "b"]) == ["run", "b"]
+    assert told_apart([one, one]) == ["run (1)", "run (2)"]
+
+
 def test_mistakes_are_one_line(folders, capsys):
     for words, said in (
         ([folders[0], TEXT], 'compare needs two runs and an input: regard compare RUN RUN "a sentence"'),
         ([*folders, folders[0]], "is a run folder; the input comes last"),
+        ([*folders, "--split", "valid", "--html", "x.html"], "--html x.html shows an input; give one behind the runs"),
         ([*folders, TEXT, "nbset=2"], "translate: no setting 'nbset'; did you mean 'nbest'?"),
     ):
         with pytest.raises(SystemExit) as stop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from calling import call
 
@@ -16,4 +17,9 @@ def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
     assert facts["sizes"]["source"] == 300 and facts["step"] == 3
     call("info", small)
     said = capsys.readouterr().out
+    assert all(
+        name in said for name in ("seed", "training.optimizer.lr", "training.steps", "checksum.train", "data.name")
+    )
+    assert "True" not in said and "False" not in said and "None" not in said
+    assert re.search(r"data\.joint +│ no ", said) and re.search(r"data\.path +│ – ", said)
     assert "model.dim" in said and "sizes.longest" in said and f"{facts['parameters']:,}" in said

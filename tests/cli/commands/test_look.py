@@ -41,7 +41,7 @@ def test_without_a_file_the_page_is_served_on_this_machine(small, monkeypatch, c
     monkeypatch.setattr(
         "regard.serve.app.serve", lambda app, taken: served.update(app=app, address=taken.getsockname())
     )
-    call("look", small, TEXT, "--quiet", "--port", 0)
+    call("look", small, TEXT, "--no-browser", "--port", 0)
     host, port = served["address"]
     assert host == "127.0.0.1" and f"http://127.0.0.1:{port}/" in capsys.readouterr().out
     assert {route.path for route in served["app"].routes} >= {"/", "/api/look", "/api/tile"}

@@ -99,7 +99,7 @@ def test_hugging_face_from_disk(tmp_path):
 
 
 def test_names_that_are_not_there(tmp_path):
-    with pytest.raises(ConfigError, match=r"^no data 'digit'; did you mean 'digits'\?; files are given as data.path"):
+    with pytest.raises(ConfigError, match=r"^no data 'digit'; files are given as data.path=…; did you mean 'digits'\?"):
         collect(Origin(name="digit"))
     with pytest.raises(DataError, match="no such file or folder"):
         collect(Origin(tmp_path / "no"))

@@ -1,7 +1,9 @@
 """MusicXML: as music21 reads it, and one line for what is no score."""
 
 import importlib.util
+import io
 import warnings
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,38 @@ def test_what_is_no_score(tmp_path, text, message):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match=r"gone.mxl: cannot be read: No such file or directory$"):
         musicxml.read(tmp_path / "gone.mxl")
+
+
+def wrong(tmp_path, message, *, divisions: str = "2", notes: str = "", name: str = "x.xml", data: bytes | None = None):
+    path = tmp_path / name
+    path.write_bytes(data if data is not None else SCORE.format(notes, "").replace(">2<", f">{divisions}<").encode())
+    with pytest.raises(DataError, match=message):
+        musicxml.read(path)
+
+
+@pytest.mark.parametrize("divisions", ["0", "-1", "nan", "1e999"])
+def test_a_quarter_without_length_is_told(tmp_path, divisions):
+    message = rf"x\.xml: its <divisions> of a quarter are '{divisions}', which is no length; export it again$"
+    wrong(tmp_path, message, divisions=divisions, notes=note("C", 2))
+
+
+def test_notes_that_there_are_not(tmp_path):
+    message = r"x\.xml: a note has the step 'H', which is none of C, D, E, F, G, A, B; export it again$"
+    wrong(tmp_path, message, notes=note("H", 2))
+    message = r"x\.xml: it lasts more than 100,000 quarters, and is damaged; export it again$"
+    wrong(tmp_path, message, notes=note("C", 10**9))
+    broken = note("C", 2).replace("<octave>4", "<octave>four")
+    wrong(tmp_path, r"x\.xml: not MusicXML, or a broken file \(.*four.*\); export it again$", notes=broken)
+
+
+def test_a_packed_score_that_grows_without_bound_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(musicxml, "LARGEST", 2**20)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("score.xml", b" " * 2**22)
+    assert len(packed.getvalue()) < 2**14
+    message = r"x\.mxl: it has more than 1 MB, unpacked, and is no score; export it again$"
+    wrong(tmp_path, message, name="x.mxl", data=packed.getvalue())
+    broken = bytearray(packed.getvalue())
+    broken[39:60] = b"\xff" * 21  # the first bytes behind the name
+    wrong(tmp_path, r"x\.mxl: not MusicXML, or a broken file", name="x.mxl", data=bytes(broken))

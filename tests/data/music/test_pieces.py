@@ -1,6 +1,7 @@
 """Pieces from JSON, folders, archives and music21; the split is by piece, and every wrong file is told."""
 
 import gzip
+import io
 import json
 import shutil
 import tarfile
@@ -162,3 +163,53 @@ def test_the_published_split(shared_data):
     tokens = {name: sum(piece.content.size for piece in found) for name, found in splits.items()}
     assert tokens == {"train": 220_912, "valid": 73_632, "test": 75_600}
     assert all((GRID.decode(GRID.encode(piece.content)) == piece.content).all() for piece in splits["valid"])
+
+
+def test_broken_files_and_links_are_left_out_and_named(tmp_path):
+    (tmp_path / "good.mid").write_bytes(tune(60))
+    (tmp_path / "bad.mid").write_bytes(b"MThd")
+    (tmp_path / "bad.mxl").write_bytes(b"PK\x03\x04 broken")
+    (tmp_path / "step.xml").write_text(
+        "<score-partwise><part><measure><attributes><divisions>0</divisions></attributes>"
+        "</measure></part></score-partwise>"
+    )
+    with tarfile.open(tmp_path / "more.tar", "w") as archive:
+        member = tarfile.TarInfo("in.mid")
+        member.size = len(tune(64))
+        archive.addfile(member, io.BytesIO(tune(64)))
+        for name, kind in (("hard.mid", tarfile.LNKTYPE), ("soft.mid", tarfile.SYMTYPE)):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, "../../etc/passwd"
+            archive.addfile(link)
+    (tmp_path / "broken.tar.gz").write_bytes(b"\x1f\x8b\x08broken")
+    found = collect(tmp_path, GRID)
+    assert sorted(piece.name for split in found.splits.values() for piece in split) == ["good.mid", "more.tar/in.mid"]
+    said = {remark.partition(": ")[0].removeprefix(f"{tmp_path}/"): remark for remark in found.remarks}
+    for name in ("bad.mid", "bad.mxl", "step.xml"):
+        assert said[name].endswith("; left out")
+    assert said["more.tar/hard.mid"].endswith("hard.mid: a link, not a file; left out")
+    assert said["more.tar/soft.mid"].endswith("soft.mid: a link, not a file; left out")
+    assert "a broken archive (" in said["broken.tar.gz"] and said["broken.tar.gz"].endswith("is left out")
+
+
+def test_giant_files_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(midi, "LARGEST", 100)
+    (tmp_path / "big.mid").write_bytes(tune(60))
+    with tarfile.open(tmp_path / "more.tar", "w") as archive:
+        member = tarfile.TarInfo("in.mid")
+        member.size = 200
+        archive.addfile(member, io.BytesIO(b"x" * 200))
+    with pytest.raises(
+        DataError, match=r"big\.mid: more than 0 MB, which no piece has as MIDI; export it again; left out"
+    ):
+        collect(tmp_path, GRID)
+    monkeypatch.setattr(pieces, "LARGEST", 10)
+    (tmp_path / "x.json").write_text(json.dumps({"train": [STEPS], "valid": [STEPS], "test": [STEPS]}))
+    with pytest.raises(DataError, match=r"x\.json: more than 0 MB, unpacked; chorales as JSON have a few"):
+        collect(tmp_path / "x.json", GRID)
+
+
+def test_without_a_seed_every_split_has_all(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.mid").write_bytes(tune(60 + number))
+    assert [len(split) for split in collect(tmp_path, GRID, seed=None).splits.values()] == [3, 3, 3]

@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import START
+from regard.cli.plain import PlainCommand, PlainGroup
 from regard.cli.words import Words, settings_of
 from regard.core.describe import constant, source_of
 from regard.core.errors import DataError
+from regard.core.words import counted
 
 PANEL = START
 SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
 SHOWN = 20  # findings of one kind and file that are printed; the rest is counted
-app = typer.Typer(help="Check data before training, and get public data sets.", no_args_is_help=True)
+app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
 @app.command(cls=Words)
@@ -24,11 +26,11 @@ def check(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, labelled documents, tagged words."),
+        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, documents, tagged words, images."),
     ],
-    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
+    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images.")] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul.
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, unreadable images.
 
     It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
     """
@@ -50,17 +52,14 @@ def check(
         if count > SHOWN:
             print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
     levels = Counter(finding.level for finding in findings)
-    print(f"{path}: {_counted(levels['error'], 'error')}, {_counted(levels['warning'], 'warning')}")
+    errors, warnings = (counted(levels[level], level) for level in ("error", "warning"))
+    print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
-        raise DataError(f"{path}: {_counted(levels['error'], 'error')}; mend what is named above before training")
+        raise DataError(f"{path}: {errors}; mend what is named above before training")
     print(" ".join(["train on it:", layouts.command(path, layout), *(f"data.{key}={told[key]}" for key in told)]))
 
 
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-@app.command()
+@app.command(cls=PlainCommand)
 def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(SETS)}.")]) -> None:
     """Download a data set from its public home, with a checksum; goes on where it stopped."""
     from regard.data import download

@@ -103,8 +103,13 @@ def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
 
 def called() -> str:
     """How the user called this program, so that a command can be copied."""
-    name = sys.argv[0]
-    if Path(name).name == "__main__.py":
-        return f"{Path(sys.executable).name} -m regard"
-    on_path = shutil.which(Path(name).name)
-    return Path(name).name if on_path and Path(on_path).resolve() == Path(name).resolve() else name
+    if Path(sys.argv[0]).name == "__main__.py":
+        return f"{_typed(sys.executable)} -m regard"
+    return _typed(sys.argv[0])
+
+
+def _typed(program: str) -> str:
+    """A program's name where a shell finds this very one by it, else its path."""
+    found = shutil.which(Path(program).name)
+    name = Path(program).name if found and Path(found).absolute() == Path(program).absolute() else program
+    return shlex.quote(name)

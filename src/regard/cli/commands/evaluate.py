@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,7 @@ from regard.cli.arguments import USE, Folder, Json, Trust
 from regard.cli.scores import tables
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
+from regard.core.errors import FileError
 
 if TYPE_CHECKING:
     from regard.api.run import Run
@@ -57,7 +60,7 @@ def run(
         return
     console = Console(markup=False)
     for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', split)}"):
-        console.print(table)
+        console.print(table, soft_wrap=True)
 
 
 def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
@@ -65,8 +68,6 @@ def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({
 
     Of other data than the run's own (`asked`, or settings of [data]) nothing is kept in the run folder.
     """
-    from regard.training import sealed
-
     begin = time.perf_counter()
     scores = run.evaluate(split, **asked) | run.report(split, **asked)
     decoding = run.recipe.to_dict().get("decoding", {})
@@ -82,5 +83,15 @@ def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({
         "seconds": round(time.perf_counter() - begin, 1),
     }
     if not other:
-        sealed.write_json(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
+        _keep(run.folder / f"evaluation-{split}-{decoding.get('name', 'none')}.json", report)
     return report
+
+
+def _keep(path: Path, report: dict[str, Any]) -> None:
+    """Write the report into the run folder; where that cannot be written to, the scores are printed all the same."""
+    from regard.training import sealed
+
+    try:
+        sealed.write_json(path, report)
+    except FileError as wrong:
+        print(f"regard: the scores are not kept in the run folder: {wrong}", file=sys.stderr)

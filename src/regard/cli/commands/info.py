@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,17 @@ PANEL = INSIDE
 
 
 def run(folder: Folder, *, as_json: Json = False, trust: Trust = False) -> None:
-    """Show what a run is: model, size, data, scores."""
+    """Show what a run is: model, size, data, training, scores."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     facts = describe(folder, trust=trust)
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
-    table = Table("what", "value", title=str(folder), show_lines=False)
+    table = Table("what", Column("value", overflow="fold"), title=str(folder), show_lines=False)
     for key, value in facts.items():
-        for name, text in _rows(key, value):
+        for name, text in rows(key, value):
             table.add_row(name, text)
     Console(markup=False).print(table)  # the run's own words are no markup
 
@@ -33,18 +34,24 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     from regard.api.run import load
     from regard.core.config import to_dict
     from regard.training import sealed
-    from regard.training.folder import Folder, read_kept
+    from regard.training.folder import Folder, read_identity, read_kept
 
     loaded = load(folder, trust=trust)
     recipe = loaded.recipe.to_dict()
     step, metrics = read_kept(Folder(folder))
+    identity = read_identity(Folder(folder))
     facts: dict[str, Any] = {
         "task": recipe["task"],
         "verb": loaded.verb,
+        "run": identity.run,
+        "seed": recipe["seed"],
         "model": recipe["model"],
         "parameters": loaded.parameters,
         "sizes": to_dict(loaded.task.sizes),
         "data": recipe["data"],
+        "checksum": {name: text[:12] for name, text in (identity.data or {}).items()},
+        "start": recipe.get("start", {}),
+        "training": recipe["training"],
         "decoding": recipe.get("decoding", {}),
         "step": step,
         "valid": metrics,
@@ -54,12 +61,23 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     return facts
 
 
-def _rows(key: str, value: Any) -> list[tuple[str, str]]:
+def rows(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A fact as lines of a table; of sections within sections each setting by its whole name."""
     if isinstance(value, dict):
-        return [(f"{key}.{name}", _text(inner)) for name, inner in value.items()]
-    return [(key, _text(value))]
+        for name, inner in value.items():
+            yield from rows(f"{key}.{name}", inner)
+    else:
+        yield key, printable(text(value))
 
 
-def _text(value: Any) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-    return printable(text)
+def text(value: Any) -> str:
+    """A value in words."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(text, value)) or "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -34,7 +34,7 @@ def run(
     png: Annotated[Path | None, typer.Option(help="Draw the map worth looking at first.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Draw it and all heads, for print.")] = None,
     port: Annotated[int, typer.Option(help="Where to serve the page.")] = 8765,
-    quiet: Annotated[bool, typer.Option(help="Do not open the browser.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the browser.")] = False,
     trust: Trust = False,
 ) -> None:
     """Look at every attention map of an input: in the browser, or as files."""
@@ -49,7 +49,13 @@ def run(
         from regard.serve.listen import listen
 
         with listen(HOST, port) as taken:
-            _show(subject_of(folder, settings_of(context), trust=trust), given, taken, folder=folder, quiet=quiet)
+            _show(
+                subject_of(folder, settings_of(context), trust=trust),
+                given,
+                taken,
+                folder=folder,
+                browser=not no_browser,
+            )
         return
     looked = subject_of(folder, settings_of(context), trust=trust)
     seen = Look(collect(looked, given))
@@ -62,14 +68,14 @@ def run(
             print(f"wrote {path}")
 
 
-def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, quiet: bool) -> None:
+def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
     """Serve the page on this machine and open it in the browser."""
     from regard.serve import app as server
     from regard.serve.listen import address
 
     app, where = server.serve_subject(looked, given), address(taken, HOST)
     print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
-    if not quiet:
+    if browser:
         timer = threading.Timer(1.0, webbrowser.open, [where])
         timer.daemon = True
         timer.start()

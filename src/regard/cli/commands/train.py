@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli import sections
+from regard.cli import completion, sections
 from regard.cli.arguments import TRAIN, Trust
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of
@@ -46,16 +46,21 @@ def run(
             metavar="TASK|RECIPE.toml|KEY=VALUE",
             help="What to learn, a recipe, and settings laid over it: model=luong.",
             show_default=False,
+            autocompletion=completion.training,
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The run folder to make.", show_default="runs/<task>-<model>")
     ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with this run as if it had never stopped.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Go on with this run as if it had never stopped.", autocompletion=completion.runs),
+    ] = None,
     *,
     new_log: Annotated[
         bool, typer.Option("--new-log", help="With --resume: set a log that was lost or changed aside.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but where the run is, at the end.")] = False,
     trust: Trust = False,
 ) -> None:
     """Train a model into a run folder, or go on with one."""
@@ -67,10 +72,10 @@ def run(
     if resume is not None:
         if paths or out is not None:
             raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        go_on(resume, [*others, *settings], trust=trust, new_log=new_log)
+        go_on(resume, [*others, *settings], trust=trust, new_log=new_log, quiet=quiet)
     else:
         recipe = paths[0] if paths else None
-        begin(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out)
+        begin(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out, quiet=quiet)
 
 
 def _task(recipe: Path | None) -> str:
@@ -82,22 +87,28 @@ def _task(recipe: Path | None) -> str:
     return task
 
 
-def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | None) -> None:
+def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | None, quiet: bool = False) -> None:
     """Train a new run and say where it is."""
     from regard.inspection import probes
     from regard.training import recipe as recipes
     from regard.training import run as runs
+    from regard.training.console import Silent
 
     chosen = recipes.read(task, recipe, settings=settings)
-    _say(runs.train(chosen, out if out is not None else free_folder(chosen), watch=probes.watch))
+    folder = out if out is not None else free_folder(chosen)
+    _say(runs.train(chosen, folder, watch=probes.watch, console=Silent() if quiet else None))
 
 
-def go_on(folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False) -> None:
+def go_on(
+    folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False, quiet: bool = False
+) -> None:
     """Resume a run and say what has become of it."""
     from regard.inspection import probes
     from regard.training import run as runs
+    from regard.training.console import Silent
 
-    _say(runs.resume(folder, settings, watch=probes.watch, trust=trust, new_log=new_log))
+    console = Silent() if quiet else None
+    _say(runs.resume(folder, settings, watch=probes.watch, trust=trust, new_log=new_log, console=console))
 
 
 def free_folder(recipe: Recipe) -> Path:

@@ -73,6 +73,21 @@ class Collection(NamedTuple):
             raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
         return self.splits[name]
 
+    @property
+    def first(self) -> str:
+        """The class of the first training image, in words."""
+        label = int(self.split("train").take(np.arange(1))[1][0])
+        return f"class {self.classes[label]}" if label >= 0 else "of no class"
+
+    def arrays(self) -> dict[str, Iterator[tuple[Pixels, NDArray[np.int64]]]]:
+        """Pixels and classes of each split, some thousand images at a time."""
+        return {name: _parts(images) for name, images in self.splits.items()}
+
+
+def _parts(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
+    for low in range(0, len(images), MOST):
+        yield images.take(np.arange(low, min(low + MOST, len(images))))
+
 
 def collect(origin: Origin) -> Collection:
     """An origin -> its images; those of files are read once and mapped from the cache afterwards."""
@@ -95,12 +110,12 @@ def _read(origin: Origin) -> Stored:
         return Stored(shape.apply_array(pixels), labels, np.zeros(len(labels), np.uint8), classes, shape, ())
     if origin.path is not None:
         read: Read = partial(reader.read, origin.path)
-        key = _stamp(origin.path)
+        key = stamp(origin.path)
     elif origin.name.startswith(huggingface.PREFIX):
         read, key = partial(_from_name, reader, origin.name), origin.name
     else:
         known = (BUILT_IN, f"{huggingface.PREFIX}owner/dataset")
-        raise ConfigError(f"no data {origin.name!r}; {nearest(origin.name, known)}; files are given as data.path=…")
+        raise ConfigError(f"no data {origin.name!r}; files are given as data.path=…; {nearest(origin.name, known)}")
     named = sha256(f"{VERSION} {origin.wanted} {key}".encode()).hexdigest()[:24]
     return stored(reader, read, key=named, folder=cache_folder() / "images")
 
@@ -114,7 +129,7 @@ def _from_name(reader: Reader, name: str) -> Iterator[Record]:
     return reader.records(huggingface.read_named(name))
 
 
-def _stamp(path: Path) -> str:
+def stamp(path: Path) -> str:
     """The same for the same files: paths, sizes and times."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     facts = ((file, file.stat()) for file in files if file.exists())

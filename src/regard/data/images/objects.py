@@ -79,7 +79,7 @@ def read_coco(path: Path, shape: Shape, *, seed: int) -> ObjectCollection:
     order = sorted(names)
     classes = tuple(names[number] for number in order)
     for split, part in parts.items():
-        parts[split] = part._replace(labels=[_numbered(each, order) for each in part.labels])
+        parts[split] = Labelled(part.pixels, [_numbered(each, order) for each in part.labels], part.boxes)
     return ObjectCollection(_completed(parts, seed), classes, shape, tuple(remarks.lines()))
 
 
@@ -150,4 +150,4 @@ def _some(part: Labelled, rows: NDArray[np.int64]) -> Labelled:
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
-        raise ConfigError(f"no data {name!r}; {nearest(name, (BUILT_IN,))}; files are given as data.path=…")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")

@@ -2,10 +2,14 @@
 
 import { make, number, select, visible } from "./dom.js";
 import { groups } from "./data.js";
+import { NOTHING } from "./header.js";
 
-function meter(share, text) {
+// A share from 0 to 1 as a bar from the left; of what may be negative, from the middle to either side.
+function meter(share, text, signed = false) {
+  const [from, to] = signed ? [Math.min(0.5, 0.5 + share / 2), Math.max(0.5, 0.5 + share / 2)] : [0, Math.max(0, share)];
+  const style = { "margin-left": `${100 * from}%`, width: `${100 * (to - from)}%` };
   return make("div", { class: "meter" }, make("span", { class: "figure big" }, text),
-    make("span", { class: "meter-track", "aria-hidden": "true" }, make("span", { class: "meter-bar", style: { width: `${100 * Math.max(0, share)}%` } })));
+    make("span", { class: `meter-track ${signed ? "signed" : ""}`, "aria-hidden": "true" }, make("span", { class: `meter-bar ${share < 0 ? "below" : ""}`, style })));
 }
 
 // The figure of one head, or the mean of those that have one.
@@ -22,22 +26,13 @@ function honesty(page) {
   return make("section", { class: "card honesty", "aria-label": "Honesty figures" },
     make("h2", {}, "How far to trust this map"),
     make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? "mean of all heads" : `head ${head + 1}`}`),
-    Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2)),
-      make("p", {}, "rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated)")] : null,
+    Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2), true),
+      make("p", {}, "rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)")] : null,
     Number.isFinite(removed) ? [meter(removed, `${Math.round(100 * removed)}%`),
       make("p", {}, map.honesty.by_row
         ? "of the answers change when the item they attend to most is taken away"
         : "of the most attended items change the answer when they are taken away")] : null,
     make("p", { class: "quiet" }, "A weight says where the model looked, not why it answered so."));
-}
-
-function ask(page) {
-  const box = make("input", { type: "text", class: "ask", name: "text", value: page.raw.text, "aria-label": "Input", "data-key": "ask", autocomplete: "off" });
-  const submit = (event) => {
-    event.preventDefault();
-    if (box.value.trim()) page.server.run(box.value);
-  };
-  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Look"));
 }
 
 // A module is switched once, however many maps of a batch it has.
@@ -74,26 +69,26 @@ function temperature(page) {
   return make("label", { class: "slider" }, make("h3", {}, "Temperature of attention ", shown),
     make("input", { type: "range", min: 0.1, max: 4, step: 0.1, value: server.changes.temperature, "data-key": "temperature",
       oninput: (event) => { shown.textContent = number(Number(event.target.value), 1); },
-      onchange: (event) => { server.changes.temperature = Number(event.target.value); server.run(); } }));
+      onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));
 }
 
 function outcome(page) {
   const { server } = page;
   if (server.busy) return make("p", { class: "quiet", role: "status" }, "Running again …");
-  if (!server.before || !server.changed) return null;
+  const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, "Undo all");
+  if (!server.before || !server.changed) return server.changed ? undo : null;
   const [before, after] = [server.before.outputs[0], page.raw.outputs[0]];
   return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, "before"), before.text),
-    make("p", {}, make("span", { class: "spoken-label" }, "now"), after.text),
+    make("p", {}, make("span", { class: "spoken-label" }, "before"), before.text || NOTHING),
+    make("p", {}, make("span", { class: "spoken-label" }, "now"), after.text || NOTHING),
     make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? "The output did not change." : "The output changed."),
-    make("button", { type: "button", class: "action plain", onclick: () => server.reset() }, "Undo all"));
+    undo);
 }
 
 function whatIf(page) {
   if (!page.server) return null;
   return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": "What if" },
-    make("h2", {}, "What if …"), ask(page),
-    page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null,
+    make("h2", {}, "What if …"),
     outcome(page),
     page.data.maps.length ? [make("h3", {}, "Switch off a head"), headSwitches(page), itemSwitches(page), temperature(page)] : null);
 }

@@ -9,6 +9,8 @@ const SIGNED_DARK = ["#8ec5f5", "#3d7cb8", "#23405f", "#15181e", "#5a3a1a", "#bb
 const HEADS_LIGHT = ["#0b62a8", "#c8530c", "#00805f", "#b03a83", "#8a6d00", "#4a4fb5", "#017f99", "#5d5a55"];
 const HEADS_DARK = ["#62b1f0", "#f58a4b", "#37c39a", "#e485bf", "#dcbc3f", "#9aa0f5", "#4fc4dc", "#b9b5ad"];
 
+const GREY = { light: [228, 226, 220], dark: [44, 48, 56] }; // what may not be looked at
+
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 function ramp(anchors) {
@@ -31,7 +33,7 @@ const at = (table, i) => `rgb(${table[i * 3]},${table[i * 3 + 1]},${table[i * 3 
 const step = (share) => Math.round(255 * Math.min(1, Math.max(0, share || 0)));
 
 // A weight between 0 and 1 -> its colour.
-export const shade = (share) => at(RAMPS[themeNow()], step(share));
+export const shade = (share, scale = "sequential") => at(RAMPS[themeNow()], step(PLACE[scale](share)));
 
 // A number between -1 and 1 -> its colour.
 export const signed = (share) => at(SIGNED[themeNow()], step((share + 1) / 2));
@@ -41,26 +43,27 @@ export const inkOn = (share) => ((share > 0.5) === (themeNow() === "light") ? "#
 
 export const headColour = (head) => (themeNow() === "dark" ? HEADS_DARK : HEADS_LIGHT)[head % 8];
 
-// Numbers (any length) -> RGBA bytes, 0 .. top on the sequential scale.
-export function paint(values, top, scale = "sequential") {
+// Where a share of the largest number stands on a scale. A root scale shows small weights beside large ones.
+const PLACE = { sequential: (share) => share, root: (share) => Math.sqrt(Math.max(0, share)), signed: (share) => (share + 1) / 2 };
+
+// Numbers (any length) -> RGBA bytes, 0 .. top on a scale; what is `hidden` (a function of its number) has a colour of its own.
+export function paint(values, top, { scale = "sequential", hidden = null } = {}) {
   const table = (scale === "signed" ? SIGNED : RAMPS)[themeNow()];
+  const grey = GREY[themeNow()];
   const bytes = new Uint8ClampedArray(values.length * 4);
   for (let i = 0; i < values.length; i++) {
-    const share = values[i] / (top || 1);
-    const entry = step(scale === "signed" ? (share + 1) / 2 : share) * 3;
-    bytes[i * 4] = table[entry];
-    bytes[i * 4 + 1] = table[entry + 1];
-    bytes[i * 4 + 2] = table[entry + 2];
+    const entry = step(PLACE[scale](values[i] / (top || 1))) * 3;
+    for (let c = 0; c < 3; c++) bytes[i * 4 + c] = hidden?.(i) ? grey[c] : table[entry + c];
     bytes[i * 4 + 3] = 255;
   }
   return bytes;
 }
 
 // Rows x columns of numbers -> a small canvas with one pixel per cell, to be drawn enlarged without smoothing.
-export function pixels(values, rows, columns, top, scale) {
+export function pixels(values, rows, columns, top, look = {}) {
   const canvas = document.createElement("canvas");
   canvas.width = columns;
   canvas.height = rows;
-  canvas.getContext("2d").putImageData(new ImageData(paint(values, top, scale), columns, rows), 0, 0);
+  canvas.getContext("2d").putImageData(new ImageData(paint(values, top, look), columns, rows), 0, 0);
   return canvas;
 }

@@ -6,7 +6,7 @@ import { tokenLine } from "./tokens.js";
 
 function switchTheme(page) {
   const next = themeNow() === "dark" ? "light" : "dark";
-  document.documentElement.dataset.theme = next;
+  document.documentElement.dataset.theme = document.documentElement.dataset.chosen = next;
   try {
     localStorage.setItem("regard-theme", next);
   } catch {
@@ -28,9 +28,24 @@ function runPicker(page) {
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
+export const NOTHING = "(empty)";
+
+// A typed sentence stays until it has been looked at, whatever is drawn meanwhile.
+function ask(page) {
+  const box = make("input", { type: "text", class: "ask", name: "text", value: page.draft ?? page.raw.text, "aria-label": "Input", "data-key": "ask", autocomplete: "off",
+    oninput: () => { page.draft = box.value; } });
+  const submit = (event) => {
+    event.preventDefault();
+    page.draft = box.value;
+    if (box.value.trim()) page.server.run(box.value);
+  };
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Look"),
+    page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
+}
+
 function spoken(data, compared) {
-  const text = (label, value, extra) => value
-    ? make("p", { class: `spoken ${label}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value), extra) : null;
+  const text = (label, value, extra) => value !== undefined
+    ? make("p", { class: `spoken ${label}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, NOTHING)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
     text("input", data.title),
@@ -47,6 +62,7 @@ export function header(page) {
       compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, `${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page),
       make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? "Use light colours" : "Use dark colours",
         title: dark ? "Light" : "Dark", onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
+    page.server ? ask(page) : "",
     make("h1", { class: "unseen" }, `Attention of ${page.data.model} on: ${page.data.title}`),
     spoken(page.data, compared),
   ];

@@ -24,6 +24,9 @@ export function levels(data, map, page) {
   });
 }
 
+// What the rows and columns of a map are, for its margins.
+export const axisTitles = (data, map) => ({ rowTitle: `${data.axes[map.queries].title} (looks)`, columnTitle: `${data.axes[map.keys].title} (is looked at)` });
+
 // What opens the maps inside an item of an axis; null where there are none.
 export function opener(data, axis, page) {
   return (item) => {
@@ -36,5 +39,5 @@ export function opener(data, axis, page) {
 export function mapChoice(data, map, page, shown = () => true) {
   const maps = data.inside(map.parent).filter(shown);
   return [...levels(data, map, page),
-    maps.length > 1 ? select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })) : null];
+    maps.length > 1 ? select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined, column: undefined })) : null];
 }

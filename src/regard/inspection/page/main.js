@@ -2,20 +2,16 @@
 
 import { make, announce } from "./dom.js";
 import { Inspection } from "./data.js";
-import { read, write } from "./state.js";
+import { clamp, read, write } from "./state.js";
 import { header } from "./header.js";
 import { aside } from "./aside.js";
 import { server } from "./server.js";
 
 class Page {
   constructor(raw, views) {
-    Object.assign(this, { raw, views, state: read(), server: server(raw, this) });
+    Object.assign(this, { raw, views, state: read(), server: server(raw, this), draft: null });
     this.take(raw);
-    window.addEventListener("hashchange", () => {
-      if (location.hash === "#main") return;
-      this.state = read();
-      this.draw();
-    });
+    for (const moved of ["hashchange", "popstate"]) window.addEventListener(moved, () => this.restore());
     let wide = window.innerWidth;
     window.addEventListener("resize", () => {
       if (window.innerWidth === wide) return; // phones resize when their address bar hides
@@ -30,34 +26,45 @@ class Page {
     this.runs = (raw.runs || [raw]).map((one) => new Inspection(one, this.server?.tiles(one) ?? null));
   }
 
-  get data() {
-    return this.runs[Math.min(this.state.run || 0, this.runs.length - 1)];
+  // Shows what the address says.
+  restore() {
+    if (location.hash === "#main") return;
+    this.state = read();
+    if (!this.server?.restore()) this.draw();
   }
 
+  get data() {
+    return this.runs[clamp(this.state.run, this.runs.length)];
+  }
+
+  suits(view, run) {
+    try {
+      return view.suits(run, this);
+    } catch {
+      return true; // a view that cannot even tell is drawn, and says what is wrong
+    }
+  }
+
+  // The same views whichever of several runs is chosen.
   get suited() {
-    return this.views.filter((view) => {
-      try {
-        return view.suits(this.data, this);
-      } catch {
-        return true; // a view that cannot even tell is drawn, and says what is wrong
-      }
-    });
+    return this.views.filter((view) => this.runs.some((run) => this.suits(view, run)));
   }
 
   get view() {
     return this.suited.find((view) => view.name === this.state.view) || this.suited[0];
   }
 
+  // Another view or run is a step of its own for the back button.
   change(patch) {
-    Object.assign(this.state, patch);
-    write(this.state);
+    const step = ["view", "run"].some((key) => key in patch && patch[key] !== this.state[key]);
+    this.note(patch, step);
     this.draw();
   }
 
   // Keeps the fragment true without drawing again, for what a hover changes.
-  note(patch) {
+  note(patch, step = false) {
     Object.assign(this.state, patch);
-    write(this.state);
+    write(this.state, step);
   }
 
   async replace(raw) {
@@ -72,6 +79,7 @@ class Page {
 
   draw() {
     const focus = document.activeElement?.getAttribute?.("data-key");
+    const { selectionStart: from, selectionEnd: to } = document.activeElement || {};
     const scroll = window.scrollY;
     document.title = `${this.data.title} · regard`;
     document.getElementById("head").replaceChildren(...header(this));
@@ -87,13 +95,19 @@ class Page {
     this.looked = null; // a view says which map it shows, so that the figures beside it are that map's
     this.stop = this.show(view, element);
     document.getElementById("aside").replaceChildren(...aside(this));
-    if (focus) document.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+    const focused = focus && document.querySelector(`[data-key="${CSS.escape(focus)}"]`);
+    focused?.focus({ preventScroll: true });
+    if (focused && Number.isInteger(from)) focused.setSelectionRange?.(from, to);
     window.scrollTo(window.scrollX, scroll);
   }
 
   // What a view draws, or one line if it cannot.
   show(view, element) {
     if (!view) return element.append(make("p", {}, "There is nothing here to show."));
+    if (!this.suits(view, this.data)) {
+      const { model } = this.data;
+      return element.append(make("p", { class: "no-map" }, `${model} has nothing to show here${this.data.maps.length ? "" : ": it has no attention"}; choose another run or view.`));
+    }
     try {
       return view.show(this.data, element, this);
     } catch (wrong) {
@@ -122,19 +136,20 @@ class Page {
   }
 }
 
+// The theme that was chosen by hand, here or on an earlier visit, or else the system's, whenever that changes.
 function theme() {
-  let kept = null;
   try {
-    kept = localStorage.getItem("regard-theme");
+    document.documentElement.dataset.chosen = localStorage.getItem("regard-theme") || "";
   } catch {
     // Storage may be forbidden in a sandboxed frame; the system's choice is used then.
   }
   const system = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => {
-    document.documentElement.dataset.theme = kept || (system.matches ? "dark" : "light");
+    const { dataset } = document.documentElement;
+    dataset.theme = dataset.chosen || (system.matches ? "dark" : "light");
   };
   apply();
-  return { system, apply, chosen: () => Boolean(kept) };
+  return { system, apply };
 }
 
 // A view whose file has a mistake says so in its place.
@@ -158,5 +173,6 @@ export async function start(views) {
   });
   await page.load();
   page.draw();
+  page.server?.restore();
   document.documentElement.dataset.ready = "yes";
 }

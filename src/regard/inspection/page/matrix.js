@@ -7,6 +7,8 @@ import { maximum, strongest } from "./data.js";
 const FONT = 13;
 const SLANT = (50 * Math.PI) / 180;
 const LONGEST = 18;
+const ROOM = 17; // pixels that a label needs; where cells are smaller, only some labels are written
+const TITLE = 20; // pixels for the title of an axis
 
 const short = (label) => {
   const letters = Array.from(visible(label));
@@ -22,25 +24,35 @@ function widths(labels) {
 function layout(options, room) {
   const rowWidth = Math.max(20, ...widths(options.rowLabels));
   const columnWidths = widths(options.columnLabels);
-  const left = Math.ceil(rowWidth) + 14;
-  const top = Math.ceil(Math.max(20, ...columnWidths) * Math.sin(SLANT)) + 16;
+  const left = Math.ceil(rowWidth) + 14 + (options.rowTitle ? TITLE : 0);
+  const top = Math.ceil(Math.max(20, ...columnWidths) * Math.sin(SLANT)) + 16 + (options.columnTitle ? TITLE : 0);
   const right = Math.ceil(columnWidths.at(-1) * Math.cos(SLANT)) + 4;
   const fits = Math.floor((room - left - right) / options.columns);
-  const cell = Math.max(12, Math.min(options.largest || 44, fits));
-  return { left, top, right, cell, width: cell * options.columns, height: cell * options.rows };
+  const cell = Math.max(10, Math.min(options.largest || 44, fits));
+  return { left, top, right, cell, width: cell * options.columns, height: cell * options.rows, every: Math.ceil(ROOM / cell) };
 }
 
 function labelsOf(options, place) {
+  const seen = (i) => (i % place.every ? "between" : ""); // written only while it is pointed at
   const rows = options.rowLabels.map((label, i) =>
-    draw("text", { class: `row-label ${options.rowItems?.[i].special ? "special" : ""}`, x: place.left - 8, y: place.top + (i + 0.5) * place.cell, "text-anchor": "end",
+    draw("text", { class: `row-label ${seen(i)} ${options.rowItems?.[i].special ? "special" : ""}`, x: place.left - 8, y: place.top + (i + 0.5) * place.cell, "text-anchor": "end",
       "dominant-baseline": "central" }, short(label), draw("title", {}, label)));
   const columns = options.columnLabels.map((label, j) => {
     const x = place.left + (j + 0.5) * place.cell;
     const y = place.top - 8;
-    return draw("text", { class: `column-label ${options.columnItems?.[j].special ? "special" : ""}`, x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
+    return draw("text", { class: `column-label ${seen(j)} ${options.columnItems?.[j].special ? "special" : ""}`, x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
       short(label), draw("title", {}, label));
   });
   return { rows, columns };
+}
+
+// What the rows and the columns are.
+function titlesOf(options, place) {
+  const middle = place.top + place.height / 2;
+  return [
+    options.rowTitle ? draw("text", { class: "axis-title", x: 11, y: middle, transform: `rotate(-90 11 ${middle})`, "text-anchor": "middle" }, options.rowTitle) : null,
+    options.columnTitle ? draw("text", { class: "axis-title", x: place.left + place.width / 2, y: 13, "text-anchor": "middle" }, options.columnTitle) : null,
+  ].filter(Boolean);
 }
 
 // Cells that may not be looked at are hatched, so that "may not" and "does not" are told apart.
@@ -64,7 +76,7 @@ function paintCells(options, place) {
   canvas.style.left = `${place.left}px`;
   canvas.style.top = `${place.top}px`;
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels(options.values, options.rows, options.columns, options.top, options.scale), 0, 0, place.width, place.height);
+  context.drawImage(pixels(options.values, options.rows, options.columns, options.top, { scale: options.scale }), 0, 0, place.width, place.height);
   hatch(context, options, place);
   if (place.cell >= 16) {
     context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--cell-gap");
@@ -78,7 +90,7 @@ function paintCells(options, place) {
 }
 
 // options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], marks [[row, column]],
-// allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
+// rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const place = layout(options, room);
@@ -90,7 +102,7 @@ export function matrix(options, room) {
     draw("circle", { class: "mark", cx: place.left + (j + 0.5) * place.cell, cy: place.top + (i + 0.5) * place.cell,
       r: Math.max(2.5, place.cell * 0.16) }));
   const total = { width: place.left + place.width + place.right, height: place.top + place.height + 6 };
-  const overlay = draw("svg", { ...total, class: "overlay", "aria-hidden": "true" }, labels.rows, labels.columns, band, marks, ring);
+  const overlay = draw("svg", { ...total, class: "overlay", "aria-hidden": "true" }, titlesOf(options, place), labels.rows, labels.columns, band, marks, ring);
   const frame = make("div", {
     class: "matrix", tabindex: 0, role: "img", "data-key": "matrix", "aria-label": describe(options),
     "aria-description": "Arrow keys move over the cells",
@@ -155,7 +167,7 @@ function describe(options) {
 
 // The colour bar with its two ends.
 export function legend(top, { scale = "sequential", label = "weight", masked = false } = {}) {
-  const colour = scale === "signed" ? (share) => signed(share * 2 - 1) : shade;
+  const colour = scale === "signed" ? (share) => signed(share * 2 - 1) : (share) => shade(share, scale);
   const stops = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(",");
   return make("div", { class: "legend" },
     make("span", { class: "figure" }, scale === "signed" ? number(-top, 2) : "0"),

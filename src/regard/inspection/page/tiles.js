@@ -8,8 +8,13 @@ import { maximum } from "./data.js";
 const MARGIN = 96;
 const LABELLED = 13; // pixels a cell needs before its label is written
 
+// The largest weight outside of the first row, which in a causal map is 1 whatever the others are.
+export function topOf(values, columns) {
+  return maximum(values.subarray(columns)) || maximum(values);
+}
+
 export class TileMap {
-  // options: map, head, rowLabels, columnLabels, title, point(row, column, value), cursor, painted(top)
+  // options: map, head, rowLabels, columnLabels, rowTitle, columnTitle, title, point(row, column, value), cursor, painted(top)
   constructor(options, width, height) {
     Object.assign(this, options, { width, height, pictures: new Map(), waiting: false, top: 0, pointers: new Map() });
     this.plot = { width: width - MARGIN, height: height - MARGIN };
@@ -25,8 +30,8 @@ export class TileMap {
   }
 
   async start() {
-    const level = this.map.levels(this.head).length - 1;
-    this.top = maximum((await this.picture(level, 0, 0)).values);
+    const { columns, values } = await this.map.thumbnail(this.head);
+    this.top = topOf(values, columns);
     this.pictures.clear();
     if (this.cursor) this.centre(this.cursor[0], this.cursor[1], LABELLED + 5);
     this.redraw();
@@ -50,7 +55,7 @@ export class TileMap {
   // The picture of one tile, made once per theme.
   async picture(level, i, j) {
     const tile = await this.map.tile(this.head, level, i, j);
-    const canvas = pixels(tile.values, tile.height, tile.width, this.top);
+    const canvas = pixels(tile.values, tile.height, tile.width, this.top, { scale: "root" });
     return { canvas, values: tile.values };
   }
 
@@ -116,6 +121,13 @@ export class TileMap {
     context.textBaseline = "middle";
     const every = this.cell >= LABELLED ? 1 : 2 ** Math.ceil(Math.log2(64 / this.cell));
     const text = (labels, i) => (every === 1 ? Array.from(visible(labels[i])).slice(0, 11).join("") : String(i + 1));
+    context.textAlign = "center";
+    if (this.columnTitle) context.fillText(this.columnTitle, MARGIN + this.plot.width / 2, 9);
+    context.save();
+    context.translate(9, MARGIN + this.plot.height / 2);
+    context.rotate(-Math.PI / 2);
+    if (this.rowTitle) context.fillText(this.rowTitle, 0, 0);
+    context.restore();
     context.textAlign = "right";
     for (let i = Math.ceil(this.y / every) * every; i < this.map.rows && (i - this.y) * this.cell < this.plot.height; i += every) {
       context.fillText(text(this.rowLabels, i), MARGIN - 8, MARGIN + (i + 0.5 - this.y) * this.cell);

@@ -3,6 +3,7 @@
 import { draw, make, number, select, visible } from "../dom.js";
 import { otherwise } from "../tokens.js";
 import { clamp } from "../state.js";
+import { NOTHING } from "../header.js";
 
 const FAINT = 0.06;
 const GAP = 18;
@@ -85,13 +86,15 @@ function picture(data, map, head, { room, truth, chosen }) {
 function nbest(data) {
   const outputs = data.outputs || [];
   if (!outputs.length) return null;
-  const top = Math.max(...outputs.map((one) => one.score));
+  const ranked = outputs.every((one) => Number.isFinite(one.rank)); // the bars follow the order that is shown
+  const measure = (one) => (ranked ? one.rank : one.score);
+  const top = Math.max(...outputs.map(measure));
   return make("section", { class: "card nbest", "aria-label": "The n-best list" }, make("h2", {}, outputs.length > 1 ? `The ${outputs.length} best outputs` : "The output"),
-    make("ol", {}, outputs.map((one) => make("li", {}, make("span", { class: "nbest-text" }, one.text),
-      make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(one.score - top)}%` } })),
+    make("ol", {}, outputs.map((one) => make("li", {}, make("span", { class: "nbest-text" }, one.text || make("span", { class: "quiet" }, NOTHING)),
+      make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(measure(one) - top)}%` } })),
       make("span", { class: "figure", title: "log probability" }, number(one.score, 3)),
       make("span", { class: "figure quiet", title: "what hypotheses were ranked by" }, number(one.rank, 3))))),
-    make("p", { class: "quiet" }, "log probability, then what they were ranked by; bars compare probabilities with the best"));
+    make("p", { class: "quiet" }, `log probability, then what they were ranked by${ranked ? " (the mean log probability of a token, where the length penalty is 1)" : ""}; bars compare ${ranked ? "what they were ranked by" : "probabilities"} with the best`));
 }
 
 function errorRate(data, map, head) {

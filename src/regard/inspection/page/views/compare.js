@@ -3,6 +3,8 @@
 import { make, number } from "../dom.js";
 import { maximum } from "../data.js";
 import { matrix } from "../matrix.js";
+import { axisTitles } from "../levels.js";
+import { NOTHING } from "../header.js";
 
 function table(page) {
   const columns = page.raw.columns;
@@ -20,11 +22,11 @@ function card(run, i, page) {
   let body = make("p", { class: "no-map" }, "No attention map: this model has no attention to look at.");
   if (map && !map.long) {
     const values = map.numbers(-1);
-    body = matrix({ title: `${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
+    body = matrix({ ...axisTitles(run, map), allows: map.mask ? (row, column) => map.allows(-1, row, column) : undefined, title: `${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
       rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), rowItems: run.items(map.queries), columnItems: run.items(map.keys), largest: 34 }, room);
   }
   return make("section", { class: "card compared", "data-run": i }, make("h2", {}, run.facts?.run || run.model),
-    make("p", { class: "spoken-text" }, run.outputs?.[0]?.text || ""), map ? make("p", { class: "quiet" }, `${map.title}, mean of ${map.heads} head${map.heads > 1 ? "s" : ""}`) : null, body,
+    make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || NOTHING : ""), map ? make("p", { class: "quiet" }, `${map.title}, mean of ${map.heads} head${map.heads > 1 ? "s" : ""}`) : null, body,
     run.maps.length ? make("button", { type: "button", class: "action plain", onclick: () => page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }) }, "Look inside") : null);
 }
 

@@ -4,9 +4,9 @@ import { make, choice, number, sharpCanvas, visible } from "../dom.js";
 import { groups, maximum, strongest } from "../data.js";
 import { pixels } from "../colour.js";
 import { matrix, legend } from "../matrix.js";
-import { tileMap } from "../tiles.js";
+import { tileMap, topOf } from "../tiles.js";
 import { distribution } from "../distribution.js";
-import { levels, opener } from "../levels.js";
+import { axisTitles, levels, opener } from "../levels.js";
 import { clamp } from "../state.js";
 
 function thumbnail(data, map, head, page) {
@@ -14,10 +14,11 @@ function thumbnail(data, map, head, page) {
   const holder = make("button", {
     type: "button", class: "thumb", "data-key": `thumb:${map.name}:${head}`, "aria-pressed": String(chosen),
     "aria-label": `${map.title}, head ${head + 1}`, title: `${map.title}, head ${head + 1}`,
-    onclick: () => page.change({ map: map.name, head, row: undefined }),
+    onclick: () => page.change({ map: map.name, head, heads: undefined, row: undefined, column: undefined }),
   });
   map.thumbnail(head).then(({ rows, columns, values }) => {
-    const small = pixels(values, rows, columns, maximum(values));
+    const look = map.long ? { scale: "root" } : { hidden: map.mask && ((i) => !map.allows(head, Math.floor(i / columns), i % columns)) };
+    const small = pixels(values, rows, columns, map.long ? topOf(values, columns) : maximum(values), look);
     const side = 84;
     const { canvas, context } = sharpCanvas(side, side, { "aria-hidden": "true" });
     canvas.style.width = canvas.style.height = "";
@@ -71,7 +72,7 @@ function large(data, map, head, { page, element }) {
     rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: "looks at", opens: opener(data, map.keys, page) }),
       open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, `Look inside ${data.labels(map.queries)[row]}`) : "");
   };
-  const common = { title: `${map.title}, head ${head + 1}`, rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
+  const common = { title: `${map.title}, head ${head + 1}`, ...axisTitles(data, map), rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
   const point = (row, column, value, level) => {
     say(row, column, value, level);
     showRow(row);
@@ -84,7 +85,7 @@ function large(data, map, head, { page, element }) {
     const side = Math.min(room - 46, 760);
     const cursor = page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null;
     const scale = make("div", {});
-    const painted = (top) => scale.replaceChildren(legend(top));
+    const painted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: "weight, on a root scale; the first row is not measured for it" }));
     body = make("div", {}, tileMap({ ...common, map, head, point, cursor, painted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
     line.firstChild.textContent = "Wheel or + and − zoom, dragging or arrow keys move.";
   } else {
@@ -113,9 +114,10 @@ export const view = {
     const first = (group) => data.maps.find((one) => one.group === group).name;
     const above = levels(data, map, page);
     if (above.length) element.append(make("div", { class: "controls" }, above));
-    if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined })));
+    if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const alone = map.heads === 1 && data.maps.filter((one) => one.group === map.group).length === 1;
-    if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page)));
+    const own = map.long ? "Each thumbnail has its own scale, from 0 to its largest weight outside of the first row." : "Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.";
+    if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, own)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },
 };

@@ -26,7 +26,7 @@ function heat(table, room) {
   const height = Math.min(420, Math.max(200, rows * 6));
   const { canvas, context } = sharpCanvas(width, height, { role: "img", class: "position-map", "aria-label": `Positional encodings: ${rows} positions by ${columns} dimensions` });
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels(table.values, rows, columns, top, "signed"), 0, 0, width, height);
+  context.drawImage(pixels(table.values, rows, columns, top, { scale: "signed" }), 0, 0, width, height);
   return [canvas, legend(top, { scale: "signed", label: "encoding" })];
 }
 

@@ -10,7 +10,7 @@ import { clamp } from "../state.js";
 function strip(vector, top, label) {
   const { canvas, context } = sharpCanvas(Math.min(128, Math.max(64, vector.length * 6)), 16, { class: "strip", role: "img", "aria-label": `${label}: ${vector.length} numbers` });
   context.imageSmoothingEnabled = false;
-  context.drawImage(pixels(vector, 1, vector.length, top, "signed"), 0, 0, parseFloat(canvas.style.width), 16);
+  context.drawImage(pixels(vector, 1, vector.length, top, { scale: "signed" }), 0, 0, parseFloat(canvas.style.width), 16);
   const first = Array.from(vector.slice(0, 3), (value) => number(value, 2)).join(" ");
   return make("span", { class: "vector", title: Array.from(vector, (value) => number(value, 3)).join("  ") }, canvas,
     make("span", { class: "figure quiet" }, `${first}${vector.length > 3 ? " …" : ""}`));
@@ -20,20 +20,20 @@ const part = ({ shape, values }, row) => values.subarray(row * shape.at(-1), (ro
 const largest = (values) => values.reduce((top, value) => Math.max(top, Math.abs(value)), 1e-9);
 
 // The numbers of one head and query, worked out here from the scores so that the page shows the sum it states.
-function work(step, row) {
+function work(step, map, row) {
   const stages = step.stages.map((stage) => ({ name: stage.name, values: part(floats(stage.values), row) }));
-  const allowed = part(floats(step.allowed), row);
+  const allowed = Array.from({ length: map.columns }, (_, column) => map.allows(step.head, row, column));
   const scores = stages.at(-1).values;
   const masked = Array.from(scores, (score, i) => (allowed[i] ? score : -Infinity));
   const top = Math.max(...masked);
   const powers = masked.map((score) => (Number.isFinite(top) ? Math.exp(score - top) : 0));
   const sum = powers.reduce((total, power) => total + power, 0);
-  const weights = step.normalizer === "softmax" ? powers.map((power) => (sum ? power / sum : 0)) : Array.from(part(floats(step.weights), row));
+  const weights = step.normalizer === "softmax" ? powers.map((power) => (sum ? power / sum : 0)) : Array.from(map.row(step.head, row));
   return { stages, allowed, masked, weights };
 }
 
 function table(data, map, step, row) {
-  const { stages, allowed, masked, weights } = work(step, row);
+  const { stages, allowed, masked, weights } = work(step, map, row);
   const [keys, values] = [floats(step.keys), floats(step.values)];
   const [keyTop, valueTop] = [largest(keys.values), largest(values.values)];
   const top = Math.max(...weights);
@@ -43,13 +43,32 @@ function table(data, map, step, row) {
     stages.map((stage) => cell(stage.values[i])), cell(masked[i]),
     make("td", { class: "figure weight", style: { background: shade(weights[i] / (top || 1)), color: inkOn(weights[i] / (top || 1)) } }, number(weights[i])),
     make("td", {}, strip(part(values, i), valueTop, `value of ${label}`))));
-  const heads = ["key", "k", ...stages.map((stage) => stage.name), "+ mask", step.normalizer, "v"];
+  const heads = ["key", step.key, ...stages.map((stage) => stage.name), "+ mask", step.normalizer, "v"];
   const mixed = values.shape.at(-1);
   const out = Float32Array.from({ length: mixed }, (_, d) => weights.reduce((total, weight, i) => total + weight * values.values[i * mixed + d], 0));
   const foot = make("tr", {}, make("th", { scope: "row" }, "sum"), make("td"), stages.map(() => make("td")), make("td"),
     make("td", { class: "figure" }, number(weights.reduce((total, weight) => total + weight, 0))), make("td", {}, strip(out, valueTop, "weighted sum of the values")));
   return make("table", { class: "steps" }, make("caption", { class: "unseen" }, "Every step for one query"),
     make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, body), make("tfoot", {}, foot));
+}
+
+// The numbers of a head: in the page, or fetched once from the server behind it.
+async function numbers(step, page) {
+  if (step.queries) return step;
+  if (!page.server) throw new Error("This input is so long that the numbers of this head are not in the file; regard look RUN \"…\" serves a page that has those of every head.");
+  return Object.assign(step, await page.server.step(step.map, step.head));
+}
+
+function worked(data, map, step, row) {
+  const queries = floats(step.queries);
+  const order = ["The query asks", "each key answers with a score", "what may not be seen is set to −∞", `${step.normalizer} makes the scores a distribution`, "the values are mixed by it"];
+  return [
+    make("p", { class: "formula" }, step.formula),
+    make("ol", { class: "order" }, order.map((text) => make("li", {}, text))),
+    make("p", { class: "query" }, make("span", { class: "word" }, visible(data.labels(map.queries)[row])), make("span", { class: "quiet" }, " q = "), strip(part(queries, row), largest(queries.values), "query")),
+    make("div", { class: "scroll" }, table(data, map, step, row)),
+    make("p", { class: "quiet" }, "Orange is positive, blue negative. Point at a strip for all its numbers."),
+  ];
 }
 
 export const view = {
@@ -64,19 +83,14 @@ export const view = {
     const map = data.map(step.map);
     const row = clamp(page.state.row, map.rows);
     page.looked = { map, head: step.head };
-    const queries = floats(step.queries);
-    const query = part(queries, row);
     const heads = data.steps.filter((one) => one.map === step.map);
     element.append(make("div", { class: "controls" },
       mapChoice(data, map, page, (one) => data.steps.some((other) => other.map === one.name)),
       heads.length > 1 ? select("Head", heads.map((one) => ({ key: String(one.head), label: `head ${one.head + 1}` })), String(step.head), (key) => page.change({ map: step.map, head: Number(key) })) : null,
       select("Query", data.labels(map.queries).map((label, i) => ({ key: String(i), label: `${i + 1}  ${visible(label)}` })), String(row), (key) => page.change({ map: step.map, row: Number(key) }))));
-    const order = ["The query asks", "each key answers with a score", "what may not be seen is set to −∞", `${step.normalizer} makes the scores a distribution`, "the values are mixed by it"];
-    element.append(make("section", { class: "card" },
-      make("p", { class: "formula" }, step.formula),
-      make("ol", { class: "order" }, order.map((text) => make("li", {}, text))),
-      make("p", { class: "query" }, make("span", { class: "word" }, visible(data.labels(map.queries)[row])), make("span", { class: "quiet" }, " q = "), strip(query, largest(queries.values), "query")),
-      make("div", { class: "scroll" }, table(data, map, step, row)),
-      make("p", { class: "quiet" }, "Orange is positive, blue negative. Point at a strip for all its numbers.")));
+    const card = make("section", { class: "card" });
+    element.append(card);
+    numbers(step, page).then((whole) => card.append(...worked(data, map, whole, row)))
+      .catch((wrong) => card.append(make("p", { class: "wrong", role: "alert" }, wrong.message)));
   },
 };

@@ -4,6 +4,15 @@ import { make, number, select } from "../dom.js";
 import { maximum } from "../data.js";
 import { matrix, legend } from "../matrix.js";
 import { clamp } from "../state.js";
+import { axisTitles } from "../levels.js";
+import { NOTHING } from "../header.js";
+
+// Frames compare where their rows are the same.
+function rowsAre(probes) {
+  if (probes.every((probe) => probe.fixed)) return "The model is shown the true answer at every step, so rows are the same in all of them; beside the step stands what it answered itself by then.";
+  const same = probes.every((probe) => probe.maps.every((map, i) => probe.labels(map.queries).join() === probes[0].labels(probes[0].maps[i].queries).join()));
+  return same ? "" : "The data has no true answer to this input: the rows are what the model answered at each step, so they differ.";
+}
 
 export const view = {
   name: "training",
@@ -23,10 +32,10 @@ export const view = {
       const probe = probes[at];
       const map = probe.maps.find((one) => one.name === name);
       const values = map.numbers(head);
-      line.replaceChildren("step ", make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || ""}`),
+      line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", "step ", make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || NOTHING}`),
         Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${number(probe.score, 2)}`) : "");
       holder.replaceChildren(matrix({ title: `${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
-        rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
+        ...axisTitles(probe, map), rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
       slider.value = at;
       slider.setAttribute("aria-valuetext", `step ${probe.step}`);
       page.note({ probe: at });
@@ -53,7 +62,8 @@ export const view = {
       select("Map", names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
       heads > 1 ? select("Heads", [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))], String(head),
         (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null),
-    make("section", { class: "card" }, make("div", { class: "scrub" }, play, slider), line, holder));
+    make("section", { class: "card" }, make("div", { class: "scrub" }, play, slider), line, holder,
+      make("p", { class: "quiet" }, rowsAre(probes))));
     drawAt();
     return stop;
   },

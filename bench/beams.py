@@ -1,0 +1,62 @@
+"""The two beams on trained runs: BLEU of `beam` and `full_beam` on the same sources, and how often either ranks higher.
+
+    python bench/beams.py RUN [RUN …] [--widths 2 4 8] [--sources 200]
+
+The default decoder of translation is the one with the better BLEU over the runs; the table says which that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import torch
+
+import regard
+from regard.api.run import Run
+from regard.decoding import build
+from regard.tasks import _bleu
+
+NAMES = ("beam", "full_beam")
+
+
+def measure(
+    run: Run, name: str, *, width: int, sources: list[str], truth: list[str]
+) -> tuple[float, list[float], float]:
+    """BLEU, the rank score of the best of each source, and processor seconds."""
+    begin = time.process_time()
+    decoding = build(name, width=width, length_penalty=1.0)
+    answers = run.task.answer(run.model, [run.read(source) for source in sources], run.request({})[0], decoding)
+    best = [several[0] for several in answers]
+    bleu = _bleu.scores([answer.text for answer in best], truth, language=run.task.config.target)["bleu"]
+    return bleu, [answer.rank for answer in best], time.process_time() - begin
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("--widths", nargs="+", type=int, default=[2, 4, 8])
+    parser.add_argument("--sources", type=int, default=200)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| run | width | beam | full_beam | full ranks higher | lower | seconds |\n|---|---|---|---|---|---|---|")
+    for folder in options.runs:
+        run = regard.load(folder)
+        pairs = run.task.split("test")[: options.sources]
+        sources, truth = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        for width in options.widths:
+            (bleu, ranks, seconds), (full_bleu, full_ranks, full_seconds) = (
+                measure(run, name, width=width, sources=sources, truth=truth) for name in NAMES
+            )
+            higher = sum(after > before + 1e-6 for before, after in zip(ranks, full_ranks, strict=True))
+            lower = sum(after < before - 1e-6 for before, after in zip(ranks, full_ranks, strict=True))
+            times = f"{seconds:.1f}, {full_seconds:.1f}"
+            print(
+                f"| {folder.name} | {width} | {bleu:.2f} | {full_bleu:.2f} | {higher} | {lower} | {times} |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

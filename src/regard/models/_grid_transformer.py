@@ -1,0 +1,90 @@
+"""A Transformer decoder over the cells of an image: Vaswani et al. 2017, section 3.1, a grid being the source."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import EVERYTHING
+from regard.core.sizes import Captions
+from regard.core.tree import spread
+from regard.layers import positions
+from regard.layers.backbone import Grid
+from regard.layers.block import Block
+from regard.layers.embedding import Embedding, table
+from regard.layers.fast import optimised
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.linear import Precision
+from regard.layers.readout import Readout
+from regard.layers.residual import PreNorm
+from regard.models.transformer import DecoderStack, TransformerState
+
+
+class Shape(NamedTuple):
+    """How wide and how deep."""
+
+    dim: int
+    layers: int
+    heads: int
+    dropout: float
+    score: str
+
+
+class GridTransformer(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
+
+    def __init__(self, grid: Grid, into: nn.Linear, *, decoder: DecoderStack, readout: Readout) -> None:
+        super().__init__()
+        self.grid, self.into, self.decoder, self.readout = grid, into, decoder, readout
+
+    def start(self, source: Tensor) -> TransformerState:
+        return self.decoder.start(self.into(self.grid(source)), EVERYTHING)
+
+    def features(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        x, state = self.decoder(tokens, state)
+        return x, state
+
+    def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (r t v)
+
+    def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
+        """Images (b c h w), the captions of each side by side (b·n t+1) -> the loss of the words, summed."""
+        state = spread(self.start(images), len(captions) // max(1, len(images)))
+        x, _ = self.features(captions[:, :-1], state)
+        there = captions[:, 1:] != pad
+        return {"words": self.readout.loss(x[there], captions[:, 1:][there], smoothing=smoothing)}
+
+    def for_decoding(self, precision: Precision = "float32") -> GridTransformer:
+        """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
+        return optimised(self, precision)
+
+
+def build(grid: Grid, wide: int, shape: Shape, sizes: Captions) -> GridTransformer:
+    """A grid whose cells are `wide`, and what stands behind it."""
+    words = table(sizes.size, shape.dim, pad=sizes.marks.pad)
+    embedding = Embedding(words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout)
+    around = partial(PreNorm, shape.dim, shape.dropout)
+    layers = [
+        Block(
+            _heads(shape, "words", "read"),
+            FeedForward(shape.dim, 2 * shape.dim),
+            around=around,
+            cross=_heads(shape, "words", "cells"),
+        )
+        for _ in range(shape.layers)
+    ]
+    readout = Readout(shape.dim, sizes.size, bias=False)
+    readout.weight = words.weight
+    decoder = DecoderStack(embedding, layers, PreNorm.last(shape.dim))
+    return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout)
+
+
+def _heads(shape: Shape, queries: str, keys: str) -> Heads:
+    widths = Widths.divided(shape.dim, shape.heads)
+    return Heads(Attend(scores.build(shape.score, widths.head), queries=queries, keys=keys), widths)

@@ -1,0 +1,176 @@
+"""Show, attend and tell: Xu et al. 2015. Reads with models/_looking.py and attention/reinforce.py.
+
+image -> convolutions -> grid of cells a
+word t: z = β · look(query h(t-1), cells a);  h(t) = LSTM([y(t-1), z], h(t-1));  logits from y(t-1), h(t) and z
+
+The same grid can be told by a Transformer (decoder = "transformer"), and by an LSTM that sees the image as one vector
+(attention = "none").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.normalizers import SoftOrHard
+from regard.attention.reinforce import MovingAverage
+from regard.core.errors import ConfigError
+from regard.core.sizes import Captions
+from regard.core.tree import Shared, spread
+from regard.layers.backbone import Backbone, Grid
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import table
+from regard.layers.memory import KV
+from regard.layers.plane import Plane
+from regard.layers.readout import Readout
+from regard.models import _grid_transformer
+from regard.models._looking import Hard, Looking, Soft, Told, Walk, Whole, trace
+
+
+@dataclass(frozen=True)
+class Config:
+    """Sections 3 and 4; the defaults suit images of about a hundred pixels, with convolutions trained from scratch."""
+
+    attention: Literal["soft", "hard", "none"] = "soft"  # the mean of all cells, one that is drawn, or the whole image
+    decoder: Literal["lstm", "transformer"] = "lstm"  # what tells the words
+    dim: int = 256  # width of the decoder
+    embedding: int = 128  # width of the word vectors
+    grid: int = 128  # width of the cells
+    stride: int = 8  # pixels, along each axis, that become a cell, a power of two; 1: the input is a grid already
+    score: str = "additive"  # of queries and cells: see regard list scores
+    dropout: float = 0.3  # of word vectors and features
+    word_dropout: float = 0.0  # how often a word that was read is hidden in training, so that the image is looked at
+    coverage: float = 0.1  # soft: weight of the doubly stochastic penalty, section 4.2.1
+    choices: float = 1.0  # hard: weight of the score function term, λ_r
+    openness: float = 0.01  # hard: weight of the entropy of the choice, λ_e
+    expected: float = 0.5  # hard: how often the expectation stands in for a choice in training
+    layers: int = 2  # of the Transformer decoder
+    heads: int = 4  # of each attention of the Transformer decoder
+
+    def __post_init__(self) -> None:
+        if min(self.dim, self.embedding, self.grid, self.layers, self.heads, self.stride) < 1:
+            raise ConfigError("dim, embedding, grid, layers, heads and stride must be at least 1")
+        if self.stride & (self.stride - 1):
+            raise ConfigError(f"stride={self.stride} must be a power of two")
+        if not (0 <= self.dropout < 1 and 0 <= self.word_dropout < 1):
+            raise ConfigError(
+                f"dropout={self.dropout} and word_dropout={self.word_dropout} must be probabilities below 1"
+            )
+        if self.decoder == "transformer" and self.attention != "soft":
+            raise ConfigError(f"attention={self.attention!r} is for decoder='lstm'; the Transformer's is soft")
+        if self.decoder == "transformer" and self.dim % self.heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
+            )
+
+
+TINY = Config(dim=16, embedding=8, grid=12, stride=4, dropout=0.1, layers=1, heads=2)  # for tests
+
+
+class CaptionerState(NamedTuple):
+    """The decoder's memory, one row a hypothesis; the cells as they are looked at, one row an image."""
+
+    hidden: Tensor  # (r d)
+    cell: Tensor  # (r d)
+    cells: Shared[KV]
+
+
+class Captioner(nn.Module):
+    """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
+
+    def __init__(self, config: Config, sizes: Captions, *, grid: Grid, looking: Looking) -> None:
+        super().__init__()
+        dim, words, wide = config.dim, config.embedding, config.grid
+        self.grid, self.looking = grid, looking
+        self.dim, self.wide, self.unknown = dim, wide, sizes.marks.unknown
+        self.target = table(sizes.size, words, pad=sizes.marks.pad)
+        self.first = nn.Linear(wide, 2 * dim)  # section 3.1.2: h(0) and c(0) from the mean of all cells
+        self.gates_word = nn.Linear(words, 4 * dim)
+        self.gates_seen = nn.Linear(wide, 4 * dim, bias=False)
+        self.gates_hidden = nn.Linear(dim, 4 * dim + 1, bias=False)  # and f_β, section 4.2.1, as its last row
+        self.join = nn.Linear(dim + wide, words)  # L_h and L_z, equation 7
+        self.readout = Readout(words, sizes.size)
+        self.readout.weight = self.target.weight
+        self.dropout, self.word_dropout = Dropout(config.dropout), config.word_dropout
+        for gate in self.gates_hidden.weight.data[: 4 * dim].split(dim):
+            nn.init.orthogonal_(gate)
+        nn.init.ones_(self.gates_word.bias.data[dim : 2 * dim])  # the forget gate starts open
+
+    def start(self, source: Tensor) -> CaptionerState:
+        cells = self.grid(source)  # (b s d)
+        hidden, cell = torch.tanh(self.first(cells.mean(dim=1))).chunk(2, dim=-1)
+        return CaptionerState(hidden, cell, Shared(self.looking.memorize(cells)))
+
+    def features(self, tokens: Tensor, state: CaptionerState) -> tuple[Tensor, CaptionerState]:
+        x, _, state = self._walk(self.target(tokens), state)
+        return x, state
+
+    def forward(self, tokens: Tensor, state: CaptionerState) -> tuple[Tensor, CaptionerState]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state  # (r t v)
+
+    def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
+        """Images (b c h w), the captions of each side by side (b·n t+1) -> the named parts of the loss, summed."""
+        state = spread(self.start(images), len(captions) // max(1, len(images)))
+        memory = state.cells.value
+        read, labels = captions[:, :-1], captions[:, 1:]
+        if self.training and self.word_dropout:
+            hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
+            read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
+        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(trace(memory))))
+        return self.looking.losses(Told(x, labels, labels != pad, self.readout, smoothing), walk, memory)
+
+    def _walk(self, words: Tensor, state: CaptionerState) -> tuple[Tensor, Walk, CaptionerState]:
+        """Word vectors (r t e) -> features (r t e), the way that was taken, and the state at its end."""
+        words = self.dropout(words)
+        from_word = self.gates_word(words)  # outside the loop, it does not depend on the recurrence
+        hidden, cell, steps = state.hidden, state.cell, []
+        for step in range(words.shape[1]):
+            of_hidden = self.gates_hidden(hidden)
+            looked = self.looking(hidden, state.cells.value)  # (r d), or (r d+s) with the weights
+            seen = torch.sigmoid(of_hidden[:, -1:]) * looked[:, : self.wide]
+            steps.append((hidden, seen, looked[:, self.wide :]))
+            hidden, cell = lstm(from_word[:, step] + self.gates_seen(seen) + of_hidden[:, :-1], cell)
+        queries, seens, weights = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
+        hiddens = torch.cat([queries[:, 1:], hidden[:, None]], dim=1)
+        x = torch.tanh(words + self.join(torch.cat([self.dropout(hiddens), seens], dim=-1)))
+        return self.dropout(x), Walk(queries, weights), state._replace(hidden=hidden, cell=cell)
+
+
+def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """One step of an LSTM from what its gates are given (r 4d): Hochreiter and Schmidhuber 1997, with a forget gate."""
+    keep_in, forget, new, out = gates.chunk(4, dim=-1)
+    cell = torch.sigmoid(forget) * cell + torch.sigmoid(keep_in) * torch.tanh(new)
+    return torch.sigmoid(out) * torch.tanh(cell), cell
+
+
+def build(config: Config, sizes: Captions) -> Captioner | _grid_transformer.GridTransformer:
+    """The only function of this file that sees both the choices and what the data decided."""
+    grid = _grid(config, sizes)
+    if config.decoder == "transformer":
+        shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
+        return _grid_transformer.build(grid, config.grid, shape, sizes)
+    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest))
+
+
+def _grid(config: Config, sizes: Captions) -> Grid:
+    height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
+    plane = Plane("sinusoidal", config.grid, height=height, width=width)
+    if config.stride == 1:
+        return Grid(nn.Identity(), sizes.channels, plane)
+    return Grid(Backbone(sizes.channels, config.grid, stride=config.stride), config.grid, plane)
+
+
+def _looking(config: Config, longest: int) -> Looking:
+    if config.attention == "none":
+        return Whole()
+    score, key = scores.build(config.score, config.dim), nn.Linear(config.grid, config.dim, bias=False)
+    if config.attention == "soft":
+        return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage)
+    attend = Attend(score, normalizer=SoftOrHard(config.expected), queries="words", keys="cells")
+    return Hard(attend, key, baseline=MovingAverage(longest), choices=config.choices, openness=config.openness)

@@ -1,0 +1,97 @@
+"""Scores of captions against all that people said of an image: BLEU-1 … 4, CIDEr, METEOR.
+
+All are computed on lowercased words without punctuation. BLEU is sacreBLEU's, CIDEr that of the COCO evaluation
+(`pycocoevalcap`), METEOR that of `nltk` with exact and stem matches; synonyms would need WordNet's files, which are no
+package, and are left out. None of them needs Java.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+
+from regard.core.extras import require
+
+ORDERS = (1, 2, 3, 4)
+WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+EXTRA = "captions"
+References = Sequence[Sequence[str]]  # of each image what people said
+
+
+class NoSynonyms:
+    """In place of WordNet: no word has another of the same meaning."""
+
+    def synsets(self, word: str) -> list[Any]:
+        """None."""
+        return []
+
+
+def words(text: str) -> list[str]:
+    """A caption -> its words, lowercased, without punctuation."""
+    return WORDS.findall(text.lower())
+
+
+def plain(text: str) -> str:
+    """A caption as its words with a space between them."""
+    return " ".join(words(text))
+
+
+def bleu(hypotheses: Sequence[str], references: References) -> dict[str, float]:
+    """Captions and for each all references -> bleu1 … bleu4, 0 … 100, by counts over the whole corpus."""
+    most = max(map(len, references))
+    columns: Any = [[plain(each[i]) if i < len(each) else None for each in references] for i in range(most)]
+    said = [plain(text) for text in hypotheses]
+    return {f"bleu{n}": float(_measure(n).corpus_score(said, columns).score) for n in ORDERS}
+
+
+def _measure(order: int) -> BLEU:
+    return BLEU(max_ngram_order=order, tokenize="none", force=True, smooth_method="none")
+
+
+def exact(hypotheses: Sequence[str], references: References) -> float:
+    """The percentage of captions that are one of their references, word for word."""
+    pairs = zip(hypotheses, references, strict=True)
+    return 100 * sum(plain(text) in map(plain, each) for text, each in pairs) / len(hypotheses)
+
+
+def installed() -> bool:
+    """Whether the libraries of CIDEr and METEOR are there."""
+    return all(importlib.util.find_spec(name) is not None for name in ("pycocoevalcap", "nltk"))
+
+
+def cider(hypotheses: Sequence[str], references: References) -> float:
+    """CIDEr-D as the COCO server computes it, document frequencies from these references, times 100."""
+    scorer = require("pycocoevalcap.cider.cider", extra=EXTRA).Cider()
+    truth = {number: [plain(text) for text in each] for number, each in enumerate(references)}
+    found, _ = scorer.compute_score(truth, {number: [plain(text)] for number, text in enumerate(hypotheses)})
+    return 100 * float(found)
+
+
+def meteor(hypotheses: Sequence[str], references: References) -> float:
+    """The mean over captions of METEOR against the best reference, times 100."""
+    score = require("nltk.translate.meteor_score", extra=EXTRA).meteor_score
+    each = [
+        score([words(one) for one in truth], words(text), wordnet=NoSynonyms())
+        for text, truth in zip(hypotheses, references, strict=True)
+    ]
+    return 100 * float(sum(each)) / len(each)
+
+
+def signatures() -> dict[str, str]:
+    """How each score is computed, for others to repeat it."""
+    how = "lowercased words without punctuation"
+    bleus = {}
+    for n in ORDERS:
+        measure = _measure(n)
+        measure.corpus_score(["."], [["."]])
+        bleus[f"bleu{n}"] = f"sacreBLEU order {n} over all references, {how}: {measure.get_signature()}"
+    if not installed():
+        return bleus | {"cider, meteor": f"not computed; run: pip install 'regard[{EXTRA}]'"}
+    return bleus | {
+        "cider": f"CIDEr-D of pycocoevalcap × 100, {how}",
+        "meteor": f"METEOR of nltk × 100, exact and stem matches without synonyms, best reference, {how}",
+    }

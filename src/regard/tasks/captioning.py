@@ -1,0 +1,299 @@
+"""Captioning: an image goes in, a sentence comes out, and for each word one sees where the model looked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.errors import ConfigError
+from regard.core.evaluating import evaluating
+from regard.core.protocols import Goal, Hypothesis, Indices, Loss
+from regard.core.shown import Shown
+from regard.core.sizes import Captions, Marks
+from regard.core.task import Answer, Task
+from regard.data import captioned, tokens
+from regard.data.builtin import scenes
+from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
+from regard.data.images.reading import Pixels
+from regard.data.images.records import Wanted
+from regard.data.tokens import Level, Tokenizer
+from regard.decoding import Decoding
+from regard.tasks import _caption_scores, _captioned, _images, _overlaid, _overview, _pointing
+from regard.tasks._images import GivenImage, Known, to_tensor
+
+VERB = "caption"
+SIZES = Captions
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "captioner"},
+    "decoding": {"name": "beam", "width": 5},
+    "training": {"optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
+}
+DEMO = [
+    *("data.scenes=2000", "model.dim=128", "model.embedding=64", "model.grid=64", "model.coverage=0"),
+    *("training.steps=400", "training.evaluation.every=400", "decoding=greedy"),
+]
+FILE = "tokenizer.json"
+MORE = 200  # scenes with more things than in training that are told by `regard evaluate`
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which images and captions. Without a path, scenes of coloured shapes made by code."""
+
+    path: Path | None = (
+        None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON, or such a file
+    )
+    name: str = captioned.BUILT_IN  # without a path: scenes
+    scenes: int = 8000  # of the built-in training data
+    things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
+    language: Language = "en"  # of the built-in captions: en or ko
+    height: int = 64  # rows that every image is brought to
+    width: int = 64  # columns that every image is brought to; a scene is a square of `height`
+    channels: int = 3  # 1: grey, 3: colour
+    level: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
+    vocabulary: int = 10_000  # tokens, at most
+    minimum: int = 1  # how often a token must be seen
+    lowercase: bool = True  # captions are lowercased
+    longest: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
+    captions: int = 5  # of an image that are learned at once; of more, so many are drawn
+    rows: int = 32  # images in a batch
+    smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
+    seed: int = 1  # of the built-in data, and of splits that are not given
+
+    def __post_init__(self) -> None:
+        for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if not 0 <= self.smoothing < 1:
+            raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
+        if self.path is None:
+            captioned.check_source(self.name)
+
+
+TINY = Config(scenes=24, height=24, width=24, rows=4, things=(1, 2), longest=16)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
+
+    nbest: int = 1  # how many captions of each image; a beam is made at least as wide
+    cover: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
+
+    def __post_init__(self) -> None:
+        if self.nbest < 1:
+            raise ConfigError(f"nbest={self.nbest}: ask for at least one")
+        self.box()
+
+    def box(self) -> scenes.Box | None:
+        """The region that is greyed out."""
+        return _pointing.parse_box(self.cover) if self.cover else None
+
+
+class Captioning(Task):
+    """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
+
+    def __init__(
+        self,
+        config: Config,
+        known: Known,
+        *,
+        vocabulary: Tokenizer,
+        read: Callable[[], CaptionCollection],
+        folder: Path | None = None,
+    ) -> None:
+        self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
+        self._read, self._folder, self.marks = read, folder, Marks()
+        shape = self.shape.height, self.shape.width, self.shape.channels
+        self.sizes = Captions(*shape, vocabulary.size, config.longest, self.marks)
+        self.directions = dict.fromkeys([*(f"bleu{n}" for n in _caption_scores.ORDERS), "exact", "pointing"], True)
+        self.goal = Goal("exact" if config.path is None else "bleu4", more=True)
+        self.examples = _images.examples_of(folder)
+        self.written = _pointing.Words(vocabulary, self.marks)
+
+    @cached_property
+    def collection(self) -> CaptionCollection:
+        """The images of each split; read when first asked for."""
+        return self._read()
+
+    @cached_property
+    def rows(self) -> list[list[list[int]]]:
+        """The training captions as tokens, of each image those that fit."""
+        part = self.collection.split("train")
+        flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
+        return [[row for row in (next(flat) for _ in each) if len(row) < self.config.longest] for each in part.captions]
+
+    def notes(self) -> list[str]:
+        """What a user should know of the data: what is left out, what had to be converted."""
+        said = sum(map(len, self.collection.split("train").captions))
+        long = said - sum(map(len, self.rows))
+        notes = list(self.collection.remarks)
+        if long:
+            notes.append(f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out")
+        return notes
+
+    def overview(self) -> list[str]:
+        """How many images and captions there are, the vocabulary, and one caption."""
+        splits, train = self.collection.splits, self.collection.split("train")
+        said = f"{sum(map(len, train.captions)):,} training captions"
+        counts = _overview.counted(
+            "images",
+            _overview.lengths({name: part.rows for name, part in splits.items()}),
+            said,
+            _overview.vocabulary(self.sizes.size),
+        )
+        return [counts, _overview.first("caption", train.captions[0][0])]
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: part.checksum() for name, part in self.collection.splits.items()}
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of images that have captions, in random order."""
+        told = np.array([number for number, rows in enumerate(self.rows) if rows], np.int64)
+        if not len(told):
+            raise ConfigError(f"no caption is as short as longest={self.config.longest} tokens; give a larger number")
+        return [told[batch] for batch in _images.batches(len(told), self.config.rows, epoch=epoch, seed=seed)]
+
+    def batch(self, examples: Indices) -> CaptionBatch:
+        """Example numbers -> images, and some captions of each."""
+        count = min(self.config.captions, max(map(len, self.rows)))
+        captions = captioned.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
+        return CaptionBatch(self.see(self.collection.split("train").images(examples)), captions)
+
+    def see(self, pixels: Pixels) -> Tensor:
+        """Images (b h w c) of 0 … 255 -> what the model takes (b c h w)."""
+        return to_tensor(pixels)
+
+    def loss(self, model: Any, batch: CaptionBatch) -> Loss:
+        """The training loss, summed over words: what the model says its parts are, by name."""
+        captions = batch.captions.tokens
+        parts = model.losses(batch.images, captions, pad=self.marks.pad, smoothing=self.config.smoothing)
+        count = int((captions[:, 1:] != self.marks.pad).sum())
+        return Loss(torch.stack(list(parts.values())).sum(), count, parts if len(parts) > 1 else {})
+
+    def evaluate(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+        """Free-running bleu1 … bleu4 over all references; on scenes also `exact`, the percentage of captions that are
+        right word for word, and `pointing`, that of content words for which the model looked at the right place."""
+        part = self.collection.split(split)
+        scores = self._scores(model, part, decoding)
+        pointed = _pointing.pointing(model, part, self.written, see=self.see) if part.regions else None
+        return scores if pointed is None else scores | {"pointing": pointed}
+
+    def _scores(self, model: Any, part: Captioned, decoding: Decoding) -> dict[str, float]:
+        told = self.texts(model, part.images(np.arange(len(part))), decoding)
+        scores = _caption_scores.bleu(told, part.captions)
+        return scores | ({"exact": _caption_scores.exact(told, part.captions)} if part.regions else {})
+
+    def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+        """`cider` and `meteor` where their libraries are installed; for scenes also `more_exact` and `more_bleu4`, on
+        scenes with one thing more than there are in training."""
+        part = self.collection.split(split)
+        scores: dict[str, float] = {}
+        if _caption_scores.installed():
+            told = self.texts(model, part.images(np.arange(len(part))), decoding)
+            scores = {"cider": _caption_scores.cider(told, part.captions)}
+            scores["meteor"] = _caption_scores.meteor(told, part.captions)
+        more = self.config.things[1] + 1
+        if part.regions and more <= scenes.CELLS**2:
+            made = scenes.generate(split, MORE, seed=self.config.seed, side=self.shape.height, things=(more, more))
+            found = self._scores(model, captioned.of_scenes(made, self.config.language), decoding)
+            scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
+        return scores
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        more = f"{MORE} scenes of {self.config.things[1] + 1} things"
+        return _caption_scores.signatures() | (_pointing.signatures(more) if self.config.path is None else {})
+
+    def tell(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[list[Hypothesis]]:
+        """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
+        how = _captioned.Searching(decoding, self.marks, self.sizes.longest - 1, self.see)
+        return _captioned.search(model, pixels, how)
+
+    def texts(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[str]:
+        """Images (n h w c) -> the best caption of each."""
+        best = [hypotheses[0].tokens for hypotheses in self.tell(model, pixels, decoding)]
+        return self.vocabulary.decode(best)
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary, the shape of images, and an image to try."""
+        self.vocabulary.save(folder / FILE)
+        self.known.save(folder, _images.example_file(self._folder, self._example))
+
+    def _example(self) -> Pixels:
+        example: Pixels = self.collection.split("valid").images(np.array([0]))[0]
+        return example
+
+    def read(self, text: str) -> GivenImage:
+        """The path of an image file -> the image in the size of the model."""
+        return _images.brought_to(_images.read_image(text, self.shape.channels), self.shape)
+
+    def answer(
+        self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Decoding
+    ) -> list[list[Answer]]:
+        """Images -> the captions of each, best first; each can be written as a picture of where the model looked."""
+        if not inputs:
+            return []
+        inputs = [self._changed(given, options) for given in inputs]
+        told = self.tell(model, np.stack([given.pixels for given in inputs]), decoding.best(options.nbest))
+        return [
+            [self._answer(model, given, one) for one in hypotheses]
+            for given, hypotheses in zip(inputs, told, strict=True)
+        ]
+
+    def _changed(self, given: GivenImage, options: Options) -> GivenImage:
+        box = options.box()
+        return given if box is None else given._replace(pixels=_pointing.covered(given.pixels, box))
+
+    def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
+        text = self.vocabulary.decode([told.tokens])[0]
+        files = {".png": partial(_overlaid.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
+        said = _images.with_remarks(text, given)
+        return Answer(said, told.score, told.rank_score, value=text, files=files)
+
+    def show(self, model: Any, given: GivenImage, options: Options, decoding: Decoding) -> Shown:
+        """An image -> its captions, where the model looked, and what it says without parts of the image."""
+        given = self._changed(given, options)
+        begun = time.perf_counter()
+        hypotheses = self.tell(model, given.pixels[None], decoding.best(options.nbest))[0]
+        seconds = time.perf_counter() - begun
+        boxes = _pointing.regions(*_pointing.grid_of(model))
+        changed = self.texts(model, np.stack([_pointing.covered(given.pixels, box) for box in boxes]), decoding)
+        again = tuple(_captioned.Again(box, text) for box, text in zip(boxes, changed, strict=True))
+        with evaluating(model):
+            told = _captioned.Captioned(given, hypotheses, seconds, again, self.see)
+            return _captioned.show(model, told, self.written)
+
+
+def _collect(config: Config) -> CaptionCollection:
+    if config.path is None:
+        return captioned.make_scenes(
+            config.scenes, side=config.height, things=config.things, language=config.language, seed=config.seed
+        )
+    return captioned.read_files(config.path, Wanted(config.height, config.width, config.channels), seed=config.seed)
+
+
+def build(config: Config, folder: Path | None = None) -> Captioning:
+    """A config -> the task with a vocabulary made from the training captions, or that of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    found = _collect(config)
+    texts = [text for each in found.split("train").captions for text in each]
+    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
+    vocabulary = tokens.train(texts, level=config.level, **choices)
+    return Captioning(config, Known(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
+
+
+def load(config: Config, folder: Path) -> Captioning:
+    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
+    vocabulary, known = tokens.load(folder / FILE), _images.load_known(folder)
+    return Captioning(config, known, vocabulary=vocabulary, read=lambda: _collect(config), folder=folder)

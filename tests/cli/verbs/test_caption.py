@@ -1,0 +1,65 @@
+"""`regard caption` from a stranger's side: train on images with captions, tell new ones, see where was looked."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from calling import call
+from PIL import Image
+
+SMALL = ["model.dim=16", "model.embedding=8", "model.grid=8", "model.stride=4", "data.rows=4"]
+SHORT = ["training.steps=2", "training.evaluation.every=2", "decoding=greedy"]
+SCENES = ["data.scenes=12", "data.height=24", "data.width=24", "data.things=[1, 1]", "data.longest=8"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "scenes"
+    call("train", "captioning", *SMALL, *SHORT, *SCENES, "--out", folder)
+    return folder
+
+
+@pytest.fixture
+def picture(tmp_path):
+    path = tmp_path / "x.png"
+    Image.fromarray(np.zeros((40, 40, 4), np.uint8), "RGBA").save(path)
+    return path
+
+
+def test_an_image_is_told_and_drawn(run, picture, tmp_path, capsys):
+    call("caption", run, picture, "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["image"] == str(picture) and len(told["captions"]) == 1
+    assert "transparent: laid on white; 40x40 pixels: brought to 24x24" in told["captions"][0]["text"]
+    call("caption", run, run / "example.png", "nbest=2", "--out", tmp_path / "overlay.png")
+    assert "wrote" in capsys.readouterr().out
+    assert Image.open(io.BytesIO((tmp_path / "overlay-2.png").read_bytes())).width > 100
+
+
+def test_a_part_can_be_greyed_out(run, capsys):
+    call("caption", run, run / "example.png", "cover=0,0,1,1", "--json")
+    grey = json.loads(capsys.readouterr().out)["captions"][0]["score"]
+    call("caption", run, run / "example.png", "--json")
+    assert json.loads(capsys.readouterr().out)["captions"][0]["score"] != grey
+    with pytest.raises(SystemExit):
+        call("caption", run, run / "example.png", "cover=0,0,2,1")
+    assert "cover='0,0,2,1': give left,top,right,bottom as shares of the image" in capsys.readouterr().err
+
+
+def test_it_is_evaluated(run, capsys):
+    call("evaluate", run)
+    said = capsys.readouterr().out
+    for name in ("bleu1", "bleu4", "exact", "pointing", "cider", "meteor", "more_exact"):
+        assert name in said
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("gone.png", "no such file"), ("bad.png", "not an image that Pillow can read")]
+)
+def test_an_image_that_cannot_be_read_is_named(run, tmp_path, capsys, name, says):
+    if name == "bad.png":
+        (tmp_path / name).write_text("no image")
+    with pytest.raises(SystemExit):
+        call("caption", run, tmp_path / name)
+    assert says in capsys.readouterr().err

@@ -1,0 +1,91 @@
+"""Captions in every form that they come in, and what is wrong with others."""
+
+import gzip
+import json
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.caption_files import Caption, read
+
+ONE, TWO = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("captions.tsv", "a.jpg\tA dog, running\na.jpg\ta brown dog\n"),
+        ("captions.tsv.gz", "image\tcaption\na.jpg\tA dog, running\n\na.jpg\ta brown dog\n"),
+        ("numbered.tsv", "a.jpg\t0\tA dog, running\na.jpg\t1\ta brown dog\n"),
+        ("Flickr8k.token.txt", "a.jpg#0\tA dog, running\na.jpg#1\ta brown dog\n"),
+        ("captions.txt", 'image,caption\na.jpg,"A dog, running"\na.jpg,a brown dog\n'),
+        ("plain.csv", "a.jpg,A dog, running\na.jpg,a brown dog\n"),
+        ("results.csv", "image_name| comment_number| comment\na.jpg| 0| A dog, running\na.jpg| 1| a brown dog\n"),
+    ],
+)
+def test_tables(tmp_path, name, text):
+    assert read(write(tmp_path, name, text)) == [ONE, TWO]
+    write(tmp_path, "README.txt", "Where these images come from.\n")
+    assert read(tmp_path) == [ONE, TWO]
+
+
+def test_karpathy(tmp_path):
+    rows = [
+        {"filename": "a.jpg", "split": "train", "sentences": [{"raw": "A dog."}, {"tokens": ["a", "dog"]}]},
+        {"filename": "b.jpg", "filepath": "val2014", "split": "restval", "sentences": [{"raw": "B"}]},
+        {"filename": "c.jpg", "split": "val", "sentences": [{"raw": "C"}]},
+    ]
+    found = read(write(tmp_path, "dataset_flickr8k.json", json.dumps({"images": rows})))
+    assert found == [
+        Caption("a.jpg", "A dog.", "train"),
+        Caption("a.jpg", "a dog", "train"),
+        Caption("val2014/b.jpg", "B", "train"),
+        Caption("c.jpg", "C", "valid"),
+    ]
+
+
+def test_coco(tmp_path):
+    table = {
+        "images": [{"id": 7, "file_name": "a.jpg"}],
+        "annotations": [{"image_id": 7, "caption": "A dog"}, {"image_id": 8, "caption": "nobody's"}],
+    }
+    found = read(write(tmp_path, "captions_val2014.json", json.dumps(table)))
+    assert found == [Caption("a.jpg", "A dog", "valid"), Caption("image 8", "nobody's", "valid")]
+
+
+def test_splits_by_file_name_and_by_lists_of_images(tmp_path):
+    write(tmp_path, "captions_train.tsv", "a.jpg\tone\n")
+    write(tmp_path, "captions_test_first_half.tsv", "b.jpg\ttwo\n")
+    assert [caption.split for caption in read(tmp_path)] == ["test", "train"]
+    other = tmp_path / "official"
+    other.mkdir()
+    write(other, "Flickr8k.token.txt", "a.jpg#0\tone\nb.jpg#0\ttwo\nc.jpg#0\tthree\n")
+    write(other, "Flickr_8k.trainImages.txt", "a.jpg\n")
+    write(other, "Flickr_8k.devImages.txt", "b.jpg\n")
+    assert [caption.split for caption in read(other)] == ["train", "valid", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (
+            "notes.txt",
+            "nothing\n",
+            "no captions; give image<TAB>caption as .tsv, image,caption as .csv, or .json of COCO",
+        ),
+        ("c.tsv", "a.jpg\tone\nb.jpg\n", "line 2: one column 'b.jpg'; give the image and its caption"),
+        ("c.json", "[1, 2]", "neither Karpathy's JSON"),
+        ("c.json", '{"images": [{"filename": "a.jpg"}]}', r"images, annotations\): KeyError\('sentences'\)"),
+        ("c.json", "{", "neither Karpathy's JSON"),
+    ],
+)
+def test_what_is_no_caption_file_is_named(tmp_path, name, text, says):
+    write(tmp_path, name, text)
+    with pytest.raises(DataError, match=says):
+        read(tmp_path)

@@ -1,0 +1,109 @@
+"""Where a captioner looked, and whether that was right."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.sizes import Captions, Marks
+from regard.data import captioned, tokens
+from regard.data.builtin import scenes
+from regard.models import captioner
+from regard.tasks import _pointing
+from regard.tasks._images import to_tensor
+
+SIDE = 48
+
+
+@pytest.fixture(scope="module")
+def part():
+    return captioned.of_scenes(scenes.generate("train", 12, side=SIDE, things=(1, 3)), "en")
+
+
+@pytest.fixture(scope="module")
+def words(part):
+    texts = [text for each in part.captions for text in each]
+    return _pointing.Words(tokens.train(texts, level="word", size=100), Marks())
+
+
+def model_of(words, **change):
+    torch.manual_seed(0)
+    sizes = Captions(SIDE, SIDE, 3, words.vocabulary.size, longest=30)
+    return captioner.build(replace(captioner.TINY, stride=8, **change), sizes)
+
+
+def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
+    """A model that looks at the middle of each word's region is right, one that looks into a corner is not."""
+    model = model_of(words)
+    height, width = _pointing.grid_of(model)
+    assert (height, width) == (6, 6)
+    said = [words_of for each in part.regions for words_of in each]
+
+    def at(place):
+        turn = iter(said)
+
+        def weights(model, images, captions):
+            looked = torch.zeros(*captions[:, 1:].shape, height * width)
+            for row in range(len(captions)):
+                for number, word in enumerate(next(turn)):
+                    looked[row, number, place(word.box)] = 1.0
+            return looked
+
+        return weights
+
+    def middle(box):
+        return min(
+            range(36),
+            key=lambda cell: (
+                abs(sum(_pointing.cell_box(cell, 6, 6)[::2]) - box[0] - box[2])
+                + abs(sum(_pointing.cell_box(cell, 6, 6)[1::2]) - box[1] - box[3])
+            ),
+        )
+
+    monkeypatch.setattr(_pointing, "weights", at(middle))
+    assert _pointing.pointing(model, part, words, see=to_tensor) > 95
+    monkeypatch.setattr(_pointing, "weights", at(lambda box: 0 if box[0] + box[1] > 1 else 35))
+    assert _pointing.pointing(model, part, words, see=to_tensor) < 30
+
+
+@pytest.mark.parametrize("change", [{}, {"attention": "hard"}, {"decoder": "transformer"}], ids=str)
+def test_every_word_has_weights_over_all_cells(part, words, change):
+    looked = _pointing.weights(
+        model_of(words, **change).eval(), to_tensor(part.images(np.arange(2))), torch.full((2, 5), 5)
+    )
+    assert looked.shape == (2, 4, 36) and torch.allclose(looked.sum(dim=-1), torch.ones(2, 4), atol=1e-5)
+
+
+def test_a_model_without_attention_points_at_nothing(part, words):
+    assert _pointing.pointing(model_of(words, attention="none"), part, words, see=to_tensor) is None
+
+
+def test_cells_and_parts_cover_the_image():
+    boxes = [_pointing.cell_box(place, 2, 3) for place in range(6)]
+    assert boxes[0] == (0, 0, 1 / 3, 0.5) and boxes[-1] == (2 / 3, 0.5, 1, 1)
+    assert len(_pointing.regions(8, 8)) == 16 and len(_pointing.regions(2, 9)) == 8
+
+
+def test_a_covered_region_is_grey_and_the_rest_as_it_was():
+    image = np.zeros((4, 8, 3), np.uint8)
+    changed = _pointing.covered(image, (0.5, 0.0, 1.0, 0.5))
+    assert (changed[:2, 4:] == _pointing.GREY).all() and changed.sum() == 2 * 4 * 3 * _pointing.GREY
+    assert image.sum() == 0
+    assert _pointing.covered(image, (0.1, 0.1, 0.11, 0.11)).sum() > 0  # never nothing
+
+
+def test_taking_cells_away_changes_what_is_said(part, words):
+    model = model_of(words).eval()
+    logits = _pointing.without_each(model, part.pixels[0], torch.tensor([[2, 5, 6, 3]]), see=to_tensor)
+    assert logits.shape == (36, 3, words.vocabulary.size) and logits.std(dim=0).max() > 0
+
+
+@pytest.mark.parametrize("text", ["1,2", "a,b,c,d", "0.5,0,0.2,1", "0,0,1,2"])
+def test_a_region_must_be_a_box(text):
+    with pytest.raises(
+        ConfigError, match=rf"cover='{text}': give left,top,right,bottom as shares of the image, as 0,0,"
+    ):
+        _pointing.parse_box(text)
+    assert _pointing.parse_box("0,0.25,0.5,1") == (0, 0.25, 0.5, 1)

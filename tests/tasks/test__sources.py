@@ -1,0 +1,20 @@
+import pytest
+
+from regard.core.errors import DataError
+from regard.data import tokens
+from regard.tasks import _sources
+
+WORDS = tokens.train(["one two three four five"], level="word", size=20)
+
+
+def test_texts_end_with_the_mark_and_long_ones_are_refused():
+    rows = _sources.encode(["one", "one two"], WORDS, end=3, longest=3)
+    assert rows.lengths.tolist() == [2, 3] and rows.tokens[0, 1] == 3
+    message = r"^'one two three' has 4 tokens with the end mark; the model was trained for at most 3: split the text$"
+    with pytest.raises(DataError, match=message):
+        _sources.encode(["one two three"], WORDS, end=3, longest=3)
+
+
+def test_examples_fit_and_are_taken_in_at_a_glance():
+    pairs = [("one", "x"), ("", "x"), ("one two three four", "x"), ("one two three four five one two", "x")]
+    assert _sources.examples(pairs, WORDS, longest=6) == ["one two three four", "one"]
