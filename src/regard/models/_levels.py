@@ -37,6 +37,7 @@ class Config:
     inner: int = 100  # width in which the learned query is compared with words and sentences
     mixer: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
     sentence_mixer: Literal["", "gru", "blocks", "none"] = ""  # the same for sentences; "": as mixer, none: not mixed
+    gate: float = 0.0  # bias of the GRU's update gate at the start; below 0: little is carried from word to word
     layers: int = 1  # blocks of each level
     heads: int = 4  # of a block
     position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
@@ -81,9 +82,14 @@ def pack(x: Tensor, lengths: Tensor) -> Sequences:
 class Recurrent(nn.Module):
     """Mixed by a GRU from left to right and one from right to left: Yang et al. 2016, section 2.2."""
 
-    def __init__(self, inputs: int, dim: int) -> None:
+    def __init__(self, inputs: int, dim: int, *, gate: float) -> None:
         super().__init__()
         self.both = BothWays("gru", inputs, dim)
+        if gate:
+            with torch.no_grad():  # PyTorch has the gates in this order: reset, update, new
+                for name, bias in self.both.net.named_parameters():
+                    if name.startswith("bias_hh"):
+                        bias[dim : 2 * dim] = gate
 
     def forward(self, given: Sequences) -> Tensor:
         mixed: Tensor = self.both(given.features, given.how)
@@ -134,7 +140,7 @@ class Level(nn.Module):
     def __init__(self, inputs: int, config: Config, *, mixer: str, longest: int, axis: str) -> None:
         super().__init__()
         kinds: dict[str, Callable[[], nn.Module]] = {
-            "gru": lambda: Recurrent(inputs, config.dim),
+            "gru": lambda: Recurrent(inputs, config.dim, gate=config.gate),
             "blocks": lambda: Blocks(inputs, config, longest=longest, axis=axis),
             "none": lambda: Apart(inputs, config.dim),
         }
