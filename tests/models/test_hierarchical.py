@@ -90,3 +90,11 @@ def test_words_are_left_out_in_training_alone():
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(ConfigError, match=message):
         hierarchical.Config(**settings)
+
+
+def test_gates_that_begin_closed_carry_little_from_word_to_word():
+    open_, closed = (build(hierarchical, {"gate": gate}).words.mixer.both.net for gate in (0.0, -3.0))
+    dim = hierarchical.TINY.dim
+    for name in ("bias_hh_l0", "bias_hh_l0_reverse"):
+        before, after = open_.get_parameter(name), closed.get_parameter(name)
+        assert after[dim : 2 * dim].eq(-3).all() and torch.equal(before[2 * dim :], after[2 * dim :])
