@@ -1,4 +1,8 @@
+import zipfile
+
+import numpy as np
 import pytest
+from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
 from regard.data import layouts
@@ -75,3 +79,20 @@ def test_what_cannot_be_checked(tmp_path):
 )
 def test_the_shared_data(shared_data, name, layout):
     assert layouts.detect(shared_data / name) == layout
+
+
+def test_images_are_found_out(tmp_path):
+    pixels = np.zeros((4, 4), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "one.png")
+    np.savez(tmp_path / "some.npz", images=pixels[None])
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        archive.write(tmp_path / "one.png", "cat/one.png")
+    folder = tmp_path / "folder" / "cat"
+    folder.mkdir(parents=True)
+    (folder / "one.png").write_bytes((tmp_path / "one.png").read_bytes())
+    for path in (tmp_path / "one.png", tmp_path / "some.npz", tmp_path / "many.zip", tmp_path / "folder"):
+        assert layouts.detect(path) == "images"
+        assert layouts.check(path) == []
+    (folder / "two.png").write_bytes(b"no image")
+    (finding,) = layouts.check(tmp_path / "folder")
+    assert str(finding).endswith("not an image that Pillow can read; give PNG, JPEG, PGM …")

@@ -56,8 +56,9 @@ class Run(Verbs):
     ) -> None:
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
         module = self.recipe.task.module("tasks")
-        self.verb = getattr(module, "VERB", "answer")
-        self.verbs = tuple(getattr(module, "VERBS", (self.verb,)))
+        usual = getattr(module, "VERB", "answer")
+        self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (usual,)))
+        self.verb = usual if usual in self.verbs else self.verbs[0]
         self.options = getattr(module, "Options", NoOptions)
         self.settings, self._device, self._engine_name = list(settings), device, engine
         self._trusted = parts.trusted

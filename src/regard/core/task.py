@@ -68,6 +68,7 @@ class Task:
     directions: Mapping[str, bool] = MappingProxyType({})
     only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
+    verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:

@@ -18,14 +18,16 @@ from regard.data import archives, check_documents, check_tagged, columns, docume
 from regard.data import check as check_pairs
 from regard.data.check import Finding
 from regard.data.columns import Languages
+from regard.data.images import check as check_images
+from regard.data.images.records import holds_images
 from regard.data.languages import script_of
 from regard.data.reading import lines
 
-Layout = Literal["pairs", "documents", "tagged"]
+Layout = Literal["pairs", "documents", "tagged", "images"]
 LAYOUTS = get_args(Layout)
 TAGGED = (".conll", ".iob", ".bio", ".ner")
-MEANT = {"pairs": "sentence pairs", "documents": "documents with labels", "tagged": "tagged words"}
-TASKS = {"pairs": "translation", "documents": "classification", "tagged": "tagging"}
+MEANT = {"pairs": "sentence pairs", "documents": "documents with labels", "tagged": "tagged words", "images": "images"}
+TASKS = {"pairs": "translation", "documents": "classification", "tagged": "tagging", "images": "image_classification"}
 LOOKED_AT = 400  # lines
 LONG = 15  # characters on average that make a column one of texts; a table with two of them holds pairs
 REPEATED = 10  # a column is one of labels if each of its values stands in so many lines on average
@@ -49,6 +51,8 @@ def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = Non
     if layout != "auto" and layout not in LAYOUTS:
         raise ConfigError(f"no layout {layout!r}; {nearest(layout, ['auto', *LAYOUTS])}")
     chosen = detect(path) if layout == "auto" else layout
+    if chosen == "images":
+        return check_images.check(path)
     if chosen == "tagged":
         return check_tagged.check(path)
     if chosen == "documents":
@@ -65,7 +69,7 @@ def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = N
     chosen = detect(path) if layout == "auto" else layout
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
     said = [f"{path}: {MEANT[chosen]}"]
-    for file in files:
+    for file in () if chosen == "images" else files:
         with suppress(DataError):  # the check says what is wrong
             said += reading.remarks([file])
     if chosen == "pairs":
@@ -84,6 +88,8 @@ def detect(path: Path) -> Layout:
     """What a file or folder holds; sentence pairs where nothing else is seen."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
+    if holds_images(path):
+        return "images"
     if archives.is_archive(path):
         return "documents"
     if path.is_file():

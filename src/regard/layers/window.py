@@ -100,13 +100,11 @@ class WindowHeads(Heads):
         none = self.empty(like)
         return Window(self.layout, 0, none, none)
 
-    def forward(self, x: Tensor, memory: KV | Window, mask: Mask = EVERYTHING, beside: Tensor | None = None) -> Tensor:
-        """Queries (b t d) over the window that ends with them -> (b t d)."""
+    def look(self, q: Tensor, memory: KV | Window, mask: Mask = EVERYTHING) -> Tensor:
+        """Queries of every head over the window that ends with them -> (b t d)."""
         if isinstance(memory, KV):
-            mixed = self.attend(self._split("queries", x, self.q), memory.k, memory.v, mask & memory.mask)
-        else:
-            mixed = self._over(self._split("queries", x, self.q), memory)
-        joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
+            return super().look(q, memory, mask)
+        joined: Tensor = self.o(self._over(q, memory).transpose(1, 2).flatten(2))
         return joined
 
     def _over(self, q: Tensor, window: Window) -> Tensor:

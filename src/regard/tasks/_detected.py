@@ -42,6 +42,7 @@ def answer(given: GivenImage, found: Sequence[Found], *, classes: Sequence[str],
         with_remarks("; ".join(texts) or "nothing", given),
         score=sum(math.log(max(one.score, 1e-9)) for one in sure),
         value=sure,
+        data={"objects": [{"class": classes[one.label], "score": one.score, "box": list(one.box)} for one in sure]},
         files={".png": partial(_framed, given.pixels, sure)},
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.errors import CheckpointError, DataError
+from regard.core.errors import CheckpointError, DataError, nearest
 from regard.core.files import write_bytes, write_text
+from regard.core.fingerprint import of_batches
 from regard.core.protocols import Indices
 from regard.core.seed import mix
 from regard.data.images.reading import Pixels, open_image, png
 from regard.data.images.shape import Shape
+from regard.tasks import _overview
 
 FILE, EXAMPLE = "images.json", "example.png"
 
@@ -90,6 +92,32 @@ def brought_to(given: GivenImage, shape: Shape) -> GivenImage:
 def with_remarks(text: str, given: GivenImage | None) -> str:
     """A line of an answer, and what had to be done to what was given."""
     return text if given is None or not given.remarks else f"{text} ({given.name}: {'; '.join(given.remarks)})"
+
+
+def class_number(name: str, known: Sequence[str]) -> int:
+    """The number of a class by its name; -1 where none is asked for."""
+    if name and name not in known:
+        hint = nearest(name, known) if known else "it was trained without classes"
+        raise DataError(f"the model does not know the class {name!r}; {hint}")
+    return known.index(name) if name else -1
+
+
+def overview(splits: Mapping[str, Sized], shape: Shape, *more: str) -> list[str]:
+    """How many images there are and how large; what the first one is."""
+    size = f"{shape.height}x{shape.width} pixels in {'grey' if shape.channels == 1 else 'colour'}"
+    *known, first = more
+    return [
+        _overview.counted("images", {name: len(part) for name, part in splits.items()}, size, *known),
+        _overview.first("image", first),
+    ]
+
+
+def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    """A checksum of each split, of whatever arrays it gives."""
+    return {
+        name: of_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, each))) for each in arrays)
+        for name, arrays in parts.items()
+    }
 
 
 def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:

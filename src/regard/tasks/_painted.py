@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.attention.canvas import Canvas, Line, seen
@@ -21,14 +22,15 @@ from regard.data.images.reading import Pixels, png
 from regard.data.images.shape import Shape, to_levels
 from regard.tasks._forcing import with_alternatives
 from regard.tasks._images import GivenImage, brought_to, with_remarks
-from regard.tasks._levels import bicubic, decode
+from regard.tasks._levels import bicubic, decode, smaller, subject_of
 from regard.tasks._painting import UNKNOWN
 
 SHOWN = 1600  # places: maps of more would make a page of hundreds of megabytes
 
 
-def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> Tensor:
-    """An image whose upper rows are kept -> levels (1 n), UNKNOWN where it is to be made."""
+def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> tuple[GivenImage, Tensor]:
+    """An image whose upper rows are kept -> the same as wide as the canvas, and levels (1 n), UNKNOWN where they are to
+    be made."""
     height, width, channels = given.pixels.shape
     if height > sizes.height or width > sizes.width:
         size, canvas = f"{height}x{width}", f"{sizes.height}x{sizes.width}"
@@ -41,7 +43,31 @@ def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> Tensor:
         raise DataError(f"{given.name}: {kept} rows are to be kept, but it has {len(given.pixels)}")
     known = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
     known[:kept] = torch.from_numpy(to_levels(given.pixels[:kept], sizes.levels).astype(np.int64))
-    return known.view(1, -1)
+    return given, known.view(1, -1)
+
+
+class Prepared(NamedTuple):
+    """A request as the model takes it."""
+
+    given: GivenImage | None  # what was made of the image
+    subject: Subject
+    known: Tensor | None = None  # levels (b n), UNKNOWN where they are to be made
+    truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
+
+
+def prepare(given: GivenImage | None, sizes: PixelSizes, *, rows: int, labels: NDArray[np.int64]) -> Prepared:
+    """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
+    so what is made can be compared with it."""
+    if given is None or not min(sizes.small):
+        used, known = (None, None) if given is None else seed(given, sizes, rows=rows)
+        return Prepared(used, subject_of(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
+    height, width, channels = given.pixels.shape
+    if (height, width) == (sizes.height, sizes.width):
+        remark = f"{height}x{width} pixels, as the result has: made small first"
+        used = given._replace(remarks=(*given.remarks, remark))
+        return Prepared(used, subject_of(labels, smaller(given.pixels[None], sizes), sizes), truth=given.pixels)
+    used = brought_to(given, Shape(*sizes.small, channels))
+    return Prepared(used, subject_of(labels, to_levels(used.pixels[None], sizes.levels), sizes))
 
 
 def title(given: GivenImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
@@ -63,8 +89,9 @@ def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) 
     )
 
 
-def show(model: Painter, levels: Tensor, subject: Subject, *, sizes: PixelSizes, title: str) -> Shown:
+def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, title: str) -> Shown:
     """An image as levels (1 n) -> its places in the order of making, and the model run again over them."""
+    subject = asked.subject
     order = model.order
     if len(order) > SHOWN:
         raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {SHOWN}")
@@ -103,7 +130,7 @@ def show(model: Painter, levels: Tensor, subject: Subject, *, sizes: PixelSizes,
         seconds=seconds,
         answered="made" if single else "",
         views=("canvas",),
-        extra={"canvas": _extra(model, levels, subject, sizes)},
+        extra={"canvas": _extra(model, levels, asked, sizes)},
     )
 
 
@@ -140,7 +167,7 @@ def _box(row: int, column: int, height: int, width: int) -> tuple[float, float, 
     return column / width, row / height, (column + 1) / width, (row + 1) / height
 
 
-def _extra(model: Any, levels: Tensor, subject: Subject, sizes: PixelSizes) -> dict[str, Any]:
+def _extra(model: Any, levels: Tensor, asked: Prepared, sizes: PixelSizes) -> dict[str, Any]:
     """Plain values for the view: the image, and of every place its block and what the block may look at."""
     layouts = [getattr(attention, "layout", None) for attention in model.modules() if hasattr(attention, "layout")]
     layout: Canvas | Line | None = layouts[0] if layouts else None
@@ -153,9 +180,11 @@ def _extra(model: Any, levels: Tensor, subject: Subject, sizes: PixelSizes) -> d
         "memories": [] if layout is None else [seen(layout, block).tolist() for block in range(layout.blocks)],
     }
     if min(sizes.small):
-        small = decode(subject.small, sizes, size=sizes.small)
+        small = decode(asked.subject.small, sizes, size=sizes.small)
         extra["small"] = {"height": sizes.small[0], "width": sizes.small[1], "pixels": _flat(small[0])}
         extra["bicubic"] = _flat(bicubic(small, sizes)[0])
+    if asked.truth is not None:
+        extra["truth"] = _flat(asked.truth)
     return extra
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Objects
@@ -101,7 +102,7 @@ class ObjectBatch(NamedTuple):
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    goal = Goal("ap50", more=True)
+    goal, counted = Goal("ap50", more=True), "images"
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], ObjectCollection], folder: Path | None = None
@@ -116,6 +117,18 @@ class Detection(Task):
     def collection(self) -> ObjectCollection:
         """The images of each split; read when first asked for."""
         return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size, and the objects of the first one."""
+        splits = self.collection.splits
+        names = [self.classes[label] for label in splits["train"].labels[0]]
+        known = f"{len(self.classes)} classes", f"at most {self.sizes.most} objects in an image"
+        return _images.overview(splits, self.shape, *known, ", ".join(names) or "without objects")
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        parts = self.collection.splits.items()
+        return _images.fingerprint({name: zip(*part, strict=True) for name, part in parts})
 
     def notes(self) -> list[str]:
         """What a user should know of the data."""
@@ -161,7 +174,7 @@ class Detection(Task):
         """Images (n h w c) of 0 … 255 -> what each query of each found, surest first."""
         found: list[list[Found]] = []
         with evaluating(model) as device:
-            for low in range(0, len(pixels), TOGETHER):
+            for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER)):
                 seen = model(to_tensor(pixels[low : low + TOGETHER]).to(device))
                 found += _detected.read(seen.logits[-1], seen.boxes[-1])
         return found

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.core.errors import ConfigError, DataError
 from regard.core.evaluating import evaluating
+from regard.core.progress import track
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.shown import Shown
 from regard.core.sizes import Pictures
@@ -96,7 +97,7 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    goal = Goal("accuracy", more=True)
+    goal, counted = Goal("accuracy", more=True), "images"
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
@@ -112,6 +113,15 @@ class ImageClassification(Task):
     def collection(self) -> Collection:
         """The images of each split; read when first asked for."""
         return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size and classes."""
+        known = f"{len(self.classes)} classes"
+        return _images.overview(self.collection.splits, self.shape, known, self.collection.first)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return _images.fingerprint(self.collection.arrays())
 
     def notes(self) -> list[str]:
         """What a user should know of the data: what was converted or left out, and images without a class."""
@@ -154,7 +164,7 @@ class ImageClassification(Task):
         with evaluating(model) as device:
             parts = [
                 model(to_tensor(pixels[low : low + TOGETHER]).to(device)).float().log_softmax(dim=1).cpu()
-                for low in range(0, len(pixels), TOGETHER)
+                for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER))
             ]
         return torch.cat(parts)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError
 from regard.core.evaluating import evaluating
-from regard.core.protocols import Goal, Indices, Loss, Painter, Subject
+from regard.core.progress import track
+from regard.core.protocols import Goal, Indices, Loss, Painter
 from regard.core.shown import Shown
 from regard.core.sizes import Pixels as PixelSizes
 from regard.core.task import Answer, Task
@@ -25,11 +25,11 @@ from regard.data.images import collection
 from regard.data.images.collection import Collection, HoldOut, Origin
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
-from regard.data.images.shape import Fit, check_levels, to_levels
+from regard.data.images.shape import Fit, check_levels
 from regard.decoding import sample
 from regard.tasks import _images, _painted
 from regard.tasks._images import GivenImage, Known
-from regard.tasks._levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality, subject_of
+from regard.tasks._levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality
 from regard.tasks._painting import paint_all, teacher_forced
 
 VERB = "generate"
@@ -41,12 +41,8 @@ DEFAULTS: dict[str, Any] = {
 }
 DEMO = [
     *("model.layers=2", "model.dim=64", "model.query=[2, 4]", "model.memory=[3, 4]", "data.rows=64"),
-    *(
-        "training.steps=400",
-        "training.optimizer.lr=0.003",
-        "training.schedule.warmup=50",
-        "training.evaluation.every=400",
-    ),
+    *("training.steps=400", "training.optimizer.lr=0.003", "training.schedule.warmup=50"),
+    "training.evaluation.every=400",
 ]
 ENLARGED = 64  # images of a split whose enlargement is compared with bicubic interpolation
 
@@ -118,7 +114,7 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
-    goal = Goal("bits", more=False)
+    goal, counted = Goal("bits", more=False), "levels"
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
@@ -133,6 +129,7 @@ class Images(Task):
             )
         small = small if min(small) else (0, 0)
         self.sizes = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
+        self.verbs = ("upscale",) if min(small) else ("generate", "complete")
         self.examples = (*_images.examples_of(folder), *(() if min(small) else ("",)))
 
     @property
@@ -145,6 +142,15 @@ class Images(Task):
     def collection(self) -> Collection:
         """The images of each split; read when first asked for."""
         return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size, levels and classes."""
+        known = f"{self.sizes.levels} levels", f"{self.sizes.classes} classes told"
+        return _images.overview(self.collection.splits, self.shape, *known, self.collection.first)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return _images.fingerprint(self.collection.arrays())
 
     def notes(self) -> list[str]:
         """What a user should know of the data: what was converted or left out."""
@@ -179,7 +185,7 @@ class Images(Task):
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
         with evaluating(model) as device:
-            for low in range(0, len(pixels), self.config.rows):
+            for low in track(range(0, len(pixels), self.config.rows), -(-len(pixels) // self.config.rows)):
                 part = pixels[low : low + self.config.rows]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
                 batch = encode(part, labels[low : low + self.config.rows], self.sizes, draws=draws)
@@ -235,46 +241,29 @@ class Images(Task):
             count = options.count if given is None else 1
             if given is None and self.enlarging:
                 raise DataError("this run enlarges images; give the path of a small one")
-            used, subject, known = self._given(given, options, label=label, count=count)
-            images = decode(paint_all(model, subject, known, sizes=self.sizes, how=how), self.sizes)
-            answers.append([_painted.answer(images, used, scale=options.scale, label=options.class_)])
+            asked = _painted.prepare(given, self.sizes, rows=options.rows, labels=np.full(count, label))
+            images = decode(paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
+            answers.append([_painted.answer(images, asked.given, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
-        """The number of a class; -1 where none is asked for."""
-        known = self.known.classes[: self.sizes.classes]
-        if name and name not in known:
-            hint = nearest(name, known) if known else "it was trained without classes"
-            raise DataError(f"the model does not know the class {name!r}; {hint}")
-        return known.index(name) if name else -1
-
-    def _given(
-        self, given: GivenImage | None, options: Options, *, label: int, count: int
-    ) -> tuple[GivenImage | None, Subject, Tensor | None]:
-        """What is asked for -> what was made of the image, the subject, and the levels that are known."""
-        labels = np.full(count, label)
-        if given is None or not self.enlarging:
-            known = None if given is None else _painted.seed(given, self.sizes, rows=options.rows)
-            return given, subject_of(labels, np.zeros((count, 0), np.uint8), self.sizes), known
-        height, width = self.sizes.small
-        shape = replace(self.shape, height=height, width=width)
-        given = _images.brought_to(given, shape)
-        return given, subject_of(labels, to_levels(given.pixels[None], self.sizes.levels), self.sizes), None
+        return _images.class_number(name, self.known.classes[: self.sizes.classes])
 
     def show(self, model: Painter, given: GivenImage | None, options: Options, decoding: Any) -> Shown:
         """An image -> what the model looked at when it foretold each of its places."""
-        label = self._class(options.class_)
+        labels = np.full(1, self._class(options.class_))
         if given is None or self.enlarging:
-            given, subject, known = self._given(given, options, label=label, count=1)
+            asked = _painted.prepare(given, self.sizes, rows=options.rows, labels=labels)
             how = options.drawing(enlarging=self.enlarging)
-            levels = paint_all(model, subject, known, sizes=self.sizes, how=how)
+            levels = paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how)
         else:
             given = _images.brought_to(given, self.shape)
-            levels, subject = encode(given.pixels[None], np.full(1, label), self.sizes)
+            levels, subject = encode(given.pixels[None], labels, self.sizes)
+            asked = _painted.Prepared(given, subject)
         with evaluating(model):
             size = self.shape.height, self.shape.width
-            title = _painted.title(given, size, label=options.class_, count=1)
-            return _painted.show(model, levels, subject, sizes=self.sizes, title=title)
+            title = _painted.title(asked.given, size, label=options.class_, count=1)
+            return _painted.show(model, levels, asked, sizes=self.sizes, title=title)
 
 
 def _origin(config: Config) -> Origin:

@@ -26,11 +26,11 @@ def check(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, labelled documents, tagged words."),
+        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, documents, tagged words, images."),
     ],
-    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged.")] = "auto",
+    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images.")] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, decomposed Hangul.
+    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, unreadable images.
 
     It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
     """

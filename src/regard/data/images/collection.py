@@ -73,6 +73,21 @@ class Collection(NamedTuple):
             raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
         return self.splits[name]
 
+    @property
+    def first(self) -> str:
+        """The class of the first training image, in words."""
+        label = int(self.split("train").take(np.arange(1))[1][0])
+        return f"class {self.classes[label]}" if label >= 0 else "of no class"
+
+    def arrays(self) -> dict[str, Iterator[tuple[Pixels, NDArray[np.int64]]]]:
+        """Pixels and classes of each split, some thousand images at a time."""
+        return {name: _parts(images) for name, images in self.splits.items()}
+
+
+def _parts(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
+    for low in range(0, len(images), MOST):
+        yield images.take(np.arange(low, min(low + MOST, len(images))))
+
 
 def collect(origin: Origin) -> Collection:
     """An origin -> its images; those of files are read once and mapped from the cache afterwards."""

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from regard.data.images.reading import SUFFIXES
 from regard.data.rows import SPLITS, split_of
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, RuntimeError)
+GLANCE = 100  # names of an archive that are looked at to know what it holds
 LARGEST = 2**28  # bytes of one image file inside an archive: more is no image but a trap
 
 
@@ -39,6 +42,18 @@ def is_image(name: str) -> bool:
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive that may hold images."""
     return path.name.lower().endswith(ARCHIVES)
+
+
+def has_images(archive: Path) -> bool:
+    """Whether there is an image among the first names of an archive; of a damaged one nobody knows."""
+    try:
+        if archive.suffix.lower() == ".zip":
+            with zipfile.ZipFile(archive) as packed:
+                return any(map(is_image, packed.namelist()))
+        with tarfile.open(archive) as file:
+            return any(is_image(member.name) for member in islice(file, GLANCE))
+    except BROKEN:
+        return False
 
 
 def entries(path: Path) -> Iterator[Entry]:
@@ -85,7 +100,7 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         yield from (_in_zip if path.suffix.lower() == ".zip" else _in_tar)(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, RuntimeError) as wrong:
+    except BROKEN as wrong:
         reason = str(wrong).partition("\n")[0]
         raise DataError(f"{path}: damaged, or no archive ({reason}); get it again") from None
 

@@ -79,7 +79,7 @@ def read_coco(path: Path, shape: Shape, *, seed: int) -> ObjectCollection:
     order = sorted(names)
     classes = tuple(names[number] for number in order)
     for split, part in parts.items():
-        parts[split] = part._replace(labels=[_numbered(each, order) for each in part.labels])
+        parts[split] = Labelled(part.pixels, [_numbered(each, order) for each in part.labels], part.boxes)
     return ObjectCollection(_completed(parts, seed), classes, shape, tuple(remarks.lines()))
 
 

@@ -144,6 +144,14 @@ def array_files(path: Path) -> list[Path]:
     return [file for file in files if arrays.is_idx(file) or file.suffix == ".npz"]
 
 
+def holds_images(path: Path) -> bool:
+    """Whether a file or folder holds images, by the names of its files."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    if array_files(path) or any(listing.is_image(file.name) for file in files):
+        return True
+    return any(listing.has_images(file) for file in files if file.is_file() and listing.is_archive(file))
+
+
 def blocks(path: Path) -> Iterator[Block]:
     """The images of an idx or .npz file; a file without any is an error."""
     for block in [arrays.read_idx(path)] if arrays.is_idx(path) else arrays.read_npz(path):

@@ -1,0 +1,147 @@
+"""How the cost of a training step grows with the side of an image: full, local 1-D and local 2-D attention, in one run.
+
+    python bench/image_cost.py [--rounds 3] [--quick]
+
+One grey image of 8x8 … 64x64 (256 levels), 2 layers of 64 with 2 heads; local_1d has blocks and memories of 64 places,
+local_2d blocks of 4x8 and a memory of 4 rows and 4 columns around them. Every point is a process of its own: seconds of
+a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents are slopes of
+log cost over log side from side 24 on, where what grows with the pixels is no longer hidden by what does not grow.
+Figures are kept in docs/image_cost.json, the plot in docs/images/image_cost.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.core.protocols import Subject
+from regard.core.sizes import Pixels
+from regard.models import image_transformer
+from regard.tasks._painting import teacher_forced
+
+DOCS = Path(__file__).parents[1] / "docs"
+FIGURES, PLOT = DOCS / "image_cost.json", DOCS / "images" / "image_cost.png"
+KINDS = ("full", "local_1d", "local_2d")
+SIDES = (8, 12, 16, 24, 32, 48, 64)
+FROM = 24  # the least side that exponents are fitted on
+LEAST = 0.5  # seconds that a point is repeated for
+
+
+def worker(kind: str, side: int, rounds: int) -> None:
+    """Print seconds and megabytes of one point."""
+    torch.manual_seed(0)
+    config = image_transformer.Config(
+        layers=2, dim=64, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
+    )
+    model = image_transformer.build(config, Pixels(side, side, 1, levels=256))
+    image = torch.randint(256, (1, side * side))
+    nothing = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+
+    def step() -> None:
+        teacher_forced(model, image, nothing, levels=256).backward()
+        model.zero_grad(set_to_none=True)
+
+    before = peak()
+    step()
+    megabytes = peak() - before
+    print(json.dumps({"seconds": min(seconds(step) for _ in range(rounds)), "megabytes": megabytes}))
+
+
+def seconds(step: Any) -> float:
+    """The mean of as many steps as fit into a while."""
+    begun, count, spent = time.perf_counter(), 0, 0.0
+    while spent < LEAST:
+        step()
+        count, spent = count + 1, time.perf_counter() - begun
+    return spent / count
+
+
+def peak() -> float:
+    """The most memory that this process had so far, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def exponent(points: dict[str, dict[str, float]], what: str) -> float:
+    """The slope of log cost over log side, from side FROM on."""
+    chosen = [(int(side), point[what]) for side, point in points.items() if int(side) >= FROM and point[what] > 0]
+    if len(chosen) < 2:
+        return float("nan")
+    sides, costs = np.log(np.array(chosen)).T
+    return float(np.polyfit(sides, costs, 1)[0])
+
+
+def crossover(full: dict[str, dict[str, float]], local: dict[str, dict[str, float]], what: str) -> int | None:
+    """The least side from which on local attention is cheaper than full."""
+    sides = sorted(int(side) for side in full)
+    cheaper = [side for side in sides if local[str(side)][what] < full[str(side)][what]]
+    return next((side for side in cheaper if all(other in cheaper for other in sides if other >= side)), None)
+
+
+def summary(found: dict[str, Any]) -> list[str]:
+    """One line a kind: exponents, and where it becomes cheaper than full attention."""
+    lines = []
+    for kind, points in found.items():
+        slopes = ", ".join(f"{what} ~ side^{exponent(points, what):.2f}" for what in ("seconds", "megabytes"))
+        side = None if kind == "full" else crossover(found["full"], points, "seconds")
+        lines.append(
+            f"{kind}: {slopes}" + ("" if side is None else f"; a step is faster than full from side {side} on")
+        )
+    return lines
+
+
+def plot(found: dict[str, Any]) -> None:
+    """docs/images/image_cost.png: both costs over the side, with their slopes."""
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(1, 2, figsize=(9, 3.8), dpi=130)
+    for axis, what, title in zip(
+        axes, ("seconds", "megabytes"), ("seconds of a training step", "megabytes"), strict=True
+    ):
+        for kind, points in found.items():
+            sides = [int(side) for side, point in points.items() if point[what] > 0]
+            costs = [points[str(side)][what] for side in sides]
+            axis.plot(sides, costs, marker="o", label=f"{kind}: side^{exponent(points, what):.1f}")
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_xticks(SIDES, [str(side) for side in SIDES])
+        axis.set_xlabel("side of the image, pixels")
+        axis.set_title(title)
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
+    plt.tight_layout()
+    plt.savefig(PLOT)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="two small sides, to see that it runs; nothing is kept")
+    parser.add_argument("--worker", nargs=2, metavar=("KIND", "SIDE"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        worker(given.worker[0], int(given.worker[1]), given.rounds)
+        return
+    found: dict[str, Any] = {kind: {} for kind in KINDS}
+    for side in (8, 12) if given.quick else SIDES:
+        for kind in KINDS:
+            command = [sys.executable, __file__, "--worker", kind, str(side), "--rounds", str(given.rounds)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            found[kind][str(side)] = json.loads(done.stdout.splitlines()[-1])
+            print(side, kind, found[kind][str(side)], flush=True)
+    print("\n".join(summary(found)))
+    if not given.quick:
+        FIGURES.write_text(json.dumps(found, indent=1) + "\n")
+        plot(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What trained models of images make, as pictures and figures: grids of samples, how many are recognised, enlargements.
+
+    python bench/image_samples.py RUNS [--count 100]
+
+Of the runs that are there (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, and which
+share of `--count` of each class the run of digits_vit recognises; digits_upscale and faces_upscale -> input, bicubic,
+likeliest, a sample at temperature 1, and truth side by side; mnist_binary_local_2d -> samples, and lower halves made to
+given upper halves; scenes_detr -> boxes. Pictures go to docs/images/, figures to docs/image_samples.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.api.run import Run, load
+from regard.core.protocols import Subject
+from regard.data.images import drawing
+from regard.data.images.reading import png
+from regard.decoding import sample
+from regard.tasks._levels import bicubic, decode, encode
+from regard.tasks._painting import paint_all
+
+DOCS = Path(__file__).parents[1] / "docs"
+FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"
+SHOWN = 8  # images of a row
+WARM = sample.Config(temperature=1.0, seed=1)
+
+
+def keep(name: str, images: Any, *, columns: int, scale: int = 3) -> None:
+    """docs/images/<name>.png: images side by side."""
+    (PICTURES / f"{name}.png").write_bytes(png(drawing.grid(images, columns=columns), scale=scale))
+
+
+def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
+    """Samples of every class, and which share of them the recogniser takes for their class."""
+    task: Any = run.task
+    labels = torch.arange(10).repeat_interleave(count)
+    subject = Subject(labels, torch.zeros(len(labels), 0, dtype=torch.long))
+    images = decode(paint_all(run.model, subject, None, sizes=task.sizes, how=WARM), task.sizes)
+    keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
+    if not (runs / "digits_vit").exists():
+        return {}
+    judge = load(runs / "digits_vit")
+    right = judge.task.log_probabilities(judge.model, images).argmax(dim=1) == labels
+    real, numbers = judge.task.collection.split("test").all()
+    known = judge.task.log_probabilities(judge.model, real).argmax(dim=1).numpy() == numbers
+    return {
+        "samples": len(labels),
+        "recognised": round(100 * right.double().mean().item(), 2),
+        "by_class": [round(100 * float(part.double().mean()), 1) for part in right.view(10, count)],
+        "real_recognised": round(100 * float(known.mean()), 2),
+    }
+
+
+def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
+    """One row an image: given, bicubic, the likeliest, a sample, the truth."""
+    task: Any = run.task
+    truth, _ = task.split("test")
+    truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
+    subject = encode(truth, np.full(len(truth), -1), task.sizes).subject
+    small = decode(subject.small, task.sizes, size=task.sizes.small)
+    times = task.sizes.height // task.sizes.small[0]
+    ways = [small.repeat(times, axis=1).repeat(times, axis=2), bicubic(small, task.sizes)]
+    ways += [decode(paint_all(run.model, subject, None, sizes=task.sizes, how=how), task.sizes) for how in (None, WARM)]
+    rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
+    keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
+    return {"columns": ["given", "bicubic", "likeliest", "a sample", "truth"]}
+
+
+def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
+    """Samples from nothing, and the lower halves of real images made anew."""
+    task: Any = run.task
+    nothing = Subject(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
+    fresh = decode(paint_all(run.model, nothing, None, sizes=task.sizes, how=WARM), task.sizes)
+    truth = task.split("test")[0][:SHOWN]
+    known = encode(truth, np.full(SHOWN, -1), task.sizes).pixels
+    half = known.clone()
+    half[:, half.shape[1] // 2 :] = -1
+    completed = decode(paint_all(run.model, nothing, half, sizes=task.sizes, how=WARM), task.sizes)
+    rows = np.concatenate([fresh, decode(known, task.sizes), completed])
+    keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
+    return {"rows": ["from nothing", "real", "upper half given"]}
+
+
+def boxes(run: Run, runs: Path, count: int) -> dict[str, Any]:
+    """A scene of the test split with what was found in it."""
+    task: Any = run.task
+    answer = run.detect([run.task.examples[0]])[0][0]
+    (PICTURES / "scenes_detr.png").write_bytes(answer.render(".png"))
+    return {"example": answer.text, "classes": list(task.classes)}
+
+
+MAKERS: dict[str, Callable[[Run, Path, int], dict[str, Any]]] = {
+    "digits_images": digits,
+    "digits_upscale": enlarged,
+    "faces_upscale": enlarged,
+    "mnist_binary_local_2d": strokes,
+    "scenes_detr": boxes,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--count", type=int, default=100, help="digits of each class that are to be recognised")
+    given = parser.parse_args()
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    for name, make in MAKERS.items():
+        if (given.runs / name / "model.safetensors").exists():
+            kept[name] = make(load(given.runs / name), given.runs, given.count)
+            print(name, kept[name], flush=True)
+            FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""timm's Vision Transformer of the shape of ours. timm imports torchvision at many places; where that is not installed,
+something empty stands in for it, for its ViT uses none of it."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+NAME = "torchvision"
+
+
+class Nothing(ModuleType):
+    """A module in which every name is a class that does nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (nn.Module,), {})
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds torchvision and all that is in it, empty."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.partition(".")[0] == NAME else None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = Nothing(spec.name)
+        module.__version__ = "0.0.0"  # type: ignore[attr-defined]  # timm asks for it
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing in it."""
+
+
+def timm_vit(side: int, *, layers: int, dim: int, heads: int, hidden: int, patch: int) -> nn.Module:
+    """Images (b 3 side side) -> logits of ten classes, with a class token as ours has."""
+    if importlib.util.find_spec(NAME) is None:
+        sys.meta_path.append(Finder())
+    from timm.models.vision_transformer import VisionTransformer
+
+    shape = {"embed_dim": dim, "depth": layers, "num_heads": heads, "mlp_ratio": hidden / dim}
+    model: nn.Module = VisionTransformer(img_size=side, patch_size=patch, num_classes=10, **shape)
+    return model
