@@ -1,7 +1,6 @@
 """The benchmark of recommendation, on little: the best of a made catalogue, and the part of the page."""
 
 import pytest
-
 import recommendation
 import recommendation_page
 
