@@ -1,6 +1,6 @@
 """Screenshots of the views of images for docs/images.md: python bench/image_screens.py RUNS [FOLDER]. Needs chromium.
 
-RUNS has the runs of recipes/digits_images, digits_upscale, digits_vit and scenes_detr; those that are missing are left out.
+RUNS has the runs of recipes digits_images, digits_upscale, digits_vit and scenes_detr; what is missing is left out.
 """
 
 from __future__ import annotations
