@@ -22,7 +22,9 @@ SHOTS = (
     ("alignment", "alignment", "light", 1280, 800),
     ("lines", "lines", "dark", 1280, 720),
     ("steps", "steps", "light", 1280, 860),
+    ("look_dark", "grid", "dark", 1280, 1010),
     ("phone", "alignment", "dark", 390, 844),
+    ("phone_heads", "grid", "light", 390, 844),
 )
 
 
@@ -38,9 +40,9 @@ def sentence(loaded: regard.Run) -> str:
 
 def best_head(found: Inspection) -> str:
     """The head that aligns best, as a part of the page's address."""
-    if found.alignment is None:
+    if found.truth is None:
         return ""
-    heads = {(name, i): rate for name, rates in found.alignment.rates.items() for i, rate in enumerate(rates["heads"])}
+    heads = {(name, i): rate for name, rates in found.truth.rates.items() for i, rate in enumerate(rates["heads"])}
     name, head = min(heads, key=lambda one: heads[one])
     return f"&map={name}&head={head}"
 

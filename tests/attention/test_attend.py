@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from regard.attention import attend as attend_module
 from regard.attention import chunks, scores
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.functional import attend as attend_once
@@ -72,6 +73,18 @@ def test_parity_with_the_kernel_of_pytorch(dtype, n):
         found, expected = scaled_dot()(q, k, v, mask), scaled_dot_product_attention(q, k, v, **settings)
         torch.testing.assert_close(found, expected)
         assert n < 70 or found.equal(expected)
+
+
+def test_the_plain_case_is_the_kernel_and_nothing_else(monkeypatch):
+    """What is checked, chosen and masked elsewhere costs the common case nothing (bench/attention.py measures it)."""
+    asked = []
+    for name in ("check_shapes", "check_kinds", "is_short", "is_local"):
+        monkeypatch.setattr(attend_module, name, lambda *_, name=name, **__: asked.append(name))
+    q, k, v = (torch.randn(1, 2, 256, 4) for _ in range(3))
+    for settings, causal in [((), False), ((Mask(),), False), ((Mask.causal(),), True)]:
+        expected = scaled_dot_product_attention(q, k, v, is_causal=causal)
+        torch.testing.assert_close(scaled_dot()(q, k, v, *settings), expected)
+    assert asked == []
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -92,7 +92,8 @@ def test_bad_input_is_named_counted_and_left_out(folder):
 
 
 def test_long_lists_are_cut_and_counted():
-    assert captioned.listed("images", [str(i) for i in range(11)]) == ["11 images: 0, 1, 2, 3, 4, 5, 6, 7 … and 3 more"]
+    (line,) = captioned.listed("images", [str(i) for i in range(43)])
+    assert line.startswith("43 images: 0, 1, 2, ") and line.endswith(", 39 … and 3 more")
 
 
 def test_two_images_of_one_name_need_their_folder(folder):

@@ -44,14 +44,14 @@ def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
     def at(place):
         turn = iter(said)
 
-        def weights(model, images, captions):
+        def look(model, images, captions, *, pad):
             looked = torch.zeros(*captions[:, 1:].shape, height * width)
             for row in range(len(captions)):
                 for number, word in enumerate(next(turn)):
                     looked[row, number, place(word.box)] = 1.0
-            return looked
+            return _pointing.Looked(looked, torch.arange(len(captions)).float())
 
-        return weights
+        return look
 
     def middle(box):
         return min(
@@ -62,18 +62,21 @@ def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
             ),
         )
 
-    monkeypatch.setattr(_pointing, "weights", at(middle))
+    monkeypatch.setattr(_pointing, "look", at(middle))
     assert _pointing.pointing(model, part, words, see=to_tensor) > 95
-    monkeypatch.setattr(_pointing, "weights", at(lambda box: 0 if box[0] + box[1] > 1 else 35))
+    monkeypatch.setattr(_pointing, "look", at(lambda box: 0 if box[0] + box[1] > 1 else 35))
     assert _pointing.pointing(model, part, words, see=to_tensor) < 30
 
 
 @pytest.mark.parametrize("change", [{}, {"attention": "hard"}, {"decoder": "transformer"}], ids=str)
 def test_every_word_has_weights_over_all_cells(part, words, change):
-    looked = _pointing.weights(
-        model_of(words, **change).eval(), to_tensor(part.images(np.arange(2))), torch.full((2, 5), 5)
-    )
-    assert looked.shape == (2, 4, 36) and torch.allclose(looked.sum(dim=-1), torch.ones(2, 4), atol=1e-5)
+    model, images = model_of(words, **change).eval(), to_tensor(part.images(np.arange(2)))
+    captions = torch.tensor([[2, 5, 6, 7, 3], [2, 5, 3, 0, 0]])
+    looked = _pointing.look(model, images, captions, pad=0)
+    assert looked.weights.shape == (2, 4, 36)
+    assert torch.allclose(looked.weights.sum(dim=-1), torch.ones(2, 4), atol=1e-5)
+    losses = model.losses(images, captions, pad=0)
+    assert looked.scores.sum().item() == pytest.approx(-losses["words"].item(), rel=1e-4)
 
 
 def test_a_model_without_attention_points_at_nothing(part, words):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from regard.training.stop import listening
+from regard.training.stop import Interrupted, listening
 
 
 def test_one_signal_is_noted_and_a_second_ctrl_c_interrupts():
@@ -48,3 +48,8 @@ def test_nohup_is_respected():
             assert not stop
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(("reason", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("another process", 1), (None, 1)])
+def test_the_exit_code_says_what_ended_it(reason, code):
+    assert Interrupted("stopped, all is saved", reason).code == code

@@ -182,14 +182,14 @@ def test_options_of_the_hardware_do_not_change_the_run(toy, tmp_path, silent, se
 def test_a_watcher_sees_every_step_and_the_run_is_the_same(toy, silent, tmp_path):
     seen = []
 
-    def watch(recipe, task, *, model, run, step):
+    def watch(recipe, task, *, model, run, step, last):
         model.eval()
-        seen.append((step, run))
+        seen.append((step, run, last))
         model.train()
 
     train(toy(), tmp_path / "watched", console=silent, watch=watch)
     train(toy(), tmp_path / "alone", console=silent)
-    assert seen == [(step, tmp_path / "watched") for step in range(1, 13)]
+    assert seen == [(step, tmp_path / "watched", step == 12) for step in range(1, 13)]
     assert Folder(tmp_path / "watched").model.read_bytes() == Folder(tmp_path / "alone").model.read_bytes()
 
 
@@ -197,7 +197,7 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
     steps = []
     train(toy("training.steps=5"), tmp_path / "run", console=silent)
 
-    def watch(recipe, task, *, model, run, step):
+    def watch(recipe, task, *, model, run, step, last):
         steps.append(step)
 
     resume(tmp_path / "run", ["training.steps=8"], console=silent, watch=watch)
@@ -205,4 +205,4 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
 
 
 def test_nobody_does_nothing(tmp_path):
-    assert nobody(None, None, model=None, run=tmp_path, step=1) is None
+    assert nobody(None, None, model=None, run=tmp_path, step=1, last=True) is None

@@ -34,7 +34,7 @@ from regard.data.images.stored import Stored, stored
 
 BUILT_IN = "scenes"
 HELD_OUT = 500  # scenes for valid and for test each
-LISTED = 8  # names that a remark gives; the rest is counted
+LISTED = 40  # names that a remark gives; the rest is counted
 Language = Literal["en", "ko"]
 Regions = tuple[tuple[Word, ...], ...]  # of each caption its words, each with its region
 

@@ -69,6 +69,7 @@ class Config:
             )
 
 
+PRESETS = {"small": Config(dim=128, embedding=64, grid=64, coverage=0.0, dropout=0.1)}  # for built-in scenes
 TINY = Config(dim=16, embedding=8, grid=12, stride=4, dropout=0.1, layers=1, heads=2)  # for tests
 
 

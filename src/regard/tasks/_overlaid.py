@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from regard.core.evaluating import evaluating
 from regard.core.extras import require
 from regard.data.images.reading import Pixels
-from regard.tasks._pointing import See, Words, grid_of, weights
+from regard.tasks._pointing import See, Words, grid_of, look
 
 SIDE = 168  # pixels of the longer side of each image
 LINE = 24  # pixels below each for its word
@@ -31,9 +31,9 @@ def overlay(model: Any, pixels: Pixels, row: Sequence[int], words: Words, *, see
     vocabulary, marks = words
     with evaluating(model) as device:
         captions = torch.tensor([[marks.start, *row, marks.end]], device=device)
-        looked = weights(model, see(pixels[None]).to(device), captions)
+        looked = look(model, see(pixels[None]).to(device), captions, pad=marks.pad)
     said = [piece.text for piece in vocabulary.pieces_of(list(row))]
-    shares = None if looked is None else looked[0, : len(said)].double().cpu().numpy()
+    shares = None if looked is None else looked.weights[0, : len(said)].double().cpu().numpy()
     return sheet(pixels, said, shares, grid_of(model))
 
 

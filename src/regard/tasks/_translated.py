@@ -7,7 +7,7 @@ the search: row t is the look from which output t was emitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from regard.core.sizes import Marks
 from regard.core.tree import spread
 from regard.data import batching
 from regard.data.alignment import Links, word_numbers
+from regard.data.text import Pairs
 from regard.data.tokens import MARKS, Piece, Tokenizer, Vocabularies
 from regard.decoding import Decoding, optimised
 from regard.tasks._forcing import with_alternatives, without_read
@@ -151,6 +152,13 @@ class Replay:
         shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
         state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
+
+
+def reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
+    """The translation of a sentence that is in the data, as tokens with their end mark."""
+    pairs = (pair for split in splits for pair in split)
+    target = next((target for source, target in pairs if source == text), None)
+    return None if target is None else (*vocabulary.encode([target])[0], Marks.end)
 
 
 def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:

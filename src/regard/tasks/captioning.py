@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.evaluating import evaluating
@@ -27,7 +26,8 @@ from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
 from regard.decoding import Decoding
 from regard.tasks import _caption_scores, _captioned, _images, _overlaid, _overview, _pointing
-from regard.tasks._images import GivenImage, Known, to_tensor
+from regard.tasks._eyes import eyes
+from regard.tasks._images import GivenImage, Known
 
 VERB = "caption"
 SIZES = Captions
@@ -58,6 +58,8 @@ class Config:
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
+    features: str = ""  # a net of timm that sees the images first, such as resnet18; "": the model sees the pixels
+    weights: Path | None = None  # that net's weights, a .safetensors file; the model then has stride=1
     level: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
     vocabulary: int = 10_000  # tokens, at most
     minimum: int = 1  # how often a token must be seen
@@ -76,6 +78,7 @@ class Config:
             raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
         if self.path is None:
             captioned.check_source(self.name)
+        eyes(self.features, self.weights)
 
 
 TINY = Config(scenes=24, height=24, width=24, rows=4, things=(1, 2), longest=16)  # for tests
@@ -112,8 +115,8 @@ class Captioning(Task):
     ) -> None:
         self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
         self._read, self._folder, self.marks = read, folder, Marks()
-        shape = self.shape.height, self.shape.width, self.shape.channels
-        self.sizes = Captions(*shape, vocabulary.size, config.longest, self.marks)
+        self.see = eyes(config.features, config.weights)
+        self.sizes = Captions(*self.see.grid(self.shape), vocabulary.size, config.longest, self.marks)
         self.directions = dict.fromkeys([*(f"bleu{n}" for n in _caption_scores.ORDERS), "exact", "pointing"], True)
         self.goal = Goal("exact" if config.path is None else "bleu4", more=True)
         self.examples = _images.examples_of(folder)
@@ -167,11 +170,8 @@ class Captioning(Task):
         """Example numbers -> images, and some captions of each."""
         count = min(self.config.captions, max(map(len, self.rows)))
         captions = captioned.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
-        return CaptionBatch(self.see(self.collection.split("train").images(examples)), captions)
-
-    def see(self, pixels: Pixels) -> Tensor:
-        """Images (b h w c) of 0 … 255 -> what the model takes (b c h w)."""
-        return to_tensor(pixels)
+        part = self.collection.split("train")
+        return CaptionBatch(self.see.rows(part.pixels, part.rows[examples]), captions)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""
@@ -200,8 +200,10 @@ class Captioning(Task):
         scores: dict[str, float] = {}
         if _caption_scores.installed():
             told = self.texts(model, part.images(np.arange(len(part))), decoding)
-            scores = {"cider": _caption_scores.cider(told, part.captions)}
-            scores["meteor"] = _caption_scores.meteor(told, part.captions)
+            scores = {
+                "cider": _caption_scores.cider(told, part.captions),
+                "meteor": _caption_scores.meteor(told, part.captions),
+            }
         more = self.config.things[1] + 1
         if part.regions and more <= scenes.CELLS**2:
             made = scenes.generate(split, MORE, seed=self.config.seed, side=self.shape.height, things=(more, more))
@@ -227,11 +229,9 @@ class Captioning(Task):
     def save(self, folder: Path) -> None:
         """Write the vocabulary, the shape of images, and an image to try."""
         self.vocabulary.save(folder / FILE)
-        self.known.save(folder, _images.example_file(self._folder, self._example))
-
-    def _example(self) -> Pixels:
-        example: Pixels = self.collection.split("valid").images(np.array([0]))[0]
-        return example
+        first = np.zeros(1, np.int64)
+        make = _images.example_file(self._folder, lambda: self.collection.split("valid").images(first)[0])
+        self.known.save(folder, make)
 
     def read(self, text: str) -> GivenImage:
         """The path of an image file -> the image in the size of the model."""

@@ -260,19 +260,15 @@ class Translation(Task):
             raise DataError("there is no sentence to look at; give some text")
         with evaluating(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
-            begun = time.perf_counter()
-            hypotheses = self._searching(decoding.best(options.nbest))(model, source)[0]
-            seconds = time.perf_counter() - begun
+            search, begun = self._searching(decoding.best(options.nbest)), time.perf_counter()
+            hypotheses, seconds = search(model, source)[0], time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
             translated = _translated.Translated(given, source, hypotheses, seconds, links)
             return _translated.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
 
     def reference(self, given: str) -> tuple[int, ...] | None:
-        """The translation of a sentence that is in the data."""
-        pairs = (pair for split in self.pairs.values() for pair in split)
-        target = next((target for source, target in pairs if source == given), None)
-        return None if target is None else (*self.vocabularies.target.encode([target])[0], self.marks.end)
+        return _translated.reference(self.pairs.values(), given, self.vocabularies.target)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""

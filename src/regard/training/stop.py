@@ -16,7 +16,7 @@ class Interrupted(RegardError):
 
     def __init__(self, words: str, reason: str | None = None) -> None:
         super().__init__(words)
-        self.code = 128 + signal.Signals[reason] if reason in signal.Signals.__members__ else 1
+        self.code = 128 + signal.Signals[reason] if reason and reason in signal.Signals.__members__ else 1
 
 
 class Stop:

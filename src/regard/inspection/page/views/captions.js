@@ -72,7 +72,7 @@ function whatIf(run, several) {
       picture.context.fillRect(...picture.edges(again[i].box));
     }
     const text = i < 0 ? whole : again[i].text;
-    says.replaceChildren(text, make("span", { class: "quiet" }, i < 0 ? "  (nothing greyed out)" : text === whole ? "  (unchanged)" : "  (changed)"));
+    says.replaceChildren(text, make("span", { class: "quiet" }, i < 0 ? " (nothing greyed out)" : text === whole ? " (unchanged)" : " (changed)"));
   };
   picture.canvas.addEventListener("pointermove", (event) => pick(picture.under(again, event)));
   picture.canvas.addEventListener("pointerleave", () => pick(-1));

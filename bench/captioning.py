@@ -1,0 +1,196 @@
+"""Captioning beside a plain PyTorch loop, and what a baseline is worth to hard attention.
+
+    python bench/captioning.py                 training steps/s and captions/s with beam 5, as a table
+    python bench/captioning.py --run RUN       and the variance of the gradient of a hard captioner's choices
+
+The plain loop is the same model as tutorials write it: one image with each caption, the readout at every step, and a
+beam search image by image. It has the same weights, and is checked to give the same loss and the same captions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import regard
+from regard.attention.reinforce import NoBaseline
+from regard.core.sizes import Marks
+from regard.decoding import build as decoder
+from regard.models import captioner
+from regard.tasks import captioning
+
+BEAM = 5
+ROUNDS = 5  # of both, in turn; the best of each counts
+IMAGES = 64  # that are told
+SAMPLES = 64  # gradients whose variance is measured
+MARKS = Marks()
+
+
+class PlainCaptioner(nn.Module):
+    """Show, attend and tell with soft additive attention, without anything of regard but the weights."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.cnn, self.into, self.norm = model.grid.backbone, model.grid.into, model.grid.norm
+        self.register_buffer("places", model.grid.plane.raster().detach())
+        self.embed, self.first, self.key = model.target, model.first, model.looking.key
+        score = model.looking.cross_attn.weigh.score
+        self.query, self.inner, self.energy = score.query, score.key, score.weight
+        self.word, self.seen, self.hidden = model.gates_word, model.gates_seen, model.gates_hidden
+        self.join, self.out = model.join, model.readout
+
+    def encode(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        cells = self.norm(self.into(self.cnn(images).flatten(2).transpose(1, 2)).relu() + self.places)
+        hidden, cell = torch.tanh(self.first(cells.mean(dim=1))).chunk(2, dim=-1)
+        return cells, hidden, cell
+
+    def step(self, words: Tensor, cells: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        embedded = self.embed(words)
+        energy = self.energy(torch.tanh(self.inner(self.key(cells)) + self.query(hidden)[:, None]))
+        weights = energy.squeeze(-1).softmax(dim=1)
+        gates = self.hidden(hidden)
+        seen = torch.sigmoid(gates[:, -1:]) * (weights[..., None] * cells).sum(dim=1)
+        enter, forget, new, leave = (self.word(embedded) + self.seen(seen) + gates[:, :-1]).chunk(4, dim=-1)
+        cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
+        hidden = torch.sigmoid(leave) * torch.tanh(cell)
+        features = torch.tanh(embedded + self.join(torch.cat([hidden, seen], dim=-1)))
+        return self.out(features), hidden, cell
+
+    def loss(self, images: Tensor, captions: Tensor) -> Tensor:
+        """One image for each caption -> Σ -log p."""
+        cells, hidden, cell = self.encode(images)
+        total = images.new_zeros(())
+        for step in range(captions.shape[1] - 1):
+            logits, hidden, cell = self.step(captions[:, step], cells, hidden, cell)
+            total = total + cross_entropy(logits, captions[:, step + 1], ignore_index=MARKS.pad, reduction="sum")
+        return total
+
+    @torch.no_grad()
+    def tell(self, image: Tensor, longest: int) -> list[int]:
+        """One image (1 c h w) -> its best caption by a beam search, hypotheses ranked by their sums."""
+        cells, hidden, cell = (x.expand(BEAM, *x.shape[1:]) for x in self.encode(image))
+        rows = torch.full((BEAM, 1), MARKS.start)
+        sums = torch.tensor([0.0] + [-torch.inf] * (BEAM - 1))
+        done: list[tuple[float, list[int]]] = []
+        for length in range(longest):
+            logits, hidden, cell = self.step(rows[:, -1], cells, hidden, cell)
+            logits[:, [MARKS.pad, MARKS.unknown, MARKS.start]] = -torch.inf
+            scores = sums[:, None] + logits.log_softmax(dim=-1)
+            if length == longest - 1:
+                scores[:, : MARKS.end], scores[:, MARKS.end + 1 :] = -torch.inf, -torch.inf
+            best = scores.flatten().topk(BEAM - len(done))
+            parents, words = best.indices // scores.shape[1], best.indices % scores.shape[1]
+            ended = words == MARKS.end
+            done += [(float(v), rows[p, 1:].tolist()) for v, p in zip(best.values[ended], parents[ended], strict=True)]
+            going = ~ended & (best.values > (max(done)[0] if done else -torch.inf))
+            if not going.any():
+                break
+            parents = parents[going]
+            rows = torch.cat([rows[parents], words[going, None]], dim=1)
+            sums, hidden, cell, cells = best.values[going], hidden[parents], cell[parents], cells[: len(parents)]
+        return max(done)[1]
+
+
+def rate(work: Callable[[], Any]) -> float:
+    """Times a second."""
+    begun = time.perf_counter()
+    work()
+    return 1 / (time.perf_counter() - begun)
+
+
+def beside(ours: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, float]:
+    """The best rate of each, measured in turn."""
+    both = [(rate(ours), rate(plain)) for _ in range(ROUNDS)]
+    return max(one for one, _ in both), max(other for _, other in both)
+
+
+def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
+    """Steps/s over the same images and captions."""
+    examples = task.plan(0, 1)[0]
+    batch = task.batch(examples)
+    tokens = batch.captions.tokens
+    each = len(tokens) // len(batch.images)
+    there = batch.captions.lengths > 0
+    images, captions = batch.images.repeat_interleave(each, dim=0)[there], tokens[there]
+    with torch.no_grad():
+        ours, theirs = task.loss(model.eval(), batch).total.item(), plain.eval().loss(images, captions).item()
+    assert abs(ours - theirs) < 1e-3 * abs(theirs), (ours, theirs)
+    model.train()
+    plain.train()
+
+    def learn() -> None:
+        task.loss(model, task.batch(examples)).total.backward()
+
+    def learn_plainly() -> None:
+        plain.loss(images, captions).backward()
+
+    rates = beside(learn, learn_plainly)
+    return {"regard": rates[0], "plain": rates[1], "ratio": rates[0] / rates[1]}
+
+
+def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
+    """Captions/s with a beam of five."""
+    pixels = task.collection.split("valid").images(np.arange(IMAGES))
+    beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.sizes.longest
+    images = task.see(pixels)
+    plain.eval()
+    told = [list(best[0].tokens) for best in task.tell(model, pixels, beam)]
+    same = sum(one == plain.tell(image[None], longest) for one, image in zip(told, images, strict=True))
+    assert same >= 0.95 * IMAGES, f"{same} of {IMAGES} captions agree"
+    rates = beside(
+        lambda: task.tell(model, pixels, beam), lambda: [plain.tell(image[None], longest) for image in images]
+    )
+    return {"regard": rates[0] * IMAGES, "plain": rates[1] * IMAGES, "ratio": rates[0] / rates[1], "same": float(same)}
+
+
+def variance(folder: Path) -> dict[str, float]:
+    """The variance of the gradient of the choices, summed over the weights that choose, with and without baseline."""
+    run = regard.load(folder)
+    task, model = run.task, run.model
+    batch = task.batch(task.plan(0, 1)[0])
+    looking: Any = model.looking
+    weights = [looking.key.weight, *looking.cross_attn.parameters()]
+    average, found = looking.baseline, {}
+    for name, baseline in (("baseline", average), ("none", NoBaseline())):
+        looking.baseline, gradients = baseline, []
+        model.train()
+        model.grid.eval()
+        for sample in range(SAMPLES):
+            torch.manual_seed(sample)
+            choices = task.loss(model, batch).parts["choices"]
+            gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(choices, weights)]))
+        found[name] = float(torch.stack(gradients).var(dim=0).sum())
+    return {**found, "ratio": found["none"] / found["baseline"]}
+
+
+def main() -> None:
+    """Measure, print a table, and write it as JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="a run with hard attention")
+    parser.add_argument("--out", type=Path, help="a JSON file")
+    given = parser.parse_args()
+    task = captioning.build(captioning.Config(scenes=200))
+    torch.manual_seed(0)
+    config = captioner.Config(dim=128, embedding=64, grid=64, dropout=0.0, coverage=0.0)
+    model = captioner.build(config, task.sizes)
+    plain = PlainCaptioner(model)
+    found = {"training steps/s": training(task, model, plain), "captions/s, beam 5": telling(task, model, plain)}
+    if given.run is not None:
+        found["variance of the choices' gradient"] = variance(given.run)
+    for name, row in found.items():
+        print(f"{name}: " + ", ".join(f"{key} {value:.3g}" for key, value in row.items()))
+    if given.out is not None:
+        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

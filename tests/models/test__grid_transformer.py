@@ -1,0 +1,29 @@
+"""A Transformer over the cells of an image."""
+
+from dataclasses import replace
+
+import torch
+
+from regard.attention.record import record
+from regard.core.sizes import Captions
+from regard.decoding import optimised
+from regard.models import captioner
+
+SIZES = Captions(height=8, width=8, channels=3, size=11, longest=8)
+
+
+def test_every_word_looks_at_all_cells_and_at_the_words_before_it():
+    model = captioner.build(replace(captioner.TINY, decoder="transformer"), SIZES).eval()
+    images, captions = torch.randn(2, 3, 8, 8), torch.randint(4, 11, (4, 5))
+    with record(model) as maps:
+        parts = model.losses(images, captions, pad=0)
+    shapes = {found.keys: found.weights.shape for found in maps.values()}
+    assert shapes == {"read": (4, 2, 4, 4), "cells": (4, 2, 4, 4)} and list(parts) == ["words"]
+
+
+def test_a_faster_copy_says_the_same():
+    model = captioner.build(replace(captioner.TINY, decoder="transformer"), SIZES).eval()
+    images, tokens = torch.randn(2, 3, 8, 8), torch.randint(4, 11, (2, 5))
+    with torch.no_grad():
+        fast = optimised(model)
+        assert torch.allclose(fast(tokens, fast.start(images))[0], model(tokens, model.start(images))[0], atol=2e-4)

@@ -1,0 +1,90 @@
+"""Captioning as a task: what it reads, says, refuses, and measures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from regard.core.errors import ConfigError
+from regard.decoding import build as decoder
+from regard.models import captioner
+from regard.tasks import captioning
+from regard.tasks.captioning import TINY, Config, Options
+
+
+@pytest.fixture(scope="module")
+def task():
+    return captioning.build(TINY)
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    torch.manual_seed(0)
+    return captioner.build(captioner.TINY, task.sizes)
+
+
+def test_scores_of_scenes(task, model):
+    scores = task.evaluate(model, "valid", decoder("greedy"))
+    assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4", "exact", "pointing"}
+    rival = captioner.build(replace(captioner.TINY, attention="none"), task.sizes)
+    assert "pointing" not in task.evaluate(rival, "valid", decoder("greedy"))
+    assert {"more_exact", "more_bleu4"} <= set(task.report(model, "valid", decoder("greedy")))
+    assert task.goal.metric == "exact" and "2 things" not in task.signatures()["more_exact, more_bleu4"]
+
+
+def test_every_word_counts_once(task, model):
+    batch = task.batch(np.arange(4))
+    texts = [text for each in task.collection.split("train").captions[:4] for text in each]
+    assert task.loss(model, batch).count == sum(len(text.split()) + 1 for text in texts)
+
+
+def test_captions_that_are_too_long_are_counted_and_left_out():
+    short = captioning.build(replace(TINY, longest=6))
+    said = sum(map(len, short.collection.split("train").captions))
+    left = sum(len(text.split()) >= 6 for each in short.collection.split("train").captions for text in each)
+    assert short.notes() == [f"{left} of {said} training captions are longer than 6 tokens: left out"]
+    with pytest.raises(ConfigError, match="no caption is as short as longest=3 tokens; give a larger number"):
+        captioning.build(replace(TINY, longest=3)).plan(0, 1)
+
+
+def test_korean_scenes():
+    korean = captioning.build(replace(TINY, language="ko"))
+    assert "원" in "".join(korean.vocabulary.name(token) for token in range(korean.sizes.size))
+
+
+def test_files_decide_by_bleu(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    for number in range(5):
+        image = np.random.default_rng(number).integers(0, 255, (10, 10, 3), dtype=np.uint8)
+        (tmp_path / "data").mkdir(exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "data" / f"{number}.png")
+    rows = "".join(f"{number}.png\ta picture of {number}\n{number}.png\tnumber {number}\n" for number in range(5))
+    (tmp_path / "data" / "captions.tsv").write_text(rows)
+    task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
+    assert task.goal.metric == "bleu4" and any("another size: brought to 8x8" in note for note in task.notes())
+    model = captioner.build(captioner.TINY, task.sizes)
+    scores = task.evaluate(model, "test", decoder("greedy"))
+    assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4"}
+    assert "more_exact" not in task.report(model, "test", decoder("greedy"))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"rows": 0}, "rows=0 must be at least 1"),
+        ({"smoothing": 1.0}, "smoothing=1.0 must be at least 0 and below 1"),
+        ({"name": "photos"}, "no data 'photos'"),
+        ({"features": "resnet18"}, "features='resnet18' needs the net's weights"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, text):
+    with pytest.raises(ConfigError, match=text):
+        Config(**change)
+
+
+def test_requests_that_cannot_be_are_refused():
+    with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
+        Options(nbest=0)
+    assert Options(cover="0,0,0.5,1").box() == (0, 0, 0.5, 1)
