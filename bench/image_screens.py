@@ -61,7 +61,7 @@ def shoot(browser: Browser, shot: Shot, run: regard.Run, folder: Path, *, made: 
     if shot.view == "boxes":
         surest(page)
     page.wait_for_timeout(400)
-    page.screenshot(path=folder / f"{shot.name}.png")
+    page.screenshot(path=folder / f"{shot.name}.png", full_page=True)
     print(f"wrote {folder / shot.name}.png", flush=True)
     context.close()
 
