@@ -45,7 +45,7 @@ def ours(mask: Mask) -> Kernel:
 def additive() -> Kernel:
     score = scores.build("additive", DIM)
     attend = Attend(score)
-    return lambda q, k, v: attend(q, score.prepare(k), v)
+    return lambda q, k, v: attend(q, attend.project(k), v)
 
 
 def plain_additive() -> Kernel:

@@ -37,7 +37,7 @@ from marks import put
 
 from regard.core.errors import RegardError
 
-SHARES = {"runs": 30, "texts": 20, "tables": 15, "scores": 12, "images": 13, "requests": 10}  # of a hundred cases
+SHARES = {"runs": 25, "texts": 20, "tables": 16, "scores": 14, "images": 15, "requests": 10}  # of a hundred cases
 NAMES = {
     "runs": "run folders", "texts": "texts as inputs", "tables": "tables and text files", "scores": "scores",
     "images": "images", "requests": "requests to the server",

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import recommendation_page
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 FIGURES, MUSIC, NGRAMS = DOCS / "results.json", DOCS / "music.json", DOCS / "ngrams.json"
@@ -124,6 +126,7 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
         if task == "classification" and NGRAMS.exists():
             parts += [BAGS, baselines(stored(NGRAMS))]
+    parts += recommendation_page.sections(stored(recommendation_page.PLACE))
     return "\n".join([*parts, notes])
 
 

@@ -102,7 +102,7 @@ def as_json(rng: random.Random, table: Any) -> bytes:
 def data(rng: random.Random, content: bytes) -> bytes:
     """Bytes with a few of them changed, lost, repeated or added."""
     changed = bytearray(content)
-    for _ in range(rng.choice([1, 1, 2, 8, 40])):
+    for _ in range(rng.choice([1, 1, 1, 2, 8, 40])):
         at, size = rng.randrange(len(changed) + 1), rng.choice([1, 1, 2, 4, 16, 200])
         kind = rng.randrange(8)
         if kind == 0 and at < len(changed):

@@ -59,7 +59,7 @@ class Kind:
     def make(self, rng: random.Random, folder: Path) -> Case:
         suffix = rng.choice([".xml", ".mxl", ".musicxml", ".mid", ".mid"])
         name = rng.choice(["a", "b\n", "train", "ü"]) + suffix
-        told, data = ("midi", mutate.data(rng, self.midi)) if suffix == ".mid" else self._score(rng)
+        told, data = _played(rng, self.midi) if suffix == ".mid" else self._score(rng)
         if suffix == ".mxl":
             told, data = f"{told} packed", _packed(rng, data)
         elif rng.random() < 0.05:
@@ -67,7 +67,7 @@ class Kind:
         path = folder / "music" / name
         path.parent.mkdir()
         path.write_bytes(data)
-        encoding = rng.choice([self.grid, self.events])
+        encoding = self.events if rng.random() < (0.5 if suffix == ".mid" else 0.1) else self.grid
         what = f"{suffix} {told} -> {encoding.name}"
         if rng.random() < 0.25:
             return Case(f"{what} folder", lambda: _build(path.parent, encoding.name))
@@ -92,12 +92,21 @@ class Kind:
         return "values", text.encode()
 
 
+def _played(rng: random.Random, data: bytes) -> tuple[str, bytes]:
+    """A MIDI file with other bytes; mostly those of events, in a track whose length is right again."""
+    if rng.random() < 0.4:
+        return "midi", mutate.data(rng, data)
+    at = data.rindex(b"MTrk")
+    track = mutate.data(rng, data[at + 8 :])
+    return "events of midi", data[: at + 4] + len(track).to_bytes(4, "big") + track
+
+
 def _packed(rng: random.Random, data: bytes) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
         if rng.random() < 0.5:
             packed.writestr("META-INF/container.xml", "<container/>")
-        inner = rng.choice(["score.xml", "../outside/file.xml", "a/b.musicxml", "score.txt", ""])
+        inner = rng.choice(["score.xml", "../outside/file.xml", "a/b.musicxml", "score.txt", "/"])
         packed.writestr(
             inner, data if rng.random() < 0.9 else data.replace(b"<part ", bytes([32]) * 80_000_000 + b"<part ")
         )

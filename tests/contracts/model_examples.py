@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from regard.core.choosing import People, Shelf
 from regard.core.gaps import Gaps
 from regard.core.protocols import Padded, Subject
 from regard.core.sizes import (
     Captions,
+    Choices,
     Documents,
     Marks,
     Masked,
@@ -29,6 +31,7 @@ from regard.core.sizes import (
     Words,
 )
 from regard.inspection import laws
+from regard.layers.choices import FullSoftmax, all_scores
 from regard.layers.grouping import Grouped, Units
 
 BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
@@ -102,6 +105,22 @@ class Near(NamedTuple):
     def loss(self, model: Any) -> Tensor:
         total, pairs = model.loss(self.rows, torch.ones_like(self.rows), self.others, negatives=1.0)
         return total / pairs
+
+
+class Chosen(NamedTuple):
+    """Users with a history, the items there are, and what each chose next and liked."""
+
+    people: People
+    shelf: Shelf
+    chosen: Tensor  # (b)
+
+    def output(self, model: Any) -> Tensor:
+        return all_scores(model, model.states(self.people, self.shelf)[:, -1], self.shelf)
+
+    def loss(self, model: Any) -> Tensor:
+        states = model.states(self.people, self.shelf)[:, -1]
+        liked = model.opinions(states, self.shelf, self.chosen)
+        return (FullSoftmax()(model, states, self.shelf, self.chosen) - liked.sigmoid().log().sum()) / ROWS
 
 
 class Made(NamedTuple):
@@ -200,6 +219,15 @@ def neighbours(sizes: Words) -> Near:
     return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
 
 
+def choices(sizes: Choices) -> Chosen:
+    shelf = Shelf(torch.arange(1, sizes.items + 1), torch.rand(sizes.items, sum(sizes.item_fields)))
+    history, numbers = torch.randint(sizes.items, (ROWS, 4)), torch.arange(1, ROWS + 1)
+    times = torch.rand(ROWS, 4).cumsum(dim=1)
+    profiles, ratings = torch.rand(ROWS, sum(sizes.user_fields)), torch.rand(ROWS, 4)
+    people = People(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
+    return Chosen(people, shelf, torch.arange(ROWS))
+
+
 def paintings(sizes: Pixels) -> Made:
     levels = torch.randint(sizes.levels, (ROWS, sizes.height * sizes.width * sizes.channels))
     return Made(levels, Subject(torch.arange(ROWS) % 2, torch.zeros(ROWS, 0, dtype=torch.long)), sizes.levels)
@@ -222,6 +250,7 @@ FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
     Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
     Words: (Words(size=19), neighbours),
+    Choices: (Choices(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0), choices),
     Captions: (Captions(height=8, width=12, channels=3, size=19, longest=12), told_images),
     Pixels: (Pixels(height=3, width=4, channels=3, levels=3, classes=2), paintings),
     Pictures: (Pictures(height=6, width=8, channels=3, classes=3), pictures),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from contextlib import contextmanager
 
 
@@ -25,3 +27,23 @@ def opened(browser, address, *, fragment="", width=1280, height=900, scheme="lig
         assert [url for url in asked if not url.startswith((home, "data:", "blob:"))] == []
     finally:
         context.close()
+
+
+@contextmanager
+def serving(app):
+    """The application on a free port of this machine, in a thread."""
+    import uvicorn
+
+    from regard.serve.listen import address, listen
+
+    taken = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    try:
+        yield address(taken, "127.0.0.1")
+    finally:
+        server.should_exit = True
+        thread.join(10)

@@ -9,7 +9,10 @@ from regard.core.errors import ConfigError
 from regard.layers.grouping import Grouped
 from regard.models import flat_attention, hierarchical
 
-VARIANTS = [{}, {"mixer": "blocks"}, {"mixer": "blocks", "position": "relative", "layers": 2}, {"score": "general"}]
+VARIANTS = [
+    *({}, {"sentence_mixer": "none"}, {"mixer": "blocks"}, {"score": "general"}),
+    {"mixer": "blocks", "position": "relative", "layers": 2},
+]
 MODELS = [(module, change) for module in (hierarchical, flat_attention) for change in VARIANTS]
 
 

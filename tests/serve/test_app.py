@@ -6,14 +6,13 @@ import json
 import socket
 import threading
 import time
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 import subjects
-from browsing import opened
+from browsing import opened, serving
 from fastapi.testclient import TestClient
 
 from regard.core.errors import RegardError
@@ -23,7 +22,6 @@ from regard.inspection.format import step_to_json, to_json
 from regard.inspection.pack import pack_tile, pyramid, quantise
 from regard.inspection.whatif import Changes
 from regard.serve.app import Session, create, serve_subject
-from regard.serve.listen import address, listen
 
 OFF = ["decoder.layers.0.cross_attn", 1]
 
@@ -179,24 +177,6 @@ def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
     with session._lock, pytest.raises(GivenUp, match="the client has gone"):
         session.look(sentence, Changes(), gone)
     assert session.look(sentence, Changes())["id"] == "1"
-
-
-@contextmanager
-def serving(app):
-    """The application on a free port of this machine, in a thread."""
-    import uvicorn
-
-    taken = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-    thread = threading.Thread(target=server.run, args=([taken],), daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    try:
-        yield address(taken, "127.0.0.1")
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):

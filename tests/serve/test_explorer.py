@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
-from browsing import opened
-from test_app import serving
+from browsing import opened, serving
 
 from regard.inspection.collect import collect
 from regard.inspection.whatif import Changes

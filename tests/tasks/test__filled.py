@@ -39,10 +39,10 @@ def test_the_best_ways_are_those_of_trying_all(scores, count):
 @torch.no_grad()
 def test_marks_never_fill_a_gap_and_batches_are_as_single_texts(model, tokenizer):
     texts = [masking.read(text, tokenizer) for text in ("the [MASK] sat on the [MASK]", "a [MASK]")]
-    together = _filled.guess(model, texts, masking.marks_of(tokenizer), CPU)
+    together = _filled.guess(model, texts, tokenizer, CPU)
     assert [len(scores) for scores in together] == [2, 1]
     for text, scores in zip(texts, together, strict=True):
-        (alone,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+        (alone,) = _filled.guess(model, [text], tokenizer, CPU)
         torch.testing.assert_close(alone, scores)
         assert (scores[:, [0, 1, 2, 3, tokenizer.size - 1]] == -torch.inf).all()
         torch.testing.assert_close(scores.exp().sum(dim=1), torch.ones(len(scores)))
@@ -51,7 +51,7 @@ def test_marks_never_fill_a_gap_and_batches_are_as_single_texts(model, tokenizer
 @torch.no_grad()
 def test_answers_are_texts_without_gaps_best_first(model, tokenizer):
     text = masking.read("the [MASK] sat on the [MASK]", tokenizer)
-    (scores,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+    (scores,) = _filled.guess(model, [text], tokenizer, CPU)
     answers = _filled.answers(text, scores, 4, tokenizer)
     assert len({answer.text for answer in answers}) == 4
     assert all("mask" not in answer.text and answer.text.startswith("the ") for answer in answers)
@@ -64,7 +64,7 @@ def test_answers_are_texts_without_gaps_best_first(model, tokenizer):
 def test_what_is_shown_agrees_with_the_answers(model, tokenizer):
     text = masking.read("the [MASK] sat on the [MASK]", tokenizer)
     shown = _filled.show(model, text, 3, tokenizer=tokenizer, device=CPU)
-    (scores,) = _filled.guess(model, [text], masking.marks_of(tokenizer), CPU)
+    (scores,) = _filled.guess(model, [text], tokenizer, CPU)
     assert [output.text for output in shown.outputs] == [a.text for a in _filled.answers(text, scores, 3, tokenizer)]
     torch.testing.assert_close(shown.replay(), scores)
     assert shown.chosen.tolist() == scores.argmax(dim=1).tolist()
@@ -75,3 +75,9 @@ def test_what_is_shown_agrees_with_the_answers(model, tokenizer):
     assert without.shape == (8, *scores.shape)
     torch.testing.assert_close(without[2], scores)  # a gap has nothing to be taken away
     assert not torch.allclose(without[1].exp(), scores.exp())
+
+
+def test_a_blank_fills_no_gap():
+    lines = tokens.train(["the cat\nsat on\nthe mat\n"], level="word", size=30)
+    tokenizer = masking.with_mask(lines)
+    assert [tokenizer.name(number) for number in _filled.never(tokenizer).tolist()][4:-1] == ["\n"]

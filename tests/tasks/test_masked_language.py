@@ -51,7 +51,7 @@ def train(task, model, steps):
 def test_it_learns_to_fill_gaps(task, module, change):
     model = build(module, task, **change)
     before = task.evaluate(model, "valid", None)
-    train(task, model, 150)
+    train(task, model, 240)
     scores = task.evaluate(model, "valid", None)
     assert scores["nats"] < before["nats"] / 2 and scores["accuracy"] > before["accuracy"]
     assert task.evaluate(model, "valid", None) == scores

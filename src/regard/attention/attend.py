@@ -61,10 +61,10 @@ class Attend(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
-        if (mask is EVERYTHING or mask is CAUSAL) and self._is_plain(q, keys, v):  # the common case, at no cost
-            if mask is CAUSAL and self.weigh.scale is not None and is_middling(q, keys):
+        if _is_flag(mask) and self._is_plain(q, keys, v):  # the common case, at no cost
+            if mask.ordered and self.weigh.scale is not None and is_middling(q, keys):
                 return attend_stepped(Dot(q, keys, self.weigh.scale), v)
-            return scaled_dot_product_attention(q, keys, v, is_causal=mask is CAUSAL, scale=self.weigh.scale)
+            return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=self.weigh.scale)
         check_shapes(q, keys, v)
         check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
         rows, heads, *_ = keys.shape
@@ -193,6 +193,13 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
     if rows != memories and (memories == 0 or rows == 0 or rows % memories):
         sharing = f"{rows} rows of queries cannot share {memories} rows of keys"
         raise ShapeError(f"attend: {sharing}; give a multiple: {_shapes(q, k, v)}")
+
+
+def _is_flag(mask: Mask) -> bool:
+    """Is all that it says whether one may look ahead?"""
+    if mask is EVERYTHING or mask is CAUSAL:
+        return True
+    return isinstance(mask, Mask) and not mask.regional and mask.keys is mask.pairs is mask.start is None
 
 
 def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:

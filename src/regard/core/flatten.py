@@ -17,11 +17,10 @@ ALIKE = 1e-6  # vectors that differ by less than this share of their size are on
 
 def flattened(vectors: Array) -> dict[str, Array]:
     """Vectors (n d) -> points (n 2) by PCA and, where scikit-learn is there, enough of them and unlike, by t-SNE."""
-    centred = vectors - vectors.mean(axis=0)
-    _, spread, axes = np.linalg.svd(centred, full_matrices=False)
-    flat = {"PCA": np.pad(centred @ axes[:2].T, ((0, 0), (0, 2 - len(axes[:2])))).astype(np.float32)}
+    points, spread = principal(vectors)
+    flat = {"PCA": points}
     few = min(MOST, (len(vectors) - 1) / 3)
-    if few < LEAST or not spread[0] > ALIKE * np.linalg.norm(vectors):
+    if few < LEAST or not spread > ALIKE * np.linalg.norm(vectors):
         return flat
     try:
         manifold = require("sklearn.manifold", extra="plots")
@@ -29,3 +28,11 @@ def flattened(vectors: Array) -> dict[str, Array]:
         return flat
     tsne = manifold.TSNE(metric="cosine", perplexity=few, init="pca", random_state=0, max_iter=300)
     return flat | {"t-SNE": np.asarray(tsne.fit_transform(vectors), dtype=np.float32)}
+
+
+def principal(vectors: Array) -> tuple[Array, float]:
+    """Vectors (n d) -> points (n 2) by PCA, and how far they spread along the first axis."""
+    centred = vectors - vectors.mean(axis=0)
+    _, spread, axes = np.linalg.svd(centred, full_matrices=False)
+    points = np.pad(centred @ axes[:2].T, ((0, 0), (0, 2 - len(axes[:2])))).astype(np.float32)
+    return points, float(spread[0])

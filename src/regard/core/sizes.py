@@ -176,3 +176,15 @@ class Words:
 
     size: int  # of the vocabulary, marks included
     marks: Marks = Marks()
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Users who choose among items; both have profiles, fields of features side by side."""
+
+    users: int  # who have a number of their own, from 1 on; 0 stands for anyone else
+    items: int  # that have a number of their own, from 1 on; 0 stands for any other
+    user_fields: tuple[int, ...]  # features of each field of a user's profile
+    item_fields: tuple[int, ...]  # features of each field of an item's profile
+    longest: int  # items of a history that are read
+    days: float = 1.0  # that the data spans

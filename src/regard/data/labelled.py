@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, cast
@@ -115,6 +115,15 @@ def label_names(documents: Iterable[Document]) -> list[str]:
     if len(names) < 2:
         there = f"every document has the label {names[0]!r}" if names else "no document has a label"
         raise DataError(f"{there}; there is nothing to tell apart")
+    return names
+
+
+def names_in(splits: Mapping[str, Iterable[Document]]) -> list[str]:
+    """The labels of the training documents; one that only other splits have is said before anything is made."""
+    names = label_names(splits["train"])
+    for split, documents in splits.items():
+        for document in documents if split != "train" else ():
+            numbers_of(document, names)
     return names
 
 

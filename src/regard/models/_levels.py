@@ -5,10 +5,12 @@ They are mixed by a GRU in both directions or by Transformer blocks. Features co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from regard.attention import scores
@@ -34,6 +36,7 @@ class Config:
     dim: int = 50  # width of the GRU in each direction; blocks are twice as wide
     inner: int = 100  # width in which the learned query is compared with words and sentences
     mixer: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
+    sentence_mixer: Literal["", "gru", "blocks", "none"] = ""  # the same for sentences; "": as mixer, none: not mixed
     layers: int = 1  # blocks of each level
     heads: int = 4  # of a block
     position: str = "sinusoidal"  # how places are told to blocks: see regard list positions
@@ -48,7 +51,7 @@ class Config:
         for name in ("dropout", "word_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
-        if self.mixer == "blocks" and 2 * self.dim % self.heads:
+        if "blocks" in (self.mixer, self.sentence_mixer) and 2 * self.dim % self.heads:
             raise ConfigError(f"2·dim={2 * self.dim} cannot be divided among heads={self.heads}; choose a divisor")
 
 
@@ -114,16 +117,28 @@ class Blocks(nn.Module):
         return mixed
 
 
+class Apart(nn.Module):
+    """Not mixed: where each item alone says what it means, attention then shows which one counts."""
+
+    def __init__(self, inputs: int, dim: int) -> None:
+        super().__init__()
+        self.widen = Linear(inputs, 2 * dim)
+
+    def forward(self, given: Sequences) -> Tensor:
+        return torch.tanh(self.widen(given.features))
+
+
 class Level(nn.Module):
     """Packed features of sequences -> one vector (n 2·dim) for each."""
 
-    def __init__(self, inputs: int, config: Config, *, longest: int, axis: str) -> None:
+    def __init__(self, inputs: int, config: Config, *, mixer: str, longest: int, axis: str) -> None:
         super().__init__()
-        self.mixer: nn.Module = (
-            Recurrent(inputs, config.dim)
-            if config.mixer == "gru"
-            else Blocks(inputs, config, longest=longest, axis=axis)
-        )
+        kinds: dict[str, Callable[[], nn.Module]] = {
+            "gru": lambda: Recurrent(inputs, config.dim),
+            "blocks": lambda: Blocks(inputs, config, longest=longest, axis=axis),
+            "none": lambda: Apart(inputs, config.dim),
+        }
+        self.mixer = kinds[mixer]()
         self.pool = AttentionPooling(2 * config.dim, config.inner, score=config.score, keys=axis)
         self.dropout = Dropout(config.dropout)
 

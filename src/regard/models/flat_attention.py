@@ -27,7 +27,7 @@ class FlatAttention(nn.Module):
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, longest=sizes.longest, axis="document")
+        self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.longest, axis="document")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:

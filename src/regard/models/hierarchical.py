@@ -4,7 +4,8 @@ words -> GRU in both directions -> attention over the words of each sentence -> 
 sentences -> GRU in both directions -> attention over the sentences -> one vector a document -> label
 
 All sentences of a batch are read side by side, whatever document they belong to, and nothing is computed for padding.
-With `mixer = "blocks"` Transformer blocks stand in place of the GRUs.
+With `mixer = "blocks"` Transformer blocks stand in place of the GRUs. A GRU over sentences tells each of them what its
+neighbours say, so that any of them may be looked at; with `sentence_mixer = "none"` it must be the one that decides.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Hierarchical(nn.Module):
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, longest=sizes.sentence, axis="words")
-        self.sentences = Level(2 * config.dim, config, longest=sizes.sentences, axis="sentences")
+        self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.sentence, axis="words")
+        above = {"mixer": config.sentence_mixer or config.mixer, "longest": sizes.sentences}
+        self.sentences = Level(2 * config.dim, config, **above, axis="sentences")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import shorten
 from typing import NamedTuple
 
 import torch
@@ -28,6 +29,7 @@ from regard.tasks._foretold import vocabulary_of
 
 TOGETHER = 64  # documents that are read at once when one word after the other is taken away
 SHORT = 60  # characters of a sentence that stand on its axis
+LONGEST_TITLE = 200  # characters of a document that stand above the page
 
 
 class Classified(NamedTuple):
@@ -83,7 +85,7 @@ def show(model: nn.Module, found: Classified, *, tokenizer: Tokenizer, marks: Ma
     grouped = labelled.group([found.cut])
     whole = joined(grouped)
     return Shown(
-        title=" ".join(found.text.split())[:200],
+        title=shorten(found.text, LONGEST_TITLE, placeholder=" …"),
         axes=axes,
         rows=places,
         columns=places,

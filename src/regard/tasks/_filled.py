@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -36,17 +37,22 @@ def gaps_of(texts: Sequence[Gapped], marks: Marks) -> Gaps:
     return Gaps(padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens))
 
 
-def scores_of(model: Filler, gaps: Gaps, marks: Marks) -> Tensor:
-    """Texts with gaps -> log p (n v) of what stands in each gap; a mark never does."""
+@lru_cache(maxsize=8)  # a vocabulary is gone through once
+def never(tokenizer: Tokenizer) -> Tensor:
+    """The tokens that stand in no gap: marks, and blanks."""
+    return torch.tensor([number for number, word in enumerate(tokenizer.words()) if not word.strip()])
+
+
+def scores_of(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
+    """Texts with gaps -> log p (n v) of what stands in each gap; a mark or a blank never does."""
     logits = model.readout(model(gaps).features).float()
-    never = [marks.pad, marks.unknown, marks.start, marks.end, *([] if marks.mask is None else [marks.mask])]
-    return logits.index_fill(1, torch.tensor(never, device=logits.device), -torch.inf).log_softmax(dim=-1)
+    return logits.index_fill(1, never(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
 
 
-def guess(model: Filler, texts: Sequence[Gapped], marks: Marks, device: torch.device) -> list[Tensor]:
+def guess(model: Filler, texts: Sequence[Gapped], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
     """Texts with gaps -> for each log p (gaps v) of what stands in them."""
-    gaps = Gaps(*(part.to(device) for part in gaps_of(texts, marks)))
-    return list(scores_of(model, gaps, marks).cpu().split([len(text.gaps) for text in texts]))
+    gaps = Gaps(*(part.to(device) for part in gaps_of(texts, marks_of(tokenizer))))
+    return list(scores_of(model, gaps, tokenizer).cpu().split([len(text.gaps) for text in texts]))
 
 
 def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Answer]:
@@ -97,7 +103,7 @@ def show(model: Filler, text: Gapped, top: int, *, tokenizer: Tokenizer, device:
     marks = marks_of(tokenizer)
     gaps = Gaps(*(part.to(device) for part in gaps_of([text], marks)))
     begun = time.perf_counter()
-    scores = scores_of(model, gaps, marks).cpu()
+    scores = scores_of(model, gaps, tokenizer).cpu()
     seconds = time.perf_counter() - begun
     candidates = _candidates(scores, max(top, CANDIDATES))
     best = [some[0].token for some in candidates]
@@ -118,11 +124,11 @@ def show(model: Filler, text: Gapped, top: int, *, tokenizer: Tokenizer, device:
             Output(_text(text, filling, tokenizer), score, score, tokens if number == 0 else ())
             for number, (score, filling) in enumerate(ways(candidates, top))
         ),
-        replay=lambda: scores_of(model, gaps, marks),
+        replay=lambda: scores_of(model, gaps, tokenizer),
         chosen=torch.tensor(best, device=device),
         seconds=seconds,
         answered="gaps",
-        without={"text": lambda: _without(model, gaps, marks)},
+        without={"text": lambda: _without(model, gaps, tokenizer)},
         inputs={"text": gaps.seen},
         vocabularies=(vocabulary_of(tokenizer, (*best, *text.tokens)),),
         views=("masked",),
@@ -137,10 +143,10 @@ def _token(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
     return Token(*words[0], words)
 
 
-def _without(model: Filler, gaps: Gaps, marks: Marks) -> Tensor:
+def _without(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
     """Log p (t n v), each token of the text in turn replaced by the unknown token; a gap stays one."""
     length, count = gaps.seen.shape[1], int(gaps.chosen.sum())
     hidden = torch.eye(length, dtype=torch.bool, device=gaps.seen.device) & ~gaps.chosen
-    seen = gaps.seen.expand(length, -1).masked_fill(hidden, marks.unknown)
+    seen = gaps.seen.expand(length, -1).masked_fill(hidden, Marks.unknown)
     rows = Gaps(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
-    return scores_of(model, rows, marks).view(length, count, -1)
+    return scores_of(model, rows, tokenizer).view(length, count, -1)

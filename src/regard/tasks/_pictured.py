@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from regard.core.flatten import flattened
-from regard.core.shown import Axis, Item, Output, Shown, Token
+from regard.core.shown import Axis, Item, Output, Shown
 from regard.tasks._words import Space, Term
 
 PICTURED = 500  # words that are shown as points: the picture by t-SNE takes seconds for more
@@ -43,7 +43,7 @@ def show(model: Any, space: Space, text: str, terms: list[Term], *, count: int, 
         axes={"words": Axis(tuple(Item(term.word) for term in terms), "words", input="words")},
         rows={},
         columns={},
-        outputs=tuple(Output(each.word, each.cosine, each.cosine, (Token(each.word, each.cosine),)) for each in near),
+        outputs=tuple(Output(each.word, rank=each.cosine) for each in near),
         replay=cosines,
         chosen=torch.tensor([space.places[near[0].word]]) if near else torch.zeros(0, dtype=torch.long),
         seconds=seconds,

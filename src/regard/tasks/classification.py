@@ -278,7 +278,7 @@ def _shortened(cut: Cut) -> tuple[str, ...]:
 def build(config: Config, folder: Path | None = None) -> Classification:
     """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
     documents = origins.open_documents(config.origin, config.layout)
-    names = labelled.label_names(documents["train"])
+    names = labelled.names_in(documents)
     choices: dict[str, Any] = {name: getattr(config, name) for name in ("splitter", "level", "lowercase", "minimum")}
     if folder is None:
         tokenizer = labelled.vocabulary(documents["train"], size=config.vocabulary, **choices)

@@ -212,7 +212,7 @@ class MaskedLanguage(Task):
             return [
                 _filled.answers(text, scores, options.top, self.tokenizer)
                 for group in groups
-                for text, scores in zip(group, _filled.guess(model, group, self.marks, device), strict=True)
+                for text, scores in zip(group, _filled.guess(model, group, self.tokenizer, device), strict=True)
             ]
 
     def show(self, model: Filler, given: Gapped, options: Options, decoding: Any) -> Shown:

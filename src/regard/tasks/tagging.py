@@ -83,15 +83,11 @@ class Config:
         if self.longest < 4:
             raise ConfigError(f"longest={self.longest} must be at least 4: two tokens and two marks")
 
-    @property
-    def origin(self) -> Origin:
-        """Where the sentences come from."""
-        return Origin(self.path, self.name, self.seed, self.examples)
-
     def open(self, splitting: Splitting = complete) -> dict[str, Rows[Sentence]]:
         """The sentences of each split."""
         scheme = None if self.scheme == "auto" else self.scheme
-        return origins.open_tagged(self.origin, form=self.form, scheme=scheme, splitting=splitting)
+        origin = Origin(self.path, self.name, self.seed, self.examples)
+        return origins.open_tagged(origin, form=self.form, scheme=scheme, splitting=splitting)
 
 
 TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests

@@ -91,6 +91,28 @@ def test_whatever_is_cut_off_is_one_clear_line(kind):
     assert refused <= {"x: truncated or damaged", "x: not an image that Pillow can read; give PNG, JPEG, PGM …"}
 
 
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "BMP", "WEBP"])
+def test_whatever_is_changed_is_an_image_or_one_clear_line(kind):
+    random, data, refused = np.random.default_rng(1), saved(gradient(size=(9, 7)), kind), ["x: "]
+    for _ in range(200):
+        changed = np.frombuffer(data, np.uint8).copy()
+        changed[random.integers(len(data), size=3)] = random.integers(256, size=3)
+        try:
+            assert open_image(changed.tobytes(), name="x").image.size
+        except DataError as wrong:
+            refused.append(str(wrong))
+    assert all(line.startswith("x: ") for line in refused)
+
+
+def test_a_picture_without_a_size_after_the_first_is_damage():
+    """A reader of Pillow's that raises a TypeError."""
+    data = bytearray(saved(gradient(), "TIFF", save_all=True, append_images=[gradient()]))
+    place = data.rindex((256).to_bytes(2, "little") + (4).to_bytes(2, "little"))  # the tag of the width
+    data[place] = 99
+    with pytest.raises(DataError, match=r"^x: truncated or damaged \(.*\); replace the file$"):
+        open_image(bytes(data), name="x")
+
+
 def test_missing_and_foreign_files(tmp_path):
     with pytest.raises(DataError, match=r"no\.png: no such file$"):
         open_image(tmp_path / "no.png")

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import io
-import struct
 import warnings
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import DataError
+from regard.core.errors import DataError, RegardError
 from regard.core.extras import require
 
 Pixels = NDArray[np.uint8]  # (height width channels), or (n height width channels)
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff")
-DAMAGE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    IndexError,
-    struct.error,
-    zlib.error,
-)  # what Pillow's readers raise
 WHITE = (255, 255, 255, 255)
 
 
@@ -53,7 +42,9 @@ def open_image(source: Path | bytes, *, name: str = "") -> Opened:
         raise DataError(f"{name}: no such file") from None
     except library.UnidentifiedImageError:
         raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
-    except DAMAGE as wrong:
+    except RegardError:
+        raise
+    except Exception as wrong:  # on damaged files Pillow's readers raise nearly anything: TypeError, struct.error, …
         raise DataError(f"{name}: truncated or damaged ({wrong}); replace the file") from None
 
 

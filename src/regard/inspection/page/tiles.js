@@ -8,9 +8,11 @@ import { maximum } from "./data.js";
 const MARGIN = 96;
 const LABELLED = 13; // pixels a cell needs before its label is written
 
-// The largest weight outside of the first row, which in a causal map is 1 whatever the others are.
+// What the darkest colour stands for: the first row, which in a causal map is 1 whatever the others are, is not counted, nor is
+// the largest hundredth of the others, so that a few strong cells do not make all others white.
 export function topOf(values, columns) {
-  return maximum(values.subarray(columns)) || maximum(values);
+  const others = values.subarray(columns).filter((value) => value > 0).sort();
+  return others[Math.floor(others.length * 0.99)] || maximum(values);
 }
 
 export class TileMap {

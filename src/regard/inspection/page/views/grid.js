@@ -85,7 +85,7 @@ function large(data, map, head, { page, element }) {
     const side = Math.min(room - 46, 760);
     const cursor = page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null;
     const scale = make("div", {});
-    const painted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: "weight, on a root scale; the first row is not measured for it" }));
+    const painted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: "weight and more, on a root scale" }));
     body = make("div", {}, tileMap({ ...common, map, head, point, cursor, painted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
     line.firstChild.textContent = "Wheel or + and − zoom, dragging or arrow keys move.";
   } else {
@@ -116,7 +116,7 @@ export const view = {
     if (above.length) element.append(make("div", { class: "controls" }, above));
     if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const alone = map.heads === 1 && data.maps.filter((one) => one.group === map.group).length === 1;
-    const own = map.long ? "Each thumbnail has its own scale, from 0 to its largest weight outside of the first row." : "Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.";
+    const own = map.long ? "Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds." : "Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.";
     if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, own)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },

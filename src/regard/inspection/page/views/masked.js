@@ -23,11 +23,11 @@ export const view = {
     const tokens = data.outputs[0].tokens;
     const chosen = clamp(page.state.row, tokens.length);
     const pick = (row) => page.change({ row });
-    const ways = make("ol", { class: "nbest-plain" }, data.outputs.map((output) => make("li", {}, output.text, " ",
+    const ways = make("ol", { class: "nbest-plain", style: { "padding-left": "24px", "line-height": "1.7" } }, data.outputs.map((output) => make("li", {}, output.text, " ",
       make("span", { class: "figure quiet" }, number(100 * Math.exp(output.score), 1), "%"))));
     element.append(make("section", { class: "card split" },
       make("div", {}, make("p", { class: "quiet" }, "Choose a gap to see what else might stand there. No gap knows what fills another."),
-        line(data, { gaps, chosen, pick }), make("h3", {}, "The likeliest ways to fill all gaps"), ways),
+        line(data, { gaps, chosen, pick }), make("h3", { style: { margin: "16px 0 4px" } }, "The likeliest ways to fill all gaps"), ways),
       make("section", { class: "distribution", "aria-label": `Words for gap ${chosen + 1}` },
         make("h3", {}, make("span", { class: "word" }, `gap ${chosen + 1}`), make("span", { class: "quiet" }, " likeliest first")),
         alternatives(tokens[chosen]))));

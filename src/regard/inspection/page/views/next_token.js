@@ -43,7 +43,7 @@ export const view = {
       page.server ? " Choose a token, then another one in its place: the text goes on from there." : "");
     const nats = tokens.reduce((sum, token) => sum - token.score, 0) / tokens.length;
     element.append(make("section", { class: "card split" },
-      make("div", {}, said, make("div", { class: "answer-tokens", role: "group", "aria-label": "Tokens of the text" },
+      make("div", {}, said, make("div", { class: "answer-tokens", role: "group", "aria-label": "Tokens of the text", style: { margin: "16px 0" } },
         tokens.map((token, place) => tokenButton(token, place, { given: raw.given, chosen, pick }))),
         make("p", { class: "quiet" }, "mean ", make("span", { class: "figure" }, number(nats, 3)), " nats a token")),
       make("section", { class: "distribution", "aria-label": `What might stand at place ${chosen + 1}` },

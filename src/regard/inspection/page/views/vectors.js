@@ -48,8 +48,7 @@ function scatter(raw, points, { width, height, chosen, near, pick }) {
   const taken = [];
   const dots = raw.words.map((word, i) => {
     const [at, up] = [x(points[i][0]), y(points[i][1])];
-    const important = i === chosen || near.has(i);
-    const free = important || !taken.some(([a, b]) => Math.abs(a - at) < 4 * word.length + 16 && Math.abs(b - up) < 12);
+    const free = i === chosen || !taken.some(([a, b]) => Math.abs(a - at) < 4 * word.length + 16 && Math.abs(b - up) < 12);
     if (free) taken.push([at, up]);
     return draw("g", { class: `dot ${i === chosen ? "on" : near.has(i) ? "near" : ""}`, onclick: () => pick(i), "data-index": i },
       draw("circle", { cx: at, cy: up, r: i === chosen ? 6 : 3 }, draw("title", {}, word)),

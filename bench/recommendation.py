@@ -1,0 +1,198 @@
+"""Recommendation: figures of runs beside rivals, and speed.
+
+python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, rivals from the first
+python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
+python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
+python bench/recommendation.py training [--data ../shared/data/ml-100k]
+                                                 histories/s of SASRec of the same shape: regard, and plain PyTorch
+
+Each prints its table, keeps it in docs/recommendation.json and writes docs/results.md anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import results_page
+import torch
+from recommendation_page import PLACE
+
+from regard.api.run import load
+from regard.core.choosing import Shelf
+from regard.core.sizes import Choices
+from regard.layers import choices
+from regard.models import recommender, sasrec
+from regard.tasks import _approximate, recommendation
+from systems.sasrec_peer import PlainSASRec
+
+ITEMS, USERS, WIDTH, TOP = 1_000_000, 10_000, 64, 10
+ROUNDS = 3
+Figures = dict[str, Any]
+
+
+def keep(name: str, found: Any) -> None:
+    """One more entry of the file, and the page."""
+    results_page.store(PLACE, results_page.stored(PLACE) | {name: found})
+
+
+def peak() -> float:
+    """The most memory this process ever held, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def ranking(runs: Path) -> None:
+    """Scores on the test questions, each recipe's mean and range over its seeds; rivals and new ones once."""
+    found: dict[str, list[Figures]] = {}
+    rivals: Figures = results_page.stored(PLACE).get("rivals", {})
+    for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
+        name, _, seed = folder.name.rpartition("-")
+        run = load(folder)
+        scores = run.evaluate("test")
+        extra = run.report("test")
+        rivals |= {key: value for key, value in extra.items() if not key.startswith(("new_", "sampled_"))}
+        own = {key: value for key, value in extra.items() if key.startswith(("new_", "sampled_"))}
+        minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
+        found.setdefault(name, []).append(
+            {**scores, **own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
+        )
+        print(name, seed, {key: round(value, 4) for key, value in scores.items()}, flush=True)
+    old = results_page.stored(PLACE).get("ranking", {})
+    keep("ranking", old | found)
+    keep("rivals", rivals)
+
+
+def _rows(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def scoring(folder: Path) -> None:
+    """Every item for every user of the run, exactly, with what was seen left out."""
+    run = load(folder)
+    task: Any = run.task
+    users = np.arange(len(task.data.users.ids))
+    seconds = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        with torch.no_grad():
+            for low in range(0, len(users), 256):
+                some = users[low : low + 256].tolist()
+                rows = [np.arange(task.data.starts[u], task.data.starts[u + 1])[-task.config.longest :] for u in some]
+                people = task.histories.people(some, rows)
+                shelf = task.histories.shelf
+                states = run.model.states(people, shelf)[torch.arange(len(some)), people.lengths]
+                choices.best(run.model, states, shelf, count=TOP)
+        seconds.append(time.perf_counter() - begun)
+    found = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
+    print(found)
+    keep("scoring", found)
+
+
+def million() -> None:
+    """A made catalogue: items in groups, users near some of them."""
+    torch.manual_seed(0)
+    sizes = Choices(users=0, items=ITEMS, user_fields=(), item_fields=(), longest=2)
+    model = recommender.build(recommender.Config(layers=0, dim=WIDTH, item_dropout=0.0), sizes).eval()
+    groups = torch.randn(2000, WIDTH)
+    with torch.no_grad():
+        model.items.own.weight[1:] = groups[torch.randint(2000, (ITEMS,))] + 0.7 * torch.randn(ITEMS, WIDTH)
+        states = groups[torch.randint(2000, (USERS,))] + 0.7 * torch.randn(USERS, WIDTH)
+        shelf, before, begun = Shelf(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)), peak(), time.perf_counter()
+        exact = torch.cat([choices.best(model, part, shelf, count=TOP).places for part in states.split(500)])
+        seconds = time.perf_counter() - begun
+        memory = peak() - before
+        begun = time.perf_counter()
+        index, queries = _approximate.index_of(model, states, shelf)
+        built = time.perf_counter() - begun
+        begun = time.perf_counter()
+        near = index.best(queries, TOP).places
+        quick = time.perf_counter() - begun
+    shared = [len(set(a) & set(b)) / TOP for a, b in zip(exact.tolist(), near.tolist(), strict=True)]
+    found = {
+        "items": ITEMS,
+        "users": USERS,
+        "exact": USERS / seconds,
+        "megabytes": memory,
+        "approximate": USERS / quick,
+        "recall": statistics.mean(shared),
+        "index_seconds": built,
+        "threads": torch.get_num_threads(),
+    }
+    print(found)
+    keep("million", found)
+
+
+def training(path: Path) -> None:
+    """One epoch over the same histories, systems in turn."""
+    task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
+    shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
+    ours = sasrec.build(sasrec.Config(hidden=64, **shape), task.sizes).train()
+    plain = PlainSASRec(task.sizes.items, longest=task.config.longest, **shape).train()
+    work = {"regard": lambda: _our_epoch(task, ours), "plain PyTorch": lambda: _plain_epoch(task, plain)}
+    seconds: dict[str, list[float]] = {name: [] for name in work}
+    for _ in range(ROUNDS):
+        for name, epoch in work.items():
+            begun = time.perf_counter()
+            epoch()
+            seconds[name].append(time.perf_counter() - begun)
+    count = len(task.histories.windows)
+    found = {
+        name: {"median": count / statistics.median(s), "range": [count / max(s), count / min(s)]}
+        for name, s in seconds.items()
+    }
+    print(found)
+    keep("training", found)
+
+
+def _our_epoch(task: Any, model: Any) -> None:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    for examples in task.plan(0, 1):
+        loss = task.loss(model, task.batch(examples))
+        optimizer.zero_grad(set_to_none=True)
+        (loss.total / loss.count).backward()
+        optimizer.step()
+
+
+def _plain_epoch(task: Any, model: PlainSASRec) -> None:
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    windows, longest = task.histories.windows, task.config.longest
+    order = np.random.default_rng(0).permutation(len(windows))
+    for low in range(0, len(order), task.config.rows):
+        some = [task.data.events.items[windows[i].rows] + 1 for i in order[low : low + task.config.rows]]
+        history, chosen = (np.zeros((len(some), longest), np.int64) for _ in range(2))
+        for row, items in enumerate(some):
+            if len(items) > 1:
+                history[row, -(len(items) - 1) :], chosen[row, -(len(items) - 1) :] = items[:-1], items[1:]
+        others = np.random.default_rng(low).integers(1, task.sizes.items + 1, chosen.shape)
+        loss = model.loss(*map(torch.from_numpy, (history, chosen, others)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def main() -> None:
+    """Read the words."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("what", choices=("ranking", "scoring", "million", "training"))
+    words.add_argument("path", nargs="?", type=Path)
+    words.add_argument("--data", type=Path, default=Path("../shared/data/ml-100k"))
+    given = words.parse_args()
+    if given.what in ("ranking", "scoring") and given.path is None:
+        words.error(f"{given.what} needs a folder")
+    work = {
+        "ranking": lambda: ranking(given.path),
+        "scoring": lambda: scoring(given.path),
+        "million": million,
+        "training": lambda: training(given.data),
+    }
+    work[given.what]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The part of docs/results.md on recommendation, from docs/recommendation.json (bench/recommendation.py)."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+PLACE = Path(__file__).parents[1] / "docs" / "recommendation.json"
+COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10", "auc", "log_loss", "rmse")
+RIVALS = ("popularity", "item_knn", "factorisation")
+
+
+def cell(values: list[float]) -> str:
+    """The mean, and the range where there are several."""
+    if not values:
+        return "–"
+    mean = f"{statistics.mean(values):.4f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.4f}–{max(values):.4f})"
+
+
+def lines(head: list[str], rows: list[list[str]]) -> str:
+    """Markdown."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows]) + "\n"
+
+
+def ranking(found: dict[str, list[dict[str, Any]]], rivals: dict[str, float]) -> str:
+    """Recipes and rivals, one a line; columns that somebody has."""
+    own = [{name: [one[name] for one in runs if name in one] for name in COLUMNS} for runs in found.values()]
+    others = [{name: [rivals[f"{who}_{name}"]] for name in COLUMNS if f"{who}_{name}" in rivals} for who in RIVALS]
+    shown = [name for name in COLUMNS if any(row.get(name) for row in [*own, *others])]
+    rows = [
+        [f"[{recipe}](../recipes/{recipe}.toml)", str(len(runs)), f"{statistics.mean(r['minutes'] for r in runs):.1f}"]
+        + [cell(row.get(name, [])) for name in shown]
+        for (recipe, runs), row in zip(found.items(), own, strict=True)
+    ]
+    rows += [
+        [who.replace("_", "-"), "1", "–", *(cell(row.get(name, [])) for name in shown)]
+        for who, row in zip(RIVALS, others, strict=True)
+        if row
+    ]
+    return lines(["recipe or rival", "seeds", "minutes", *shown], rows)
+
+
+def groups(found: dict[str, list[dict[str, Any]]], prefix: str) -> str:
+    """Further scores of runs that have them: new users and items, sampled metrics."""
+    rows = []
+    for recipe, runs in found.items():
+        names = sorted({name for run in runs for name in run if name.startswith(prefix)})
+        rows += [[recipe, name.replace("_", " "), cell([run[name] for run in runs if name in run])] for name in names]
+    return lines(["recipe", "score", "value"], rows) if rows else ""
+
+
+def sections(found: dict[str, Any]) -> list[str]:
+    """Everything that was measured."""
+    parts: list[str] = []
+    if "ranking" in found:
+        parts += [HEAD, ranking(found["ranking"], found.get("rivals", {}))]
+        for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
+            table = groups(found["ranking"], prefix)
+            parts += [title, table] if table else []
+    if "scoring" in found:
+        one = found["scoring"]
+        parts.append(f"Scoring {one['items']:,} items for {one['users']:,} users: {one['seconds']:.2f} s.\n")
+    if "million" in found:
+        one = found["million"]
+        parts.append(
+            f"{one['items']:,} items × {one['users']:,} users, {one['threads']} threads: exactly, in chunks, "
+            f"{one['exact']:.0f} users/s in {one['megabytes']:.0f} MB above the data; by an index of usearch (made in "
+            f"{one['index_seconds']:.0f} s) {one['approximate']:.0f} users/s, {one['approximate'] / one['exact']:.1f} "
+            f"times as fast, with {one['recall']:.1%} of the exact first ten.\n"
+        )
+    if "training" in found:
+        rows = [
+            [name, f"{one['median']:.1f}", f"{one['range'][0]:.1f}–{one['range'][1]:.1f}"]
+            for name, one in found["training"].items()
+        ]
+        parts += [TRAINING, lines(["SASRec, ML-100K", "histories/s", "range"], rows)]
+    return parts
+
+
+HEAD = """## Recommendation
+
+MovieLens 100K (90,570 ratings: the official ub.test is kept back), by `python bench/recommendation.py ranking RUNS`.
+Next item: each user's last rating is asked for, the one before is for validation, all 1,682 films are ranked, those
+seen left out. Rivals know the same ratings and are chosen on the validation questions. [How](recommendation.md).
+"""
+NEW = """### Users and films held out entirely
+"""
+SAMPLED = """### The same by sampled metrics
+
+Among 100 films drawn uniformly, as many papers do: figures are several times as high, and not comparable with the
+others.
+"""
+TRAINING = """### Speed of training
+"""

@@ -1,0 +1,168 @@
+"""Choices among many items: their log probability, losses, and the best of them, in chunks of bounded memory.
+
+    p(item) = Σ_h gate_h · softmax_h(scores)       a mixture over heads: Yang et al. 2018, equation 3
+
+Losses are objects: `FullSoftmax` over all items; `SampledSoftmax` over the chosen item and some others that were drawn
+(Jean et al. 2015); `OneNegative` as in SASRec (Kang and McAuley 2018, equation 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+from torch.utils.checkpoint import checkpoint
+
+from regard.core.choosing import Chooser, Shelf
+from regard.core.errors import ConfigError
+from regard.layers.readout import linear_cross_entropy
+
+SCORES = 2**22  # that exist at once while a loss is computed or the best are looked for
+
+
+class ChoiceLoss(Protocol):
+    """States (m d) and the places of what was chosen (m) -> the loss, summed."""
+
+    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class FullSoftmax:
+    """-log p(chosen) among all items."""
+
+    smoothing: float = 0.0  # this share of the probability is spread over all items; with one head only
+
+    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+        found = model.vectors(states, shelf)
+        if found is not None and len(found[0]) == 1:  # one product, whose gradient is made in the forward pass
+            queries, keys = found
+            return linear_cross_entropy(queries[0], keys[0], None, chosen, self.smoothing)
+        if self.smoothing:
+            raise ConfigError(
+                f"smoothing={self.smoothing} needs one head and a score that is an inner product; set it to 0"
+            )
+        return -log_probability(model, states, shelf, chosen).sum()
+
+
+@dataclass(frozen=True)
+class SampledSoftmax:
+    """-log p(chosen) among the chosen item and some others, each counted as often as it would have to be drawn."""
+
+    count: int  # items that are drawn, for all users together
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ConfigError(f"negatives={self.count}: draw at least one item")
+
+    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+        size = len(shelf.numbers)
+        drawn = torch.randperm(size, device=chosen.device)[: self.count]
+        own, inverse = chosen.unique(return_inverse=True)
+        mine = model.scores(states, shelf.take(own)).gather(2, _per_head(inverse, model, states))  # (m h 1)
+        others = model.scores(states, shelf.take(drawn))  # (m h k)
+        same = (drawn == chosen[:, None])[:, None]
+        weight = torch.log(torch.tensor(max(1.0, (size - 1) / max(1, len(drawn)))))
+        logits = torch.cat([mine, (others + weight).masked_fill(same, -torch.inf)], dim=-1)
+        picked = logits.log_softmax(dim=-1)[..., 0] + model.gates(states)
+        return -picked.logsumexp(dim=-1).sum()
+
+
+@dataclass(frozen=True)
+class OneNegative:
+    """-log σ(chosen) - log σ(-another), one other item for each choice; heads are averaged."""
+
+    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+        other = torch.randint(len(shelf.numbers), chosen.shape, device=chosen.device)
+        near, far = (self._of(model, states, shelf, places) for places in (chosen, other))
+        return softplus(-near).sum() + softplus(far).sum()
+
+    def _of(self, model: Chooser, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
+        found = model.vectors(states, shelf)
+        if found is not None:
+            queries, keys = found
+            return (queries * keys[:, places]).sum(dim=-1).mean(dim=0)
+        own, inverse = places.unique(return_inverse=True)
+        scores = model.scores(states, shelf.take(own))
+        return scores.gather(2, _per_head(inverse, model, states))[..., 0].mean(dim=1)
+
+
+def _per_head(places: Tensor, model: Chooser, states: Tensor) -> Tensor:
+    """(m) -> (m h 1), to gather by."""
+    return places[:, None, None].expand(-1, model.gates(states[:1]).shape[1], 1)
+
+
+def log_probability(model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+    """(m) log p of what was chosen. Scores are made anew in the backward pass, so memory stays bounded."""
+    rows = max(1, SCORES // max(1, len(shelf.numbers)))
+
+    def part(some: Tensor, places: Tensor) -> Tensor:
+        logits = model.scores(some, shelf)
+        picked = logits.log_softmax(dim=-1).gather(2, _per_head(places, model, some))[..., 0]
+        return (picked + model.gates(some)).logsumexp(dim=-1)
+
+    parts: list[Tensor] = []
+    for low in range(0, len(chosen), rows):
+        given: Any = states[low : low + rows], chosen[low : low + rows]
+        whole = len(chosen) <= rows or not torch.is_grad_enabled()
+        parts.append(part(*given) if whole else checkpoint(part, *given, use_reentrant=False))
+    return torch.cat(parts) if parts else states.new_zeros(0)
+
+
+class Best(NamedTuple):
+    """The best items of each user, best first."""
+
+    places: Tensor  # (m k)
+    scores: Tensor  # (m k) log p
+
+
+def all_scores(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
+    """(m n) log p of every item: for as many states and items as fit."""
+    logits = model.scores(states, shelf)
+    mixed: Tensor = (logits.log_softmax(dim=-1) + model.gates(states)[..., None]).logsumexp(dim=1)
+    return mixed
+
+
+def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tensor | None = None) -> Best:
+    """The `count` best items of each state, exactly, however many items there are; `seen` (m s) are places that are
+    left out, -1 where there is none. Items are gone through in chunks, twice: for the sum, then for the best."""
+    count = min(count, len(shelf.numbers))
+    gates, total = model.gates(states), None
+    for _, scores in _chunks(model, states, shelf):
+        part = scores.logsumexp(dim=-1)
+        total = part if total is None else torch.logaddexp(total, part)
+    if total is None:
+        return Best(states.new_zeros(len(states), 0, dtype=torch.long), states.new_zeros(len(states), 0))
+    kept: Best | None = None
+    for low, scores in _chunks(model, states, shelf):
+        mixed = (scores - total[..., None] + gates[..., None]).logsumexp(dim=1)  # (m chunk)
+        if seen is not None:
+            _hide(mixed, seen - low)
+        found = mixed.topk(min(count, mixed.shape[1]), dim=1)
+        new = Best(found.indices + low, found.values)
+        kept = new if kept is None else _merged(kept, new, count)
+    assert kept is not None
+    return kept
+
+
+def _chunks(model: Chooser, states: Tensor, shelf: Shelf) -> Iterator[tuple[int, Tensor]]:
+    size = max(1, SCORES // max(1, len(states)))
+    for low in range(0, len(shelf.numbers), size):
+        part = Shelf(*(column[low : low + size] for column in shelf))
+        yield low, model.scores(states, part)
+
+
+def _hide(scores: Tensor, places: Tensor) -> None:
+    """In place: what stands at these places (m s) of each row can never be the best; places outside are none."""
+    inside = (places >= 0) & (places < scores.shape[1])
+    rows = torch.arange(len(places), device=places.device)[:, None].expand_as(places)
+    scores[rows[inside], places[inside]] = -torch.inf
+
+
+def _merged(one: Best, other: Best, count: int) -> Best:
+    scores, places = torch.cat([one.scores, other.scores], 1), torch.cat([one.places, other.places], 1)
+    found = scores.topk(min(count, scores.shape[1]), dim=1)
+    return Best(places.gather(1, found.indices), found.values)

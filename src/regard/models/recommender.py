@@ -1,0 +1,223 @@
+"""Recommendation by attention: the user is the query, the items' profiles are the keys, their embeddings the values.
+
+    user: [anyone, profile fields, items chosen] -> causal blocks -> attention of the profile over all of it -> state
+    choice: softmax over items of f(W_Q [state, profile], W_K [item, item's profile]), a mixture over heads
+    opinion: what the user gets from an item, W_R [state, profile] · W_O W_V item
+
+The history is encoded as in SASRec (Kang and McAuley 2018), with times and ratings; `layers=0` makes it a set. Whoever
+has only a profile has a state too, and an item with only a profile has keys and values: both can be new.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.core.choosing import Parts, People, Shelf
+from regard.core.errors import ConfigError
+from regard.core.sizes import Choices
+from regard.layers import positions
+from regard.layers.block import Block
+from regard.layers.feedforward import FeedForward
+from regard.layers.heads import Heads, Widths
+from regard.layers.memory import KV
+from regard.layers.position import PositionScheme
+from regard.layers.residual import PreNorm
+from regard.models._items import Items
+from regard.models._user import Fields, Known, Moments
+
+NOISE = 0.02  # of first weights that begin as a copy of what they read
+
+
+@dataclass(frozen=True)
+class Config:
+    """How much is read of a user, and how items are scored."""
+
+    layers: int = 2  # blocks of causal self-attention over profile and history; 0: the history is a set
+    dim: int = 64  # width of items and states
+    heads: int = 2  # of the attention over profile and history; they share the width
+    hidden: int = 128  # width inside the feed-forward networks
+    choice_heads: int = 1  # of the attention over items, each of the full width: different reasons to choose
+    score: str = "dot"  # how a user and an item are compared: see regard list scores
+    position: str = "learned"  # how places in the history are told: see regard list positions
+    user_dim: int = 0  # width of a vector for every user of the data; 0: users are what they chose, and their profiles
+    dropout: float = 0.2  # of what each part adds, and of what is read
+    attention_dropout: float = 0.0  # of attention weights; slow on a CPU
+    item_dropout: float = 0.1  # how often an item is known by its profile alone while training
+    profile_dropout: float = 0.3  # how often a field of a profile is not told while training
+
+    def __post_init__(self) -> None:
+        if min(self.dim, self.heads, self.hidden, self.choice_heads) < 1 or min(self.layers, self.user_dim) < 0:
+            raise ConfigError("dim, heads, hidden and choice_heads must be at least 1, layers and user_dim at least 0")
+        if self.dim % self.heads or self.dim % self.choice_heads:
+            raise ConfigError(
+                f"dim={self.dim} cannot be divided among heads={self.heads} and choice_heads={self.choice_heads}; "
+                "choose a multiple of both"
+            )
+        for name in ("dropout", "attention_dropout", "item_dropout", "profile_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
+
+
+PRESETS = {"small": Config(layers=1, dim=32, hidden=64)}
+TINY = Config(layers=1, dim=16, heads=2, hidden=32, dropout=0.0, item_dropout=0.0, profile_dropout=0.0)  # for tests
+
+
+class Recommender(nn.Module):
+    """The whole model, a `Chooser` in the sense of core.choosing."""
+
+    def __init__(
+        self,
+        items: Items,
+        known: Known,
+        layers: list[Block],
+        *,
+        reasons: Heads,
+        choice: Heads,
+        dim: int,
+        users: nn.Embedding | None,
+    ) -> None:
+        super().__init__()
+        self.items, self.known, self.layers = items, known, nn.ModuleList(layers)
+        self.reason_attn, self.item_attn = reasons, choice
+        self.around, self.last = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.users = users
+        width = choice.q.in_features
+        self.gate = nn.Linear(width, choice.heads) if choice.heads > 1 else None
+        self.judge, self.harsh = nn.Linear(width, choice.o.out_features), nn.Linear(width, 1)
+        for layer in (self.judge, self.harsh):
+            nn.init.normal_(layer.weight, std=NOISE)
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        """The widths of the fields of a profile."""
+        return tuple(self.known.fields.widths)
+
+    def states(self, people: People, shelf: Shelf) -> Tensor:
+        """(b 1+t d+p): what is known of each user before the first choice and after each one, and the profile."""
+        people, x = self._read(people, shelf)
+        memory = self.reason_attn.memorize(self.around(x))
+        own = x[:, len(self.fields) :]
+        queries = self._with_profile(self.around(own), people)
+        looked: Tensor = self.reason_attn(queries, memory, Mask.causal())
+        return self._with_profile(self.last(own + looked), people)
+
+    def _read(self, people: People, shelf: Shelf) -> tuple[People, Tensor]:
+        """Users as they are told of, and features (b 1+f+t d) of all that is known."""
+        people = people._replace(profiles=self.known.fields.told(people.profiles))
+        x: Tensor = self.known(people, self.items.at(shelf, people.history))
+        for layer in self.layers:
+            x, _ = layer(x, Mask.causal())
+        return people, x
+
+    def _with_profile(self, x: Tensor, people: People) -> Tensor:
+        """(b t d) -> (b t d+p): beside the features the profile, and the user's own vector where there is one."""
+        told = [people.profiles] if self.users is None else [people.profiles, self.users(people.numbers)]
+        return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in told)], dim=-1)
+
+    def gates(self, states: Tensor) -> Tensor:
+        """(m d) -> (m h)."""
+        if self.gate is None:
+            return states.new_zeros(len(states), 1)
+        shares: Tensor = self.gate(states).log_softmax(dim=-1)
+        return shares
+
+    def _memory(self, shelf: Shelf) -> KV:
+        """Keys and values of all items, for one row of the batch."""
+        items = self.items(shelf)
+        return self.item_attn.memorize(torch.cat([items, shelf.profiles], dim=-1)[None], items[None])
+
+    def _queries(self, states: Tensor) -> Tensor:
+        """(m d) -> (1 h m e)."""
+        q: Tensor = self.item_attn.q(states)
+        return q.view(1, len(states), self.item_attn.heads, -1).transpose(1, 2)
+
+    def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
+        """(m d) -> (m h n)."""
+        found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(shelf).k.tensor)
+        return found[0].transpose(0, 1)
+
+    def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor] | None:
+        """Queries (h m e) and keys (h n e), the scale in the queries."""
+        dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(shelf).k.tensor)
+        return None if dot is None else (dot.q[0] * dot.scale, dot.k[0])
+
+    def context(self, states: Tensor, shelf: Shelf) -> Tensor:
+        """(m d) -> (m e)."""
+        mixed: Tensor = self.item_attn(states[None], self._memory(shelf))
+        return mixed[0]
+
+    def opinions(self, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
+        """(m d), (m) -> (m)."""
+        values = self.item_attn.o(self.item_attn.v(self.items(shelf)))[places]
+        agreed: Tensor = (self.judge(states) * values).sum(dim=-1) + self.harsh(states)[:, 0]
+        return agreed
+
+    def parts(self, people: People, shelf: Shelf) -> Parts:
+        """One user -> the last state as a sum over [anyone, fields, items]; the last norm is taken as it stands."""
+        people, x = self._read(people, shelf)
+        normed, heads = self.around(x), self.reason_attn
+        memory = heads.memorize(normed)
+        q = heads.q(self._with_profile(normed[:, -1:], people)).view(1, heads.heads, 1, -1)
+        weights = heads.attend.weigh(q, memory.k.tensor)[0, :, 0]  # (h r)
+        mixed = (weights[..., None] * memory.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
+        shares = mixed @ heads.o.weight.mT
+        shares[0] += heads.o.bias
+        shares[-1] += x[0, -1]
+        total = shares.sum(dim=0)
+        spread = (total.var(unbiased=False) + self.last.eps).sqrt()
+        shares = (shares - shares.mean(dim=-1, keepdim=True)) / spread * self.last.weight
+        shares[0] += self.last.bias
+        told = self._with_profile(shares.new_zeros(1, 1, 0), people)[0, 0]  # (p) features of the profile
+        beside = shares.new_zeros(len(shares), len(told))
+        low = 0
+        for place, width in enumerate(self.fields, start=1):
+            beside[place, low : low + width] = told[low : low + width]
+            low += width
+        beside[0, low:] = told[low:]
+        return Parts(torch.cat([shares, beside], dim=-1), weights.mean(dim=0))
+
+
+def build(config: Config, sizes: Choices) -> Recommender:
+    """The only function of this file that sees both the choices and what the data decided."""
+    dim, profile, described = config.dim, sum(sizes.user_fields), sum(sizes.item_fields)
+    position = positions.build(config.position, dim, longest=sizes.longest)
+    fields = Fields(sizes.user_fields, dim, dropout=config.profile_dropout)
+    known = Known(fields, Moments(dim, days=sizes.days), position, dim=dim, dropout=config.dropout)
+    layers = [_layer(config, position) for _ in range(config.layers)]
+    width = dim + profile + config.user_dim
+    each = dim // config.heads
+    attend = Attend(scores.build("scaled_dot", each), queries="moments", keys="history")
+    reasons = Heads(attend, Widths(width, dim, dim, dim, config.heads, each, each))
+    attend = Attend(scores.build(config.score, dim), queries="users", keys="items")
+    widths = Widths(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
+    choice = _begin_alike(Heads(attend, widths), dim)
+    users = nn.Embedding(sizes.users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
+    items = Items(sizes.items, described, dim, dropout=config.item_dropout)
+    return Recommender(items, known, layers, reasons=reasons, choice=choice, dim=dim, users=users)
+
+
+def _layer(config: Config, position: PositionScheme) -> Block:
+    widths = Widths.divided(config.dim, config.heads)
+    place = position.place(heads=widths.heads, dim=widths.head)
+    score = scores.build("scaled_dot", widths.head)
+    attend = Attend(score, place=place, dropout=config.attention_dropout, queries="history", keys="history")
+    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+
+
+def _begin_alike(choice: Heads, dim: int) -> Heads:
+    """Queries and keys that begin as the state and the item themselves: what was chosen last speaks for its like."""
+    with torch.no_grad():
+        for layer in (choice.q, choice.k):
+            nn.init.normal_(layer.weight, std=NOISE)
+            for head in range(choice.heads):
+                layer.weight[head * dim : (head + 1) * dim, :dim] += torch.eye(dim)
+    return choice

@@ -1,0 +1,60 @@
+"""Windows cover every training choice once; a question is asked with the past alone."""
+
+import numpy as np
+import pytest
+
+from regard.data.builtin import films
+from regard.data.ratings import collection
+from regard.data.ratings.collection import Wanted
+from regard.data.ratings.histories import Histories
+from regard.data.ratings.splits import TEST, TRAIN, VALID
+
+
+@pytest.fixture(scope="module")
+def data():
+    return collection.gather(films.make(30, 40, seed=3), Wanted(held_users=0.1, held_items=0.1))
+
+
+@pytest.mark.parametrize("longest", [1, 3, 50])
+def test_every_training_choice_is_foretold_once(data, longest):
+    histories = Histories(data, longest=longest)
+    foretold = [row for w in histories.windows for row in w.rows[0 if w.first else 1 :].tolist()]
+    assert sorted(foretold) == np.flatnonzero(data.parts == TRAIN).tolist()
+    assert histories.lengths.max() <= longest + 1
+
+
+def test_a_lesson_foretells_what_comes_next(data):
+    histories = Histories(data, longest=5)
+    lesson = histories.lesson(np.arange(6))
+    for i, window in enumerate(histories.windows[:6]):
+        items = data.events.items[window.rows]
+        assert lesson.people.history[i, : len(items) - 1].tolist() == items[:-1].tolist()
+        assert lesson.chosen[i, : len(items)].tolist() == items.tolist()
+        assert lesson.counted[i].sum() == len(items) - (not window.first)
+        assert not lesson.counted[i, len(items) :].any()
+
+
+@pytest.mark.parametrize("part", [VALID, TEST])
+def test_a_question_is_asked_with_the_past_alone(data, part):
+    histories = Histories(data, longest=100)
+    for question in histories.questions(part):
+        rows = histories.before(question)
+        assert (rows < question.row).all() and (data.events.times[rows] <= data.events.times[question.row]).all()
+        assert (data.events.users[rows] == question.user).all()
+        assert not data.items.held[data.events.items[rows]].any()
+
+
+def test_new_ones_have_no_number(data):
+    histories = Histories(data, longest=100)
+    users, items = histories.of_new_users(), histories.of_new_items()
+    assert users and items
+    assert (histories.ask(users).numbers == 0).all()
+    assert (histories.shelf.numbers[data.events.items[[question.row for question in items]]] == 0).all()
+    assert (histories.shelf.numbers == 0).sum() == data.items.held.sum()
+
+
+def test_at_random_only_what_is_learnt_from_is_history():
+    data = collection.gather(films.make(30, 40, seed=3), Wanted("random"))
+    histories = Histories(data, longest=100, split="random")
+    for question in histories.questions(TEST):
+        assert (data.parts[histories.before(question)] == TRAIN).all()

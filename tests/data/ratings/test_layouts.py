@@ -1,0 +1,86 @@
+"""MovieLens 100K, 1M and ratings.csv, and tables of one's own: the same columns come out."""
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.ratings import layouts
+from regard.data.ratings.layouts import Columns
+
+ITEM = "1|Toy Story (1995)|01-Jan-1995||http|0|1|1\n2|Café (1990)|||http|1|0|0\n"
+
+
+def folder(tmp_path, **files):
+    for name, text in files.items():
+        (tmp_path / name.replace("__", ".")).write_text(text, encoding="latin-1" if name == "u__item" else "utf-8")
+    return tmp_path
+
+
+def test_movielens_100k(tmp_path):
+    path = folder(
+        tmp_path,
+        u__data="1\t1\t5\t100\n1\t2\t3\t200\n",
+        u__user="1|24|M|writer|85711\n",
+        u__item=ITEM,
+        u__genre="unknown|0\nComedy|1\nDrama|2\n",
+    )
+    found = layouts.find(path, Columns())
+    assert found.scale == (1.0, 5.0) and found.splits == () and found.items is not None and found.users is not None
+    assert found.items.columns["genres"] == ["Comedy|Drama", "unknown"] and found.items.columns["year"] == ["1995", ""]
+    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.form == "Latin-1"
+
+
+def test_movielens_100k_in_two_parts(tmp_path):
+    path = folder(tmp_path, train__tsv="1\t1\t5\t100\n", test_ua__tsv="1\t2\t3\t200\n", u__item=ITEM)
+    assert layouts.find(path, Columns()).splits == ("train", "test")
+
+
+def test_movielens_1m_and_csv(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    million = folder(
+        tmp_path / "a",
+        ratings__dat="1::1::5::100\n",
+        users__dat="1::F::25::3::12345\n",
+        movies__dat="1::Toy Story (1995)::Animation|Comedy\n",
+    )
+    later = folder(
+        tmp_path / "b",
+        ratings__csv="userId,movieId,rating,timestamp\n1,1,4.5,100\n",
+        movies__csv='movieId,title,genres\n1,"Postman, The (1997)",Drama\n',
+    )
+    for path, year, scale in ((million, "1995", (1.0, 5.0)), (later, "1997", (0.5, 5.0))):
+        found = layouts.find(path, Columns())
+        assert found.items is not None and found.items.columns["year"] == [year] and found.scale == scale
+        assert {"user", "item", "rating", "time"} <= set(found.ratings[0].columns)
+
+
+def test_tables_of_ones_own(tmp_path):
+    path = folder(
+        tmp_path,
+        clicks__tsv="who\twhat\n1\ta\n",
+        users__csv="who,town\n1,Seoul\n",
+        items__csv="what,title,price\na,Apple,2.5\n",
+    )
+    found = layouts.find(path, Columns("who", "what", "", "", "title"))
+    assert layouts.profile_columns(found.items, ("what", "title")) == {"price": ["2.5"]}
+    assert layouts.find(path / "clicks.tsv", Columns("who", "what", "", "")).users is None
+
+
+def test_a_wrong_column_name_suggests_the_nearest(tmp_path):
+    path = folder(tmp_path, ratings__csv="user,item,stars,time\n1,a,3,0\n")
+    with pytest.raises(DataError, match="no column 'star'; did you mean 'stars'"):
+        layouts.find(path, Columns(rating="star"))
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [({}, "no ratings; expected ratings.csv"), ({"u__item": ITEM}, "u.item is there, but no u.data")],
+)
+def test_a_folder_without_ratings(tmp_path, files, message):
+    with pytest.raises(DataError, match=message):
+        layouts.find(folder(tmp_path, **files), Columns())
+
+
+def test_no_such_folder(tmp_path):
+    with pytest.raises(DataError, match="no such file or folder"):
+        layouts.find(tmp_path / "nowhere", Columns())
