@@ -182,8 +182,9 @@ picture was given.
 ![continued](images/sample_continued.png)
 ![harmonised](images/sample_harmonised.png)
 """
-BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`: the same model and weights as tutorials write
-it (an image for each caption, beam search image by image), and the variance of the gradient of hard attention's choices.
+BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`: the same model and weights as tutorials
+write it (an image for each caption, beam search image by image), and the variance of the gradient of hard attention's
+choices.
 """
 TITLES = {
     "captioning": """## Captioning
