@@ -182,9 +182,9 @@ picture was given.
 ![continued](images/sample_continued.png)
 ![harmonised](images/sample_harmonised.png)
 """
-BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`: the same model as tutorials
-write it (same weights, an image a caption, beam search image by image), and the variance of the gradient of hard attention's
-choices.
+BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`: the same model as tutorials write it
+(same weights, an image for each caption, beam search image by image), and the variance of the gradient of the choices
+of hard attention.
 """
 TITLES = {
     "captioning": """## Captioning
