@@ -116,7 +116,7 @@ export const view = {
     if (above.length) element.append(make("div", { class: "controls" }, above));
     if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const alone = map.heads === 1 && data.maps.filter((one) => one.group === map.group).length === 1;
-    const own = map.long ? "Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds." : "Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.";
+    const own = map.long ? "Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds." : `Each thumbnail has its own scale, from 0 to its largest weight${map.mask ? "; grey may not be looked at" : ""}.`;
     if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, own)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },
