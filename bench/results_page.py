@@ -189,20 +189,21 @@ of hard attention.
 TITLES = {
     "images": """## Images
 
-Bits per dimension, a dimension being one channel of a pixel with the levels of the recipe (17 for digits, 2 where binarised, else
-256), nats per image of the same levels, and what a histogram of the training levels needs; where images are enlarged, PSNR and
-SSIM of the likeliest image beside those of bicubic interpolation (scikit-image). CIFAR-10 was saved as JPEG before, so its bits
-are not comparable with published ones. How and with what: [images](images.md).
+Bits per dimension, a dimension being one channel of a pixel with the levels of the recipe (17 for digits, 2 where
+binarised, else 256), nats per image of the same levels, and what a histogram of the training levels needs; where
+images are enlarged, PSNR and SSIM of the likeliest image beside those of bicubic interpolation (scikit-image).
+CIFAR-10 was saved as JPEG before, so its bits are not comparable with published ones. How and with what:
+[images](images.md).
 """,
     "image_classification": """## Classes of images
 
-Share of images whose likeliest class is theirs, in percent, one view of each image; MNIST and CIFAR-10 on the first halves of
-their test sets.
+Share of images whose likeliest class is theirs, in percent, one view of each image; MNIST and CIFAR-10 on the first
+halves of their test sets.
 """,
     "detection": """## Objects
 
-Average precision in percent, by its definition over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95; on scenes with
-pairs of colour and shape that training has not.
+Average precision in percent, by its definition over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95;
+on scenes with pairs of colour and shape that training has not.
 """,
     "captioning": """## Captioning
 
