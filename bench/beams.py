@@ -29,7 +29,7 @@ def measure(
     decoding = build(name, width=width, length_penalty=1.0)
     answers = run.task.answer(run.model, [run.read(source) for source in sources], run.request({})[0], decoding)
     best = [several[0] for several in answers]
-    bleu = _bleu.scores([answer.text for answer in best], truth, language=run.task.config.target)["bleu"]
+    bleu = _bleu.scores([answer.text for answer in best], truth, tokenize=run.task.tokenize)["bleu"]
     return bleu, [answer.rank for answer in best], time.process_time() - begin
 
 

@@ -80,10 +80,10 @@ def vit_training(quick: bool) -> Systems:
 
 def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransformer, int]:
     """A model of images of 32x32x3 with an untrained head, and the number of its places."""
-    side = 8 if quick else 32
-    config = image_transformer.Config(
-        layers=2 if quick else 4, dim=64 if quick else 128, attention=attention, query=(4, 8), memory=(4, 4)
-    )
+    side = 6 if quick else 32
+    small = {"layers": 1, "dim": 16, "query": (2, 2), "memory": (1, 1)}
+    large = {"layers": 4, "dim": 128, "query": (4, 8), "memory": (4, 4)}
+    config = image_transformer.Config(attention=attention, **(small if quick else large))
     model = image_transformer.build(config, Pixels(side, side, 3, levels=256)).eval()
     return model, side * side * 3
 

@@ -71,6 +71,7 @@ def held_out(run: Run) -> dict[str, Any]:
     for split in ("test", "valid"):
         for path in run.folder.glob(f"evaluation-{split}-*.json"):
             return {"split": split, "scores": json.loads(path.read_text(encoding="utf-8"))["scores"]}
+    for split in ("test", "valid"):
         try:
             return {"split": split, "scores": run.evaluate(split) | run.report(split)}
         except DataError:  # there is no such split

@@ -7,16 +7,23 @@ from browsing import opened
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, inspect
 from regard.inspection.format import to_json
+from regard.inspection.whatif import UNCHANGED
 from regard.models import recommender
+from regard.serve.app import Session
 from regard.tasks import recommendation
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def subject():
     torch.manual_seed(0)
     task = recommendation.build(recommendation.TINY)
     model = recommender.build(recommender.TINY, task.sizes).eval()
-    inspection = inspect(Subject(task, model, None, About("recommendation", "recommender")), task.examples[0])
+    return Subject(task, model, None, About("recommendation", "recommender"))
+
+
+@pytest.fixture(scope="module")
+def shown(subject, tmp_path_factory):
+    inspection = inspect(subject, subject.task.examples[0])
     path = tmp_path_factory.mktemp("page") / "x.html"
     path.write_text(bundle(to_json(inspection)), encoding="utf-8")
     return path.as_uri(), inspection.extra["recommendation"]
@@ -32,3 +39,14 @@ def test_user_list_reasons_maps_and_places(browser, shown):
         assert page.locator(".users-items canvas").count() == 1
         assert page.locator(".scatter .dot.on").count() == len(raw["list"])
         assert page.locator("input[name=more]").count() == 0  # from disk nothing can be asked
+
+
+def test_served_another_profile_or_history_gives_another_list(subject):
+    """What the page sends when profile or history are edited."""
+    session, titles = Session(subject), subject.task.data.items.titles
+    texts = ["age=20, occupation=artist | ", "age=70, occupation=farmer | ", f"age=20 | {titles[0]}; {titles[1]}"]
+    pages = [session.look(text, UNCHANGED)["extra"]["recommendation"] for text in texts]
+    assert pages[2]["history"] == [titles[0], titles[1]] and pages[2]["remarks"] == ["not told: occupation"]
+    lists = [[one["title"] for one in page["list"]] for page in pages]
+    scores = [[one["score"] for one in page["list"]] for page in pages]
+    assert titles[0] not in lists[2] and scores[0] != scores[1]

@@ -58,7 +58,7 @@ def test_the_mean_of_sampled_gradients_is_that_of_all_choices(hard):
     hard.looking.cross_attn.weigh.normalizer = usual
     batch = 256
     many, found = images.expand(batch, -1, -1, -1), []
-    for _ in range(60):
+    for _ in range(40):
         parts = hard.losses(many, captions.expand(batch, -1), pad=0)
         total = (parts["words"] + parts["choices"]) / batch
         found.append(torch.cat([g.flatten() for g in torch.autograd.grad(total, weights)]))

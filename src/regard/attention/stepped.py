@@ -78,7 +78,7 @@ class _Stepped(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, *weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is wanted
-            return (*gradients(lambda *x: _plain(*x, ctx.scale), (q, k, v), grad), None)
+            return (*gradients(lambda q, k, v: _plain(q, k, v, ctx.scale), (q, k, v), grad), None)
         queries, keys, values, grad = (_by_head(x) for x in (q, k, v, grad))
         d_queries = torch.empty_like(queries)
         d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)

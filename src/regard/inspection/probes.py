@@ -38,11 +38,12 @@ def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int, la
         return
     reference = None if recipe.decoding is None else task.reference(task.read(text))
     if reference is None:
-        return write(run, step, glance(subject, text))
+        write(run, step, glance(subject, text))
+        return
     with evaluating(model):
         own = subject.show(text).outputs
     forced = replace(subject, decoding=build("prefix", tokens=reference))
-    return write(run, step, replace(glance(forced, text), outputs=own), fixed=True)
+    write(run, step, replace(glance(forced, text), outputs=own), fixed=True)
 
 
 def due(step: int) -> bool:

@@ -39,7 +39,8 @@ class Dropout(nn.Module):
         """x plus what is left of y."""
         plain = x.device.type == "cpu" and x.dtype == y.dtype and x.shape == y.shape
         if not (plain and self.training and 0 < self.threshold < 256) or transformed():
-            return x + self(y)
+            left: Tensor = self(y)
+            return x + left
         apply: Any = _DropAndAdd.apply
         added: Tensor = apply(x, y, self.threshold)
         return added

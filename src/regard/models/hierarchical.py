@@ -30,8 +30,8 @@ class Hierarchical(nn.Module):
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
         self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.sentence, axis="words")
-        above = {"mixer": config.sentence_mixer or config.mixer, "longest": sizes.sentences}
-        self.sentences = Level(2 * config.dim, config, **above, axis="sentences")
+        mixer = config.sentence_mixer or config.mixer
+        self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.sentences, axis="sentences")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:

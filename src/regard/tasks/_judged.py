@@ -210,15 +210,15 @@ def _of_factors(task: Recommendation, part: int) -> dict[str, float]:
 
 
 WHO = {
-    "sampled": "among 100 items drawn uniformly, not comparable with the full ranking: ",
-    "new_users": "users held out entirely, asked for their last item by their history: ",
-    "new_users_popularity": "popularity, users held out entirely: ",
-    "new_items": "items held out entirely, ranked among each other: ",
-    "new_items_popularity": "popularity, which knows nothing of items held out entirely: ",
-    "truth": "whoever knows every taste of the built-in users: ",
-    "popularity": "the items chosen most often: ",
-    "item_knn": "cosine neighbours of items by implicit, their number chosen on valid: ",
-    "factorisation": "alternating least squares by implicit, chosen on valid (ratings: SVD by scipy): ",
+    "sampled": "ranked among 100 items drawn uniformly, which is not comparable with a full ranking; otherwise",
+    "new_users": "users held out entirely, asked for their last item by their history",
+    "new_users_popularity": "popularity for users held out entirely",
+    "new_items": "items held out entirely, ranked among each other",
+    "new_items_popularity": "popularity, which knows nothing of items held out entirely",
+    "truth": "by whoever knows every taste of the built-in users",
+    "popularity": "by the items chosen most often",
+    "item_knn": "by cosine neighbours of items (implicit), their number chosen on valid",
+    "factorisation": "by alternating least squares (implicit), for ratings SVD (scipy); chosen on valid",
 }
 
 
@@ -230,4 +230,4 @@ def signatures(*, top: int, liked: float, disliked: float) -> dict[str, str]:
         )
         for name, how in _ranked.SIGNATURES.items()
     }
-    return own | {f"{who}_{name}": said + how for who, said in WHO.items() for name, how in own.items()}
+    return own | {f"{who}_{name}": f"{said}, as {name}" for who, said in WHO.items() for name in own}

@@ -32,9 +32,7 @@ from regard.training.stop import Interrupted, Stop
 class Watch(Protocol):
     """Called after each step. It may look at the model but leaves it as it was."""
 
-    def __call__(
-        self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool
-    ) -> None: ...
+    def __call__(self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None: ...
 
 
 def nobody(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None:

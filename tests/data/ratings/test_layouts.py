@@ -1,11 +1,14 @@
 """MovieLens 100K, 1M and ratings.csv, and tables of one's own: the same columns come out."""
 
+from pathlib import Path
+
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.ratings import layouts
+from regard.data.ratings import collection, layouts
 from regard.data.ratings.layouts import Columns
 
+REAL = Path(__file__).parents[4] / "shared" / "data" / "ml-100k"
 ITEM = "1|Toy Story (1995)|01-Jan-1995||http|0|1|1\n2|Café (1990)|||http|1|0|0\n"
 
 
@@ -84,3 +87,14 @@ def test_a_folder_without_ratings(tmp_path, files, message):
 def test_no_such_folder(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
         layouts.find(tmp_path / "nowhere", Columns())
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="MovieLens 100K is not there")
+def test_movielens_100k_as_it_is():
+    found = layouts.find(REAL, Columns())
+    data = collection.gather(found, collection.Wanted())
+    assert (len(data.users.ids), len(data.items.ids), len(data.events.users)) == (943, 1682, 90570)
+    assert [(data.parts == part).sum() for part in (1, 2)] == [943, 943]
+    assert [field.kind for field in data.users.fields] == ["number", "category", "category"]
+    with pytest.raises(DataError, match="training ratings come from the future"):  # its own test part is no later
+        collection.gather(found, collection.Wanted("files"))

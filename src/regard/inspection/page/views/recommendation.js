@@ -52,13 +52,13 @@ function left(raw, page) {
 }
 
 function because(one, rank) {
-  const bars = one.reasons.map((reason) => make("li", { class: "share" },
+  const bars = one.reasons.map((reason) => make("li", { class: "share", style: { "grid-template-columns": "minmax(0, 16em) 1fr 4.2em" } },
     make("span", { class: "share-label", title: reason.name }, reason.name),
-    make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: percent(reason.share) } })),
+    make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * reason.share}%` } })),
     make("span", { class: "figure share-value", title: reason.weight === null ? "" : `attention ${number(reason.weight, 3)}` }, percent(reason.share))));
   const check = one.reasons.length ? make("p", { class: "quiet check" }, `Without ${one.reasons[0].name}: no. ${one.without} instead of ${rank}.`) : null;
   return make("details", { open: rank === 1 }, make("summary", {}, make("strong", {}, one.title), " ", make("span", { class: "quiet figure" }, number(one.score, 2)),
-    " ", make("span", { class: "quiet" }, Object.values(one.about).filter(Boolean).join(" · "))), make("ul", { class: "shares" }, bars), check);
+    " ", make("span", { class: "quiet" }, Object.values(one.about).filter(Boolean).join(" · ").replaceAll("|", ", "))), make("ul", { class: "shares" }, bars), check);
 }
 
 function right(raw) {
@@ -89,11 +89,17 @@ function places(raw, width) {
   };
   const [x, y] = [scale(points.map(([at]) => at), width), scale(points.map(([, at]) => at), height)];
   const kind = (i) => (i < recommended ? "on" : i < recommended + seen ? "near" : "");
+  const taken = [];
+  const free = (title, at, up) => {
+    const wide = 4 * title.length + 12;
+    if (taken.some(([a, b, other]) => Math.abs(a - at) < (wide + other) && Math.abs(b - up) < 15)) return false;
+    return Boolean(taken.push([at, up, wide]));
+  };
   const dots = titles.map((title, i) => draw("g", { class: `dot ${kind(i)}` },
     draw("circle", { cx: x(points[i][0]), cy: y(points[i][1]), r: kind(i) ? 5 : 3 }, draw("title", {}, title)),
-    i < recommended ? draw("text", { x: x(points[i][0]), y: y(points[i][1]) - 8, "text-anchor": "middle" }, title) : null));
+    i < recommended && free(title, x(points[i][0]), y(points[i][1])) ? draw("text", { x: x(points[i][0]), y: y(points[i][1]) - 8, "text-anchor": "middle" }, title) : null));
   return make("section", { class: "card", "aria-label": "Items in two dimensions" }, make("h2", {}, "Items in two dimensions"),
-    make("p", { class: "quiet" }, "By PCA of the items' vectors: recommended (named), chosen before (coloured), and those chosen most often."),
+    make("p", { class: "quiet" }, "By PCA of the items' vectors: recommended (named where there is room), chosen before (coloured), and those chosen most often."),
     draw("svg", { width, height, class: "scatter", role: "img", "aria-label": `${titles.length} items in two dimensions` }, dots.reverse()));
 }
 

@@ -1,0 +1,41 @@
+"""The benchmarks of images: every system does its work, and figures say what they mean."""
+
+import image_cost
+import images as bench
+import pytest
+import torch
+
+
+def test_our_vit_trains():
+    assert bench.vit_training(True)["regard"]()() == 2
+
+
+def test_the_window_is_smaller_than_all_keys():
+    window, everything = (bench.held(True, attention)() for attention in ("local_2d", "full"))
+    assert 0 < window < everything
+
+
+def test_bytes_are_counted_once():
+    buffer = torch.zeros(100)
+    assert bench.size_of((buffer[:10], buffer[5:], torch.zeros(3))) == 412
+
+
+def test_the_page_says_how_many_times_better():
+    figures = {
+        "vit": {"threads": 2, "rates": {"regard": [30.0, 20.0], "timm": [10.0, 10.0]}},
+        "memory": {"threads": 2, "rates": {"regard": [100.0], "full attention": [700.0]}},
+    }
+    page = bench.page(figures)
+    assert "| vit | timm | 10.0 images/s | 10.0 – 10.0 | 2.50 |" in page
+    assert "| memory | full attention | 700.0 bytes | 700.0 – 700.0 | 7.00 |" in page
+
+
+def test_exponents_and_the_crossover():
+    full = {str(side): {"seconds": side**4 / 1e4, "megabytes": 1.0 * side} for side in image_cost.SIDES}
+    local = {str(side): {"seconds": side**2 / 50, "megabytes": 1.0 * side} for side in image_cost.SIDES}
+    assert image_cost.exponent(full, "seconds") == pytest.approx(4)
+    assert image_cost.exponent(local, "seconds") == pytest.approx(2)
+    assert image_cost.crossover(full, local, "seconds") == 16
+    assert image_cost.summary({"full": full, "local_2d": local})[1].endswith(
+        "a step is faster than full from side 16 on"
+    )
