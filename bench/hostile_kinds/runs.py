@@ -60,12 +60,13 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
 
 def _spoil(rng: random.Random, path: Path) -> str:
     """One thing changed in a run folder; what it was."""
-    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    plain = (file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    files = sorted(file for file in plain if file.stat().st_size < 2**24)  # one that was made large stays so
     if not files:
         return "nothing left"
     config = path / "config.json"
     choice = rng.random()
-    if choice < 0.4 and config.is_file():
+    if choice < 0.4 and config in files:
         return _spoil_config(rng, config)
     chosen = rng.choice(files)
     name = chosen.relative_to(path).as_posix()
@@ -86,7 +87,7 @@ def _spoil(rng: random.Random, path: Path) -> str:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(path.read_bytes()) if path.stat().st_size < 2**24 else {}
     except (ValueError, RecursionError):
         return {}
 
@@ -111,7 +112,7 @@ def _seal_json(path: Path, table: dict[str, Any]) -> None:
 
 def _list_anew(config: Path, name: str, changed: Path) -> None:
     """The checksum of a changed file in config.json."""
-    table = _read(config) if config.is_file() else {}
+    table = _read(config) if config.is_file() and not config.is_symlink() else {}
     if isinstance(table, dict) and isinstance(table.get("files"), dict) and name in table["files"]:
         table["files"][name] = hashlib.sha256(changed.read_bytes()).hexdigest()
         _seal_json(config, table)
