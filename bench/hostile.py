@@ -87,6 +87,7 @@ class Range:
         (work / "modules" / f"{CANARY}.py").write_text("Config = Score = object\n")
         sys.path.insert(0, str(work / "modules"))
         self.kinds: dict[str, KindLike] = {name: import_module(f"hostile_kinds.{name}").Kind() for name in kinds}
+        import_module("sklearn.manifold")  # seconds, which no case is to pay for
         for kind in self.kinds.values():
             kind.prepare(work)
 

@@ -21,6 +21,7 @@ OWN = {  # the words of one task
     # ordinary words, which generic code may use; a task is never asked for by these names there
     "language": "",
     "embeddings": "",
+    "images": "",
 }
 # Where a verb may be named: the file of the verb, and the method of a run that is the verb.
 VERBS = ("cli/verbs/", "api/verbs.py")

@@ -44,10 +44,11 @@ def test_a_pickled_run_is_the_way_to_load_it(run):
     assert len(data) < 500
 
 
-def test_answers_are_as_many_as_asked_for_and_best_first(run):
-    (answers,) = run.answer(["Please buy two apples."], nbest=3)
+def test_answers_are_as_many_as_asked_for_the_first_as_alone_the_others_best_first(run):
+    (answers,), (alone,) = (run.answer(["Please buy two apples."], nbest=nbest) for nbest in (3, 1))
     assert len(answers) == 3 and all(isinstance(answer, Answer) for answer in answers)
-    assert [answer.rank for answer in answers] == sorted((answer.rank for answer in answers), reverse=True)
+    assert answers[0].text == alone[0].text
+    assert [answer.rank for answer in answers[1:]] == sorted((answer.rank for answer in answers[1:]), reverse=True)
     (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.width=4"]).answer(["Please buy."], nbest=6)
     assert len(wide) == 6
 

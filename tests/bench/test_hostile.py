@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(600)  # processes, on a machine that may be bus
 
 
 def test_a_few_hundred_spoilt_inputs_end_in_an_answer_or_one_line():
-    command = [sys.executable, str(SCRIPT), "--cases", "240", "--seed", "7"]
+    command = [sys.executable, str(SCRIPT), "--cases", "90", "--seed", "7"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
     assert len(re.findall(r"\| 0 \| [\d.]+ \|$", ran.stdout, flags=re.MULTILINE)) == len(hostile.SHARES)

@@ -13,7 +13,7 @@ from regard.core import config as configuration
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.registry import find, names
-from regard.core.sizes import Marks, Notes, Text, Tokens, accepts
+from regard.core.sizes import Captions, Marks, Notes, Text, Tokens, accepts
 from regard.core.tree import Shared, map_tensors
 from regard.decoding import Decoding, Search, optimised
 
@@ -81,13 +81,13 @@ def texts(sizes: Text) -> Padded:
     return random_rows(sizes.source)
 
 
-def conditions(sizes: Notes) -> Padded:
-    return random_rows(sizes.conditions)
-
-
 def nothing(sizes: Tokens) -> Padded:
     """A language model has no source, only rows."""
     return Padded(torch.zeros(len(LENGTHS), 0, dtype=torch.long), torch.zeros(len(LENGTHS), dtype=torch.long))
+
+
+def images(sizes: Captions) -> Tensor:
+    return torch.randn(5, sizes.channels, sizes.height, sizes.width, generator=torch.Generator().manual_seed(0))
 
 
 def random_rows(size: int) -> Padded:
@@ -99,8 +99,9 @@ def random_rows(size: int) -> Padded:
 # A value of each family whose models decode, and what makes five sources of it.
 FAMILIES: list[tuple[Any, Any]] = [
     (SIZES, texts),
-    (Notes(conditions=9, tokens=13, longest=12), conditions),
+    (Notes(conditions=9, tokens=13, longest=12), lambda sizes: random_rows(sizes.conditions)),
     (Tokens(size=13, longest=12), nothing),
+    (Captions(height=8, width=12, channels=3, size=13, longest=12), images),
 ]
 
 
@@ -118,7 +119,7 @@ class Case(NamedTuple):
     """A model and five sources for it."""
 
     model: Any
-    source: Padded
+    source: Any
 
 
 def build(name: str) -> Case:
@@ -140,7 +141,9 @@ def settings(decoder: Any) -> Any:
     return replace(decoder.Config(), **{name: value for name, value in WIDER.items() if name in known})
 
 
-def part(source: Padded, rows: list[int]) -> Padded:
+def part(source: Any, rows: list[int]) -> Any:
+    if isinstance(source, Tensor):
+        return source[rows]
     lengths = source.lengths[rows]
     return Padded(source.tokens[rows, : int(lengths.max())], lengths)
 
@@ -150,9 +153,7 @@ def decoding_of(decoder: Any, config: Any = None) -> Decoding:
 
 
 @torch.no_grad()
-def decode(
-    decoder: Any, model: Any, source: Padded, *, limits: list[int], config: Any = None
-) -> list[list[Hypothesis]]:
+def decode(decoder: Any, model: Any, source: Any, *, limits: list[int], config: Any = None) -> list[list[Hypothesis]]:
     return decoding_of(decoder, config)(model, model.start(source), marks=MARKS, limits=torch.tensor(limits))
 
 

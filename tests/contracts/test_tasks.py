@@ -108,7 +108,7 @@ def test_training_begins_with_how_much_there_is_in_each_split_and_the_first_of_i
     counts, first = built(name).overview()
     assert re.match(r"[a-z ]+: train [\d,]+(, \w+ [\d,]+)*; .*\d", counts)
     assert set(re.findall(r"[:,] ([a-z]+) \d", counts.split(";")[0])) == set(built(name).fingerprint())
-    assert re.match(r"first [a-z ]+: \S", first) and len(first) < 300 and "\n" not in first
+    assert re.match(r"first [a-z ]+(, \w+ -> \w+)?: \S", first) and len(first) < 300 and "\n" not in first
     assert re.fullmatch(r"[a-z]+", built(name).counted)
 
 

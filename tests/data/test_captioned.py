@@ -131,7 +131,7 @@ def test_a_folder_without_images_or_that_is_not_there(folder, tmp_path):
 
 def test_unknown_names_and_splits():
     with pytest.raises(
-        ConfigError, match=r"^no data 'scene'; did you mean 'scenes'\?.*files are given as data.path=…$"
+        ConfigError, match=r"^no data 'scene'; files are given as data\.path=…; did you mean 'scenes'\?$"
     ):
         captioned.check_source("scene")
     with pytest.raises(DataError, match="the data has no split 'tests'"):

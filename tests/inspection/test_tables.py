@@ -48,11 +48,11 @@ def test_every_vocabulary_is_flattened_by_both_methods(subject, task):
     assert all(one.points.shape == (20, 2) and np.isfinite(one.points).all() for one in found)
 
 
-def test_without_scikit_learn_there_is_no_picture_but_no_error(subject, monkeypatch):
+def test_without_scikit_learn_there_is_pca_alone(subject, monkeypatch):
     def missing(module, *, extra):
         raise MissingExtra(f"{module} is not installed")
 
-    monkeypatch.setattr("regard.inspection.tables.require", missing)
+    monkeypatch.setattr("regard.core.flatten.require", missing)
     one = subject()
     vocabulary = Vocabulary("source", one.task.vocabularies.source.size, tuple(range(4, 24)), tuple("a" * 20))
-    assert tables(one.model, (vocabulary,)).embeddings == ()
+    assert {found.method for found in tables(one.model, (vocabulary,)).embeddings} == {"PCA"}

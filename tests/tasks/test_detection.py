@@ -130,7 +130,7 @@ def test_what_is_not_coco_is_refused(tmp_path):
         ({"rows": 0}, r"^scenes, rows, height and width must be at least 1$"),
         ({"flip": 2.0}, r"^flip=2\.0 lies in 0 … 1$"),
         ({"class_weight": -1.0}, r"^weights of the loss are not negative; 0 leaves a part out$"),
-        ({"name": "scene"}, r"^no data 'scene'; did you mean 'scenes'\?; files are given as data\.path=…$"),
+        ({"name": "scene"}, r"^no data 'scene'; files are given as data\.path=…; did you mean 'scenes'\?$"),
     ],
 )
 def test_settings_that_make_no_sense(settings, message):

@@ -229,7 +229,7 @@ def test_what_is_reported(config):
     assert task.notes() == []
     assert task.overview() == [
         "pieces: train 3, valid 1, test 0; 51 tokens of the encoding 'grid'",
-        "first piece: train 0, 6.7 s",
+        "first piece: train 0 -> 6.7 s",
     ]
 
 

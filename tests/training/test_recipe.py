@@ -41,7 +41,7 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
         (["model=transfomer"], "unknown model 'transfomer'; did you mean 'transformer'"),
         (["model.dimm=3"], "model: no setting 'dimm'; did you mean 'dim'"),
         (["model.preset=wid"], "toys.gated has no preset 'wid'; did you mean 'wide'"),
-        (["model.dim=big"], r"model\.dim: expected int, got 'big'"),
+        (["model.dim=big"], r"model\.dim: expected a whole number, got 'big'"),
         (["training=5"], "training=5 is not a section; settings go below it"),
         (["seed=-1"], "seed=-1 must be a whole number, 0 or more"),
         (["seed=true"], "seed=True must be a whole number"),

@@ -134,7 +134,7 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
         (['start.only="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
         (['start.freeze="embeding.*"'], r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*"),
         (["start.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
-        (["start.only=true"], r"start\.only: expected"),
+        (["start.only=true"], r"start\.only\[0\]: expected text, got true$"),
         (["start.weights=1"], r"start: no setting 'weights'"),
     ],
 )

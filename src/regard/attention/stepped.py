@@ -25,8 +25,9 @@ SHARE = 4  # keys for each feature of a head; with more, the passes over the wei
 def is_middling(q: Tensor, k: Tensor) -> bool:
     """Are queries (b h t d) and keys (b h s d) more than a few, on a CPU, with gradients wanted?"""
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and q.dtype == k.dtype
-    few = BLOCK < k.shape[2] <= min(LONGEST, SHARE * k.shape[3])
-    return plain and few and torch.is_grad_enabled() and q.requires_grad and not followed()
+    if not (plain and torch.is_grad_enabled() and q.requires_grad) or followed():  # no look at a length before this
+        return False
+    return BLOCK < k.shape[2] <= min(LONGEST, SHARE * k.shape[3])
 
 
 def attend_stepped(dot: Dot, v: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from regard.core.errors import ConfigError, nearest
 
 T = TypeVar("T")
 Table = dict[str, Any]
+KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
 
 
 def read(path: Path) -> Table:
@@ -123,8 +124,13 @@ def _convert_plain(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
-    wanted = getattr(kind, "__name__", str(kind))
-    raise ConfigError(f"{where}: expected {wanted}, got {value!r}")
+    wanted = KINDS.get(kind, f"settings of its own, {where}.KEY=VALUE")
+    raise ConfigError(f"{where}: expected {wanted}, got {_as_given(value)}")
+
+
+def _as_given(value: Any) -> str:
+    """A value as one would write it in a setting: true, none, 'text', 3.5."""
+    return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
 
 
 def to_dict(config: Any) -> Any:

@@ -84,7 +84,7 @@ class CaptionBatch(NamedTuple):
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
-        raise ConfigError(f"no data {name!r}; {nearest(name, (BUILT_IN,))}; files are given as data.path=…")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")
 
 
 def make_scenes(count: int, *, side: int, things: tuple[int, int], language: Language, seed: int) -> CaptionCollection:

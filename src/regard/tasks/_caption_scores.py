@@ -18,7 +18,6 @@ from regard.core.extras import require
 
 ORDERS = (1, 2, 3, 4)
 WORDS = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-EXTRA = "captions"
 References = Sequence[Sequence[str]]  # of each image what people said
 
 
@@ -65,7 +64,7 @@ def installed() -> bool:
 
 def cider(hypotheses: Sequence[str], references: References) -> float:
     """CIDEr-D as the COCO server computes it, document frequencies from these references, times 100."""
-    scorer = require("pycocoevalcap.cider.cider", extra=EXTRA).Cider()
+    scorer = require("pycocoevalcap.cider.cider", extra="captions").Cider()
     truth = {number: [plain(text) for text in each] for number, each in enumerate(references)}
     found, _ = scorer.compute_score(truth, {number: [plain(text)] for number, text in enumerate(hypotheses)})
     return 100 * float(found)
@@ -73,7 +72,7 @@ def cider(hypotheses: Sequence[str], references: References) -> float:
 
 def meteor(hypotheses: Sequence[str], references: References) -> float:
     """The mean over captions of METEOR against the best reference, times 100."""
-    score = require("nltk.translate.meteor_score", extra=EXTRA).meteor_score
+    score = require("nltk.translate.meteor_score", extra="captions").meteor_score
     each = [
         score([words(one) for one in truth], words(text), wordnet=NoSynonyms())
         for text, truth in zip(hypotheses, references, strict=True)
@@ -90,7 +89,7 @@ def signatures() -> dict[str, str]:
         measure.corpus_score(["."], [["."]])
         bleus[f"bleu{n}"] = f"sacreBLEU order {n} over all references, {how}: {measure.get_signature()}"
     if not installed():
-        return bleus | {"cider, meteor": f"not computed; run: pip install 'regard[{EXTRA}]'"}
+        return bleus | {"cider, meteor": f"not computed; run: pip install 'regard[captions]'"}
     return bleus | {
         "cider": f"CIDEr-D of pycocoevalcap × 100, {how}",
         "meteor": f"METEOR of nltk × 100, exact and stem matches without synonyms, best reference, {how}",

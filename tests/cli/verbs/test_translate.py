@@ -75,7 +75,7 @@ def test_long_inputs_are_shared_among_processes_and_keep_their_order(small, caps
         (["--engine", "int9"], "no engine 'int9'; did you mean 'int8'?"),
         (["--workers", "-1"], "--workers -1: give a number of processes, or 0 for one on each core"),
         (["--nbest", "0"], "translate: nbest=0: ask for at least one"),
-        (["nbest=few"], "translate.nbest: expected int, got 'few'"),
+        (["nbest=few"], "translate.nbest: expected a whole number, got 'few'"),
         (["nbset=2"], "translate: no setting 'nbset'; did you mean 'nbest'?"),
         (["decoding.no_repet=2"], "decoding: no setting 'no_repet'; did you mean 'no_repeat'?"),
         (["the cook " * 300], "the model was trained for at most 40"),
