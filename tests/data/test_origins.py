@@ -57,5 +57,5 @@ def test_an_unknown_name_is_an_error():
         ConfigError, match=r"no data 'reviews'; files are given as data\.path=…; did you mean 'reviews_\w\w'\?"
     ):
         origins.open_documents(built_in("reviews"), Layout())
-    with pytest.raises(ConfigError, match="no data 'reviews_en'; files are given as .*; did you mean"):
+    with pytest.raises(ConfigError, match=r"no data 'reviews_en'; files are given as .*; did you mean"):
         origins.open_tagged(built_in("reviews_en"))

@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
     ]:
         with pytest.raises(DataError, match=words):
             texts(f"{tmp_path}/{path}")
-    with pytest.raises(ConfigError, match="no text 'pithon'; files are given as .*; did you mean 'python'"):
+    with pytest.raises(ConfigError, match=r"no text 'pithon'; files are given as .*; did you mean 'python'"):
         texts(name="pithon")
 
 

@@ -89,7 +89,7 @@ def signatures() -> dict[str, str]:
         measure.corpus_score(["."], [["."]])
         bleus[f"bleu{n}"] = f"sacreBLEU order {n} over all references, {how}: {measure.get_signature()}"
     if not installed():
-        return bleus | {"cider, meteor": f"not computed; run: pip install 'regard[captions]'"}
+        return bleus | {"cider, meteor": "not computed; run: pip install 'regard[captions]'"}
     return bleus | {
         "cider": f"CIDEr-D of pycocoevalcap × 100, {how}",
         "meteor": f"METEOR of nltk × 100, exact and stem matches without synonyms, best reference, {how}",

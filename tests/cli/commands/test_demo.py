@@ -18,6 +18,7 @@ TINY = {
     "music": ["data.limit=3", "model.dim=16", "model.hidden=16", "model.layers=1", "data.crop=64", "data.window=64"],
     "images": ["model.dim=16", "data.valid=8"],
     "image_classification": ["model.dim=16"],
+    "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],
     "detection": ["data.scenes=24", "data.height=32", "model.dim=16"],
 }
 SHORT = ["training.steps=2", "training.evaluation.every=2"]
