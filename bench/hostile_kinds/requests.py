@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -69,7 +70,10 @@ class Kind:
 
 
 def _line(body: bytes) -> str:
-    """What a refusal says; those of the web framework itself have `detail`."""
+    """What a refusal says; those of the web framework itself have `detail`, a page for a reader has it as an alert."""
+    page = re.search(r'role="alert">(.*?)</p>', body.decode(errors="replace"))
+    if page:
+        return page[1]
     table = json.loads(body)
     return str(table.get("error") or table.get("detail"))
 

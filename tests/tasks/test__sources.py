@@ -2,6 +2,7 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data import tokens
+from regard.data.tokens import Vocabularies
 from regard.tasks import _sources
 
 WORDS = tokens.train(["one two three four five"], level="word", size=20)
@@ -18,3 +19,10 @@ def test_texts_end_with_the_mark_and_long_ones_are_refused():
 def test_examples_fit_and_are_taken_in_at_a_glance():
     pairs = [("one", "x"), ("", "x"), ("one two three four", "x"), ("one two three four five one two", "x")]
     assert _sources.examples(pairs, WORDS, longest=6) == ["one two three four", "one"]
+
+
+def test_validation_data_of_which_nothing_fits_is_refused_before_training():
+    both = Vocabularies(WORDS, WORDS)
+    _sources.check_some_fit([("one two three four", "one"), ("one", "two")], both, longest=3)
+    with pytest.raises(DataError, match=r"^no pair of the validation data has fewer than 2 tokens on each side; raise"):
+        _sources.check_some_fit([("one two three", "one"), ("one", " ")], both, longest=2)

@@ -55,7 +55,7 @@ def test_output_items_are_what_was_said(shown):
 
 def test_outputs_are_the_best_with_their_tokens(shown):
     assert len(shown.outputs) == 3
-    ranks = [output.rank for output in shown.outputs]
+    ranks = [output.rank for output in shown.outputs[1:]]  # the first is the one without asking for more
     assert ranks == sorted(ranks, reverse=True)
     for output in shown.outputs:
         assert sum(token.score for token in output.tokens) == pytest.approx(output.score, abs=1e-3)

@@ -9,7 +9,7 @@ from regard.core.errors import DataError
 from regard.core.protocols import Padded
 from regard.data import batching
 from regard.data.text import Pair
-from regard.data.tokens import Tokenizer
+from regard.data.tokens import Tokenizer, Vocabularies
 
 
 def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Padded:
@@ -21,6 +21,15 @@ def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int
             limit = f"the model was trained for at most {longest}"
             raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
     return batching.pad(rows)
+
+
+def check_some_fit(pairs: Iterable[Pair], vocabularies: Vocabularies, *, longest: int) -> None:
+    """Refuse validation data of which no pair is short enough, before anything is trained."""
+    for pair in pairs:
+        sides = zip(vocabularies, pair, strict=True)
+        if all(text.strip() and len(vocabulary.encode([text])[0]) < longest for vocabulary, text in sides):
+            return
+    raise DataError(f"no pair of the validation data has fewer than {longest} tokens on each side; raise data.longest")
 
 
 def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:

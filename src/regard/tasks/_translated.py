@@ -64,17 +64,15 @@ def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[
     return translations
 
 
-def search_best(
-    model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int], count: int
-) -> list[list[Hypothesis]]:
+def best(find: Callable[[Searching], list[list[Hypothesis]]], how: Searching, *, count: int) -> list[list[Hypothesis]]:
     """The `count` best translations of each source. The first of them is the one without asking for more; where a wider
     beam is needed for the others, they are its best."""
     wide = replace(how, decoding=how.decoding.best(count))
-    found = search(model, source, wide, numbers=numbers)
+    found = find(wide)
     if wide.decoding.name == how.decoding.name and wide.decoding.width == how.decoding.width:
         return found
     penalty = float(getattr(wide.decoding.config, "length_penalty", 0.0))
-    firsts = (own[0] for own in search(model, source, how, numbers=numbers))
+    firsts = (own[0] for own in find(how))
     return [
         [
             first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +196,8 @@ class Translation(Task):
         return teacher_forced(model, batch, pad=self.marks.pad, smoothing=self.config.smoothing)
 
     def evaluate(self, model: Decoder, split: str, decoding: Decoding) -> dict[str, float]:
-        """Free-running bleu, bleu_lc and chrf on a split, and the teacher-forced loss and perplexity per token.
-
-        What is longer than the model allows counts as an empty translation, and as `too_long`.
-        """
+        """Free-running bleu, bleu_lc and chrf on a split, and the teacher-forced loss and perplexity per token. What is
+        longer than the model allows counts as an empty translation, and as `too_long`."""
         pairs = self.split(split)
         if self.asked.hypotheses is not None:
             return _bleu.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
@@ -244,8 +242,8 @@ class Translation(Task):
         source = self.encode_sources([inputs[i] for i in full])
         answers = [[Answer("", score=0.0, rank=0.0)] for _ in inputs]
         with evaluating(model):
-            search, count = self._searching(decoding), options.nbest
-            translations = _translated.search_best(model, source, search, numbers=full, count=count)
+            find = partial(_translated.search, model, source, numbers=full)
+            translations = _translated.best(find, self._searching(decoding), count=options.nbest)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
@@ -260,8 +258,9 @@ class Translation(Task):
             raise DataError("there is no sentence to look at; give some text")
         with evaluating(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
-            search, begun = self._searching(decoding.best(options.nbest)), time.perf_counter()
-            hypotheses, seconds = search(model, source)[0], time.perf_counter() - begun
+            how, begun = self._searching(decoding), time.perf_counter()
+            (hypotheses,) = _translated.best(lambda how: how(model, source), how, count=options.nbest)
+            seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
             translated = _translated.Translated(given, source, hypotheses, seconds, links)
@@ -286,6 +285,7 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     choices: dict[str, Any] = {name: getattr(config, name) for name in ("level", "lowercase", "minimum")}
     tokenizers = [tokens.train(texts, size=config.vocabulary, **choices) for texts in sides]
     vocabularies = Vocabularies(tokenizers[0], tokenizers[-1])
+    _sources.check_some_fit(pairs["valid"], vocabularies, longest=config.longest)
     few = _sources.examples(pairs["valid"], tokenizers[0], longest=config.longest)
     return Translation(config, vocabularies, examples=few)
 

@@ -88,3 +88,12 @@ def test_npz_that_is_not_images(tmp_path, images):
     (tmp_path / "b.npz").write_bytes(b"hello")
     with pytest.raises(DataError, match=r"not a \.npz file of plain arrays"):
         list(read_npz(tmp_path / "b.npz"))
+
+
+def test_npz_of_labels_that_are_no_numbers(tmp_path, images):
+    np.savez(tmp_path / "a.npz", images=images, labels=np.arange(5.0))
+    assert next(read_npz(tmp_path / "a.npz")).labels.tolist() == [0, 1, 2, 3, 4]
+    for labels in (np.array(["cat"] * 5), np.arange(5) / 2):
+        np.savez(tmp_path / "a.npz", images=images, labels=labels)
+        with pytest.raises(DataError, match=r"a\.npz: labels are whole numbers, not \S+; number the classes from 0$"):
+            next(read_npz(tmp_path / "a.npz"))

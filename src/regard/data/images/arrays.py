@@ -75,10 +75,17 @@ def read_npz(path: Path) -> Iterator[Block]:
     for name, pixels in images.items():
         split = _split_of(name)
         labels = next((table[other] for other in table if _kind(other) == "labels" and _split_of(other) == split), None)
-        flat = None if labels is None else labels.reshape(-1).astype(np.int64)
+        flat = None if labels is None else _numbers(path, labels)
         made = _to_bytes(pixels if pixels.ndim == 4 else pixels[..., None], f"{path}: {name}")
         _same_length(path, made, flat)
         yield Block(f"{path}: {name}", split, made, flat)
+
+
+def _numbers(path: Path, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Labels of whatever kind and shape -> whole numbers (n)."""
+    if labels.dtype.kind not in "biuf" or (labels.dtype.kind == "f" and not (labels == np.round(labels)).all()):
+        raise DataError(f"{path}: labels are whole numbers, not {labels.dtype}; number the classes from 0")
+    return labels.reshape(-1).astype(np.int64)
 
 
 def _kind(name: str) -> str:

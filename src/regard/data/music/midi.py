@@ -47,8 +47,8 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
         read = untangle([_note(note, voice) for note in track.notes], where)
         remarks += read.remarks
         notes += sustain(read.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
-    if max(note.end for note in notes) > LONGEST:
-        raise DataError(f"{where}: a note lasts beyond a day, the file is damaged; export it again")
+    if not all(note.end <= LONGEST for note in notes):  # not a number, where a beat has no ticks
+        raise DataError(f"{where}: a note lasts beyond a day or has no time, the file is damaged; export it again")
     return Reading(sorted(notes), tuple(remarks))
 
 
