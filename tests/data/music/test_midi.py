@@ -93,6 +93,13 @@ def test_a_note_that_never_ends(write):
         midi.read(write([Note(0, 200_000, 60)]), "second")
 
 
+def test_a_beat_without_ticks():
+    track = bytes([0, 0x90, 60, 64, 0, 0x80, 60, 0, 0, 0xFF, 0x2F, 0])
+    header = b"MThd" + bytes([0, 0, 0, 6, 0, 0, 0, 1, 0, 0])  # one track, division 0
+    with pytest.raises(DataError, match=r"^x: a note lasts beyond a day or has no time"):
+        midi.parse(header + b"MTrk" + len(track).to_bytes(4, "big") + track, "quarter", where="x")
+
+
 def test_nothing_to_write():
     with pytest.raises(DataError, match=r"^there are no notes to write; let the piece be longer$"):
         midi.render([])
