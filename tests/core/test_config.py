@@ -55,6 +55,7 @@ def test_written_and_read_is_the_same():
         ({"name": "x", "layer": 2}, "model: no setting 'layer'; did you mean 'layers'?"),
         ({"name": "x", "zzz": 2}, "model: no setting 'zzz'; known: deep, inner, layers"),
         ({"name": "x", "layers": "two"}, "model.layers: expected a whole number, got 'two'"),
+        ({"name": "x", "layers": 2**63}, "model.layers: no whole number may be as large as 9223372036854775808"),
         ({"name": "x", "layers": True}, "model.layers: expected a whole number, got true"),
         ({"name": "x", "deep": 1}, "model.deep: expected true or false, got 1"),
         ({"name": 3.5}, "model.name: expected text, got 3.5"),

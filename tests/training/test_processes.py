@@ -230,7 +230,7 @@ def alive(number):
         return False
 
 
-def wait_for(ready, seconds=100):
+def wait_for(ready, seconds=150):
     end = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < end

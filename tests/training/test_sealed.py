@@ -185,9 +185,10 @@ def test_json_edited_on_purpose(tmp_path):
         sealed.read_json(path)
     path.write_text(json.dumps({"seed": 2}))
     assert sealed.read_json(path) == {"seed": 2}
-    path.write_text("[1]")
-    with pytest.raises(CheckpointError, match="damaged"):
-        sealed.read_json(path)
+    for text in ("[1]", r'{"run": "\ud800"}'):  # no table; half a character, which could not be written again
+        path.write_text(text)
+        with pytest.raises(CheckpointError, match="damaged"):
+            sealed.read_json(path)
     with pytest.raises(CheckpointError, match=r"gone\.json: no such file; is .* a run folder"):
         sealed.read_json(tmp_path / "gone.json")
     with pytest.raises(CheckpointError, match="could not be read"):

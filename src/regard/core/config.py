@@ -17,6 +17,7 @@ from regard.core.errors import ConfigError, nearest
 
 T = TypeVar("T")
 Table = dict[str, Any]
+LARGEST = 2**63  # what tensors count with ends before it
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Path: "a path"}
 
 
@@ -122,6 +123,8 @@ def _convert_plain(kind: Any, value: Any, where: str) -> Any:
         return str(value)  # a name that is a number: data.source=1
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if kind is int and isinstance(value, int) and abs(value) >= LARGEST:
+        raise ConfigError(f"{where}: no whole number may be as large as {value}")
     if isinstance(kind, type) and isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     wanted = KINDS.get(kind, f"settings of its own, {where}.KEY=VALUE")

@@ -14,7 +14,7 @@ from regard.core.errors import DataError
 from regard.data.reading import decoded, open_packed
 from regard.data.rows import ARCHIVES, PACKED
 
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError)
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, NotImplementedError)
 
 
 class TextFile(NamedTuple):

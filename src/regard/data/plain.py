@@ -127,7 +127,7 @@ def _members(path: Path) -> Iterator[str]:
                 if not PurePosixPath(name).name.lower().startswith(ABOUT):
                     text = decoded(archive.read(name), f"{path}: {name}")
                     yield untagged(text) if is_tagged(text) else text
-    except (OSError, zipfile.BadZipFile, EOFError) as wrong:
+    except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError) as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
 
 

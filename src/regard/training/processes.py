@@ -33,6 +33,7 @@ from regard.training.hardware import blocks, pick
 SMALLEST = 256  # weights of a part that is sharded by itself; less is left to the root, as every part costs a message
 _LOOK = 1.0  # seconds between two looks at whether torchrun still lives
 _GRACE = 60.0  # seconds to save in when it does not
+_LEAVE = 5.0  # seconds to end in when that is done
 _PATIENCE = timedelta(hours=12)  # the others wait while the first one evaluates; torchrun ends them if it dies
 
 
@@ -82,10 +83,15 @@ def joined(device: str) -> Iterator[Processes]:
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo", timeout=_PATIENCE)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    parent = os.getppid()
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     try:
         yield Processes(rank=dist.get_rank(), world=world, device=chosen)
     finally:
+        if (
+            os.getppid() != parent
+        ):  # with torchrun the place is gone where the processes meet: all is saved, but leaving
+            signal.setitimer(signal.ITIMER_REAL, _LEAVE)  # may hang, even after Python has ended
         dist.destroy_process_group()
 
 
@@ -93,9 +99,8 @@ def _end_with_parent(parent: int) -> None:
     """When torchrun is gone nobody would end this process: save and stop, and if that hangs, end."""
     while os.getppid() == parent:
         time.sleep(_LOOK)
+    signal.setitimer(signal.ITIMER_REAL, _GRACE)  # then the system ends it, whatever Python waits for
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
-    os._exit(1)
 
 
 class Caller(nn.Module):

@@ -216,6 +216,7 @@ def read_json(path: Path) -> Facts:
         with open_plain(path) as file:
             data = file.read(_LONGEST)
         table: Facts = json.loads(data)
+        json.dumps(table, ensure_ascii=False).encode()  # half a character cannot be written again
         claimed = table.pop("sha256", None)
         right = claimed is None or claimed == hashlib.sha256(_unsealed(data, claimed)).hexdigest()
     except FileNotFoundError:

@@ -97,3 +97,14 @@ def test_npz_of_labels_that_are_no_numbers(tmp_path, images):
         np.savez(tmp_path / "a.npz", images=images, labels=labels)
         with pytest.raises(DataError, match=r"a\.npz: labels are whole numbers, not \S+; number the classes from 0$"):
             next(read_npz(tmp_path / "a.npz"))
+
+
+def test_npz_packed_in_a_way_that_is_not_known(tmp_path, images):
+    np.savez(tmp_path / "a.npz", images=images)
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    data[8] = data[data.find(b"PK\x01\x02") + 10] = (
+        99  # the method of compression, in the entry and in the list of them
+    )
+    (tmp_path / "a.npz").write_bytes(data)
+    with pytest.raises(DataError, match=r"a\.npz: not a \.npz file of plain arrays"):
+        next(read_npz(tmp_path / "a.npz"))

@@ -21,7 +21,7 @@ BYTES = 0x08  # the code of unsigned bytes in an idx file
 SHARE = 1.0  # floats up to this are shares of full brightness
 NAMES = ("images", "image", "x", "pixels", "data")
 LABELS = ("labels", "label", "y", "targets", "classes")
-DAMAGE = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile)
+DAMAGE = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 
 class Block(NamedTuple):

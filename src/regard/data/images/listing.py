@@ -20,7 +20,15 @@ from regard.data.images.reading import SUFFIXES
 from regard.data.rows import SPLITS, split_of
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, RuntimeError)
+BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OSError,
+    RuntimeError,
+)  # NotImplementedError is one
 GLANCE = 100  # names of an archive that are looked at to know what it holds
 LARGEST = 2**28  # bytes of one image file inside an archive: more is no image but a trap
 
