@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.core.errors import CheckpointError
 from regard.core.sizes import Masked
 from regard.data import masking, tokens
 from regard.models import bert, xlnet
@@ -81,3 +82,10 @@ def test_a_blank_fills_no_gap():
     lines = tokens.train(["the cat\nsat on\nthe mat\n"], level="word", size=30)
     tokenizer = masking.with_mask(lines)
     assert [tokenizer.name(number) for number in _filled.never(tokenizer).tolist()][4:-1] == ["\n"]
+
+
+def test_damaged_weights_are_said(model, tokenizer):
+    model.readout.bias.data[0] = torch.nan
+    text = masking.read("one [MASK]", tokenizer)
+    with pytest.raises(CheckpointError, match=r"is not finite; its weights are damaged or diverged in training$"):
+        _filled.guess(model, [text], tokenizer, torch.device("cpu"))

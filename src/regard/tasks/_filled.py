@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from regard.core.errors import CheckpointError
 from regard.core.gaps import Filler, Gaps
 from regard.core.shown import Axis, Item, Output, Place, Shown, Token
 from regard.core.sizes import Marks
@@ -46,6 +47,10 @@ def never(tokenizer: Tokenizer) -> Tensor:
 def scores_of(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
     """Texts with gaps -> log p (n v) of what stands in each gap; a mark or a blank never does."""
     logits = model.readout(model(gaps).features).float()
+    if not logits.isfinite().all():
+        raise CheckpointError(
+            "what the model makes of the gaps is not finite; its weights are damaged or diverged in training"
+        )
     return logits.index_fill(1, never(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
 
 
