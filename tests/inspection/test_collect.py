@@ -107,7 +107,7 @@ def test_the_true_alignment_is_measured_when_the_output_is_right(task, sentence,
 class Saying:
     """A decoder that always says the same."""
 
-    width = 1
+    name, width = "saying", 1
 
     def __init__(self, tokens):
         self.tokens = tuple(tokens)
