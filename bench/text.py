@@ -16,19 +16,11 @@ the page docs/text_speed.md is made from them.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
+from racing import Bench, Race, Systems, Work, training
 
 from regard import decoding
 from regard.core.gaps import Gaps
@@ -36,33 +28,9 @@ from regard.core.sizes import Documents, Marks, Masked, Tokens
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
 from regard.tasks._continue import go_on, no_source
-from regard.training.hardware import keep_freed_memory
 from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-DOCS = Path(__file__).parents[1] / "docs"
-FIGURES, PAGE = DOCS / "text.json", DOCS / "text_speed.md"
-Work = Callable[[], int]  # does some work -> how many units of it
-Systems = dict[str, Callable[[], Work]]  # the first is ours
-
-
-def optimizer(model: torch.nn.Module, *, fused: bool) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fused or None)
-
-
-def training(model: torch.nn.Module, loss: Callable[[], torch.Tensor], units: int, *, fused: bool) -> Work:
-    """One step of training; peers have the optimizer as their own scripts have it on a CPU."""
-    chosen = optimizer(model.train(), fused=fused)
-
-    def step() -> int:
-        value = loss()
-        chosen.zero_grad(set_to_none=True)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        chosen.step()
-        return units
-
-    return step
 
 
 def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
@@ -197,98 +165,20 @@ def word2vec(quick: bool) -> Systems:
     return {"regard": ours, "gensim": theirs}
 
 
-BENCHES: dict[str, Callable[[bool], Systems]] = {
-    "gpt": gpt_training,
-    "gpt_words": partial(gpt_training, vocabulary=8000),
-    "generation": generation,
-    "bert": bert_training,
-    "hierarchical": hierarchical_training,
-    "word2vec": word2vec,
-}
-PEERS = {
-    "gpt": 2, "gpt_words": 2, "generation": 1, "bert": 1, "hierarchical": 1, "word2vec": 1
-}  # fmt: skip  # systems beside ours
-UNITS = {"hierarchical": "documents", "word2vec": "words"}  # else tokens
-
-
-def worker(name: str, number: int, quick: bool) -> None:
-    """Print the name of one system of a bench and the units of work that it does in a second."""
-    if number == 0:
-        keep_freed_memory()  # as `regard train` does
-    torch.manual_seed(0)
-    system, build = list(BENCHES[name](quick).items())[number]
-    work = build()
-    if name != "word2vec":
-        work()  # the first call of a kernel is slow
-    least = 0.1 if quick or name == "word2vec" else 5.0
-    begun, processor, units, seconds = time.perf_counter(), time.process_time(), 0, 0.0
-    while seconds < least:
-        units += work()
-        seconds = time.perf_counter() - begun
-    spent = time.process_time() - processor
-    print(json.dumps({"system": system, "rate": units / seconds, "per_processor_second": units / spent}))
-
-
-def measure(name: str, *, rounds: int, quick: bool) -> dict[str, Any]:
-    """System -> its rates, one a round."""
-    rates: dict[str, list[float]] = {}
-    busy: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for number in range(1 + PEERS[name]):
-            command = [sys.executable, __file__, "--worker", name, str(number), *(["--quick"] if quick else [])]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            found = json.loads(done.stdout.splitlines()[-1])
-            rates.setdefault(found["system"], []).append(found["rate"])
-            busy.setdefault(found["system"], []).append(found["per_processor_second"])
-    return {"threads": torch.get_num_threads(), "rates": rates, "per_processor_second": busy}
-
-
-def rows_of(name: str, figures: dict[str, Any]) -> list[list[str]]:
-    ours = statistics.median(figures["rates"]["regard"])
-    unit = UNITS.get(name, "tokens")
-    rows = []
-    for system, values in figures["rates"].items():
-        middle = statistics.median(values)
-        ratio = "" if system == "regard" else f"{ours / middle:.2f}"
-        rows.append([name, system, f"{middle:,.0f} {unit}/s", f"{min(values):,.0f} – {max(values):,.0f}", ratio])
-    return rows
-
-
-def page(figures: dict[str, Any]) -> str:
-    """docs/text_speed.md."""
-    names = [name for name in BENCHES if name in figures]
-    threads = sorted({figures[name]["threads"] for name in names})
-    lines = [
-        "# Speed of models of text",
-        "",
-        f"Made by `python bench/text.py` on {os.cpu_count()} cores, {', '.join(map(str, threads))} threads; what is"
-        " compared is said in its first lines. Median of the rounds, with the lowest and the highest.",
-        "",
-        "| what | system | rate | range | regard is so many times as fast |",
-        "|---|---|---|---|---|",
-    ]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for n in names for row in rows_of(n, figures[n]))]) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("benches", nargs="*", help=", ".join(BENCHES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="tiny shapes, to see that it runs; nothing is kept")
-    parser.add_argument("--worker", nargs=2, metavar=("BENCH", "NUMBER"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
-        worker(given.worker[0], int(given.worker[1]), given.quick)
-        return
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    for name in given.benches or BENCHES:
-        kept[name] = measure(name, rounds=given.rounds, quick=given.quick)
-        for row in rows_of(name, kept[name]):
-            print("  ".join(row), flush=True)
-        if not given.quick:
-            FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
-            PAGE.write_text(page(kept))
-
+RACE = Race(
+    script=__file__,
+    title="Speed of models of text",
+    benches={
+        "gpt": Bench(gpt_training, 2, "tokens/s"),
+        "gpt_words": Bench(partial(gpt_training, vocabulary=8000), 2, "tokens/s"),
+        "generation": Bench(generation, 1, "tokens/s"),
+        "bert": Bench(bert_training, 1, "tokens/s"),
+        "hierarchical": Bench(hierarchical_training, 1, "documents/s"),
+        "word2vec": Bench(word2vec, 1, "words/s", seconds=0.1, warm=False),
+    },
+    figures="text.json",
+    page="text_speed.md",
+)
 
 if __name__ == "__main__":
-    main()
+    RACE.run(__doc__)

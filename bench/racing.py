@@ -1,0 +1,146 @@
+"""A race of systems on the same work: each in a process of its own, taking turns in every round; figures are kept as
+JSON under docs/, and a page is made of them. bench/text.py and bench/images.py are lists of races."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from regard.training.hardware import keep_freed_memory
+
+DOCS = Path(__file__).parents[1] / "docs"
+Work = Callable[[], float]  # does some work -> how many units of it
+Systems = dict[str, Callable[[], Work]]  # the first is ours
+
+
+class Bench(NamedTuple):
+    """The systems of a race, in small where it is only to be seen that they work, and how they are measured."""
+
+    systems: Callable[[bool], Systems]
+    peers: int  # systems beside ours
+    unit: str  # tokens/s; bytes
+    seconds: float = 5.0  # of work, at least; 0: done once, and what it returns is the figure; less is better
+    warm: bool = True  # work is done once before it counts: the first call of a kernel is slow
+
+
+@dataclass(frozen=True)
+class Race:
+    """Benches of one kind, the script they stand in, and where their figures are kept: docs/<figures>, docs/<page>."""
+
+    script: str
+    title: str
+    benches: Mapping[str, Bench]
+    figures: str
+    page: str
+    decimals: int = 0  # of the figures on the page
+
+    def rows(self, name: str, figures: dict[str, Any]) -> list[list[str]]:
+        """Lines of the table; the ratio is more than 1 where ours is better."""
+        bench, rates = self.benches[name], figures["rates"]
+        ours = statistics.median(rates["regard"])
+        rows = []
+        for system, values in rates.items():
+            middle, *ends = (
+                f"{value:,.{self.decimals}f}" for value in (statistics.median(values), min(values), max(values))
+            )
+            better = ours / statistics.median(values) if bench.seconds else statistics.median(values) / ours
+            ratio = "" if system == "regard" else f"{better:.2f}"
+            rows.append([name, system, f"{middle} {bench.unit}", " – ".join(ends), ratio])
+        return rows
+
+    def text(self, figures: dict[str, Any]) -> str:
+        """The page."""
+        names = [name for name in self.benches if name in figures]
+        threads = sorted({figures[name]["threads"] for name in names})
+        lines = [
+            f"# {self.title}",
+            "",
+            f"Made by `python bench/{Path(self.script).name}` on {os.cpu_count()} cores,"
+            f" {', '.join(map(str, threads))} threads; what is compared is said in its first lines. Median of the"
+            " rounds, with the lowest and the highest.",
+            "",
+            "| what | system | median | range | regard is so many times better |",
+            "|---|---|---|---|---|",
+        ]
+        rows = (row for name in names for row in self.rows(name, figures[name]))
+        return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+
+    def run(self, description: str | None) -> None:
+        """The command line of the script."""
+        parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser.add_argument("benches", nargs="*", help=", ".join(self.benches))
+        parser.add_argument("--rounds", type=int, default=3)
+        parser.add_argument("--quick", action="store_true", help="tiny shapes, to see that it runs; nothing is kept")
+        parser.add_argument("--worker", nargs=2, metavar=("BENCH", "NUMBER"), help=argparse.SUPPRESS)
+        given = parser.parse_args()
+        if given.worker:
+            name, number = given.worker
+            print(json.dumps(work_in_this_process(self.benches[name], int(number), quick=given.quick)))
+            return
+        kept = json.loads((DOCS / self.figures).read_text()) if (DOCS / self.figures).exists() else {}
+        for name in given.benches or self.benches:
+            kept[name] = self.measure(name, rounds=given.rounds, quick=given.quick)
+            for row in self.rows(name, kept[name]):
+                print("  ".join(row), flush=True)
+            if not given.quick:
+                (DOCS / self.figures).write_text(json.dumps(kept, indent=1) + "\n")
+                (DOCS / self.page).write_text(self.text(kept))
+
+    def measure(self, name: str, *, rounds: int, quick: bool) -> dict[str, Any]:
+        """System -> its rates, one a round, by the clock and by the processor; what is no rate is measured once."""
+        figures: dict[str, Any] = {"threads": torch.get_num_threads(), "rates": {}, "per_processor_second": {}}
+        bench = self.benches[name]
+        for _ in range(rounds if bench.seconds else 1):
+            for number in range(1 + bench.peers):
+                command = [sys.executable, self.script, "--worker", name, str(number), *(["--quick"] if quick else [])]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                found = json.loads(done.stdout.splitlines()[-1])
+                for kind in ("rates", "per_processor_second"):
+                    figures[kind].setdefault(found["system"], []).append(found[kind])
+        return figures
+
+
+def work_in_this_process(bench: Bench, number: int, *, quick: bool) -> dict[str, Any]:
+    """The name of one system of a bench and the units of work that it does in a second, or what it returns."""
+    if number == 0:
+        keep_freed_memory()  # as regard's own commands do
+    torch.manual_seed(0)
+    system, build = list(bench.systems(quick).items())[number]
+    work = build()
+    if not bench.seconds:
+        return {"system": system, "rates": work(), "per_processor_second": None}
+    if bench.warm:
+        work()
+    least = min(0.1, bench.seconds) if quick else bench.seconds
+    begun, processor, units, seconds = time.perf_counter(), time.process_time(), 0.0, 0.0
+    while seconds < least:
+        units += work()
+        seconds = time.perf_counter() - begun
+    spent = time.process_time() - processor
+    return {"system": system, "rates": units / seconds, "per_processor_second": units / spent}
+
+
+def training(model: torch.nn.Module, loss: Callable[[], torch.Tensor], units: int, *, fused: bool) -> Work:
+    """One step of training; peers have the optimizer as their own scripts have it on a CPU."""
+    optimizer = torch.optim.AdamW(model.train().parameters(), lr=1e-3, fused=fused or None)
+
+    def step() -> float:
+        value = loss()
+        optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return units
+
+    return step
