@@ -15,13 +15,22 @@ from torch import nn
 NAME = "torchvision"
 
 
+class Named(type):
+    """A class of which every attribute is there: its own name, as those of an enumeration."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
 class Nothing(ModuleType):
     """A module in which every name is a class that does nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (nn.Module,), {})
+        return Named(name, (nn.Module,), {})
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
