@@ -76,7 +76,7 @@ class Options:
 
     tokens: int = 200  # new tokens, at most
     prompt: str = ""  # a text to go on from, where none is given as input
-    samples: int | None = None  # how many texts; None, here and below: as the run's decoding says
+    samples: int | None = None  # how many texts; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less
     top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
     top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn

@@ -90,10 +90,10 @@ class Options:
 
     seconds: float = 30.0  # of what is new, or of the whole where a soprano is harmonised
     prompt: Path | None = None  # a MIDI or MusicXML file to continue
-    keep: float | None = None  # seconds of the prompt that are used; None: all
+    keep: float | None = None  # seconds of the prompt that are used; none: all
     harmonise: Path | None = None  # a file whose soprano is kept; the other voices are new
     like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
-    samples: int | None = None  # how many pieces; None, here and below: as the run's decoding says
+    samples: int | None = None  # how many pieces; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less
     top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
     top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
