@@ -257,8 +257,8 @@ class Captioning(Task):
     def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
         text = self.vocabulary.decode([told.tokens])[0]
         files = {".png": partial(_overlaid.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
-        said = _images.with_remarks(text, given)
-        return Answer(said, told.score, told.rank_score, value=text, files=files)
+        told_of = _images.remarks_of(given)
+        return Answer(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
 
     def show(self, model: Any, given: GivenImage, options: Options, decoding: Decoding) -> Shown:
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
