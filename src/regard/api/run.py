@@ -86,10 +86,15 @@ class Run(Verbs):
         if isinstance(inputs, str):
             raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
         request, decoding = self.request(options)
-        model, decoding = self._engine(decoding)
+        pair = self._engine(decoding)
         if not inputs:
             return []
-        return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
+        return self.task.answer(pair.model, [self.read(given) for given in inputs], request, pair.decoding)
+
+    def answer_read(self, inputs: Sequence[Any], request: Any, decoding: Decoding | None) -> list[list[Answer]]:
+        """The same for inputs that the task has read, and a request that has been made: what a server asks."""
+        pair = self._engine(decoding)
+        return self.task.answer(pair.model, inputs, request, pair.decoding)
 
     def read(self, given: Any) -> Any:
         """A text through the task's `read`; what is no text is an input already."""

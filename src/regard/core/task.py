@@ -11,6 +11,7 @@ A task is one file in `tasks/`, or a module of one's own given by a dotted name.
     Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
     PLACE     the names in Config that say where the data lies; they may be others when a trained run is used (optional)
     Evaluation  a frozen dataclass like Options: what an evaluation can be told (optional, see `evaluated`)
+    SERVED    the most that a stranger may ask a server for, by the option's name (optional: 1,000 of everything counted)
     build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
     load(config, folder) -> Task          from a run folder, without reading the training data
 """
@@ -26,7 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 from regard.core import fingerprint
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.seed import kept, seed_all
 from regard.core.shown import Shown
@@ -70,6 +71,8 @@ class Task:
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
+    # suffixes of the files that `read` opens where a text is the path of one; (): it opens none; None: nobody has said
+    opens: tuple[str, ...] | None = None
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's global batches as example numbers; the same on every process."""
@@ -139,6 +142,16 @@ class Task:
     def read(self, text: str) -> Any:
         """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
         return text
+
+    def read_text(self, text: str) -> Any:
+        """A text that somebody else sent, to an input. It is never taken for a path: a server opens no file of its own
+        because a request names one. A task whose `read` opens files says which (`opens`), and these are sent whole."""
+        if self.opens is None and type(self).read is not Task.read:
+            raise DataError("the task of this run does not say which files it opens (Task.opens); it takes no requests")
+        if self.opens and text.strip():
+            kinds = ", ".join(self.opens)
+            raise DataError(f"the input of this run is a file ({kinds}); send the file itself, not where it lies")
+        return self.read(text)
 
     def reference(self, given: Any) -> tuple[int, ...] | None:
         """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is

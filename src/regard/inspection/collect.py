@@ -6,7 +6,7 @@ The data format is the docstring of format.py; the JSON of it is all that pages,
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,7 @@ class Subject:
     options: Any = None  # of the task's Options; None: its defaults
     tables: Tables | None = None
     probes: tuple[Probe, ...] = ()
+    read: Callable[[str], Any] | None = None  # a text to an input; None: as the task reads it
 
     @property
     def attends(self) -> bool:
@@ -57,7 +58,7 @@ class Subject:
 
     def show(self, given: Any) -> Shown:
         """An input, or the text that the task reads it from -> what there is to see."""
-        read = self.task.read(given) if isinstance(given, str) else given
+        read = (self.read or self.task.read)(given) if isinstance(given, str) else given
         options = options_of(self.task) if self.options is None else self.options
         return self.task.show(self.model, read, options, self.decoding)
 

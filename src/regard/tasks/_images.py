@@ -17,11 +17,12 @@ from regard.core.files import write_bytes, write_text
 from regard.core.fingerprint import of_batches
 from regard.core.protocols import Indices
 from regard.core.seed import mix
-from regard.data.images.reading import Pixels, open_image, png
+from regard.data.images.reading import SUFFIXES, Pixels, open_image, png
 from regard.data.images.shape import Shape
 from regard.tasks import _overview
 
 FILE, EXAMPLE = "images.json", "example.png"
+OPENS = SUFFIXES  # of the files that are read as new images
 
 
 class Known(NamedTuple):

@@ -105,6 +105,8 @@ class Options:
 class Captioning(Task):
     """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
 
+    opens = _images.OPENS
+
     def __init__(
         self,
         config: Config,

@@ -121,7 +121,7 @@ class Options:
 class Classification(Task):
     """Documents with labels as a task: batches, loss, accuracy, labels of new documents, and how one is shown."""
 
-    counted = "documents"
+    counted, opens = "documents", (".txt",)
 
     def __init__(
         self, config: Config, tokenizer: Tokenizer, names: Sequence[str], *, examples: Sequence[str] = ()
@@ -229,8 +229,11 @@ class Classification(Task):
 
     def read(self, text: str) -> str:
         """A text, or the path of a .txt file; nothing at all is an error."""
-        if text.endswith(".txt") and "\n" not in text and Path(text).is_file():
-            text = reading.whole(Path(text))
+        named = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
+        return self.read_text(reading.whole(Path(text)) if named else text)
+
+    def read_text(self, text: str) -> str:
+        """A text; nothing at all is an error."""
         if not text.strip():
             raise DataError("the document is empty; give some text")
         return text
@@ -240,17 +243,12 @@ class Classification(Task):
         cuts = self._cuts(inputs)
         lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
         answers: list[list[Answer]] = [[] for _ in inputs]
+        asked: dict[str, Any] = {"top": options.top, "threshold": options.threshold if self.several else None}
         with evaluating(model) as device:
             for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens)):
                 given = map_tensors(labelled.group([cuts[i] for i in numbers]), lambda x: x.to(device))
                 for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
-                    answers[i] = _labels.answers(
-                        row,
-                        self.names,
-                        top=options.top,
-                        threshold=options.threshold if self.several else None,
-                        remarks=_shortened(cuts[i]),
-                    )
+                    answers[i] = _labels.answers(row, self.names, **asked, remarks=_shortened(cuts[i]))
         return answers
 
     def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:

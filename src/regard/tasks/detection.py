@@ -102,7 +102,7 @@ class ObjectBatch(NamedTuple):
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    goal, counted = Goal("ap50", more=True), "images"
+    goal, counted, opens = Goal("ap50", more=True), "images", _images.OPENS
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], ObjectCollection], folder: Path | None = None

@@ -97,7 +97,7 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    goal, counted = Goal("accuracy", more=True), "images"
+    goal, counted, opens = Goal("accuracy", more=True), "images", _images.OPENS
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None

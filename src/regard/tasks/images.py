@@ -35,6 +35,7 @@ from regard.tasks._painting import paint_all, teacher_forced
 VERB = "generate"
 VERBS = ("generate", "complete", "upscale")
 SIZES = PixelSizes
+SERVED = {"count": 64, "scale": 16}
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "image_transformer"},
     "training": {"minutes": 10.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 100}},
@@ -114,7 +115,7 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
-    goal, counted = Goal("bits", more=False), "levels"
+    goal, counted, opens = Goal("bits", more=False), "levels", _images.OPENS
 
     def __init__(
         self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None

@@ -98,7 +98,7 @@ class MaskedLanguage(Task):
     """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
 
     goal = Goal("nats", more=False)
-    counted = "gaps"
+    counted, opens = "gaps", ()
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer

@@ -122,7 +122,7 @@ class MusicFile(NamedTuple):
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
-    goal = Goal("nats", more=False)
+    goal, opens = Goal("nats", more=False), pieces.KINDS
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()

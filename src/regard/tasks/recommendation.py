@@ -132,7 +132,7 @@ class Options:
 class Recommendation(Task):
     """Choices as a task: windows of histories, losses over items, ranks, lists with reasons."""
 
-    counted = "choices"
+    counted, opens = "choices", ()
 
     def __init__(self, config: Config, data: Collection) -> None:
         self.config, self.data = config, data

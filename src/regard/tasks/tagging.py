@@ -102,7 +102,7 @@ class Tagging(Task):
     """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
 
     goal = Goal("f1", more=True)
-    counted = "units"
+    counted, opens = "units", ()
 
     def __init__(self, config: Config, encoder: Encoder, *, examples: Sequence[str] = ()) -> None:
         self.config, self.encoder, self.examples = config, encoder, tuple(examples)

@@ -59,6 +59,7 @@ class Batch(NamedTuple):
 class Finding(Task):
     goal = Goal("error", more=False)
     sizes = Quarters()
+    opens = (".png",)
 
     def __init__(self, config: Config, examples: tuple[str, ...] = ()) -> None:
         self.config, self.examples = config, examples

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.core import bounds
 from regard.core.errors import DataError, RegardError
 from regard.core.extras import require
 
@@ -34,6 +35,7 @@ def open_image(source: Path | bytes, *, name: str = "") -> Opened:
             warnings.simplefilter("error", library.DecompressionBombWarning)
             warnings.filterwarnings("ignore", category=UserWarning)  # of odd metadata, which nobody asked for
             with library.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+                bounds.check_pixels(image.width, image.height, name)
                 return _convert(image, name)
     except (library.DecompressionBombWarning, library.DecompressionBombError):
         limit = f"{library.MAX_IMAGE_PIXELS:,} pixels"
