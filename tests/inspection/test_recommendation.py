@@ -9,7 +9,7 @@ from regard.inspection.collect import About, Subject, inspect
 from regard.inspection.format import to_json
 from regard.inspection.whatif import UNCHANGED
 from regard.models import recommender
-from regard.serve.app import Session
+from regard.serve.session import Session
 from regard.tasks import recommendation
 
 

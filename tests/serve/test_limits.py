@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from regard.serve import limits
-from regard.serve.limits import Limits, is_loopback
+from regard.serve.limits import Allowed, Limits, is_loopback
 
 HEADERS = {"host": "127.0.0.1:8765"}
 
@@ -39,7 +39,7 @@ def ask(headers=HEADERS, messages=None, *, loopback=True, app=None):
         await send({"type": "http.response.body", "body": b"{}"})
 
     scope = {"type": "http", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
-    finish((app or Limits(behind, loopback=loopback))(scope, receive, send))
+    finish((app or Limits(behind, allowed=Allowed(loopback)))(scope, receive, send))
     start, *rest = sent
     body = json.loads(b"".join(part["body"] for part in rest))
     return start["status"], body.get("error"), dict(start["headers"]), seen
@@ -104,7 +104,7 @@ def test_every_request_gives_its_place_back():
     async def failing(scope, receive, send):
         raise RuntimeError
 
-    limited = Limits(failing, loopback=True)
+    limited = Limits(failing, allowed=Allowed(loopback=True))
     for _ in range(3):
         with pytest.raises(RuntimeError):
             ask(app=limited)
@@ -114,7 +114,7 @@ def test_every_request_gives_its_place_back():
 
 def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
     async def run():
-        sent, limited = [], Limits(None, loopback=True)
+        sent, limited = [], Limits(None, allowed=Allowed(loopback=True))
 
         async def receive():
             await asyncio.sleep(60)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from urllib.parse import quote
 
 from regard.inspection.bundle import PAGE
 
@@ -23,20 +25,31 @@ SHELL = """<!doctype html>
 <main id="main"><section class="card">
 <h1>There is nothing to show</h1>
 <p class="wrong" role="alert">{line}</p>
-<form class="asking" action="/" method="get">
+<form class="asking" action="/" method="get">{hidden}
 <input type="text" class="ask" name="text" value="{text}" aria-label="Input" autocomplete="off">
 <button type="submit" class="action">Look</button></form>
-</section></main>
+{others}</section></main>
 </body>
 </html>
 """
 
 
-def refusal(line: str, text: str = "") -> str:
-    """An error and the input that it is about -> a page."""
-    style = (PAGE / "style.css").read_text(encoding="utf-8")
+def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
+    """An error and the input that it is about -> a page; with the run it is about and the others that there are."""
+    style = dark_too((PAGE / "style.css").read_text(encoding="utf-8"))
+    links = (f'<a href="/?run={quote(name, safe="")}">{html.escape(name)}</a>' for name in others)
+    return SHELL.format(
+        style=style,
+        line=html.escape(line),
+        text=html.escape(text, quote=True),
+        hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
+        others=f"<p>Runs here: {', '.join(links)}</p>\n" if others else "",
+    )
+
+
+def dark_too(style: str) -> str:
+    """The page's style where no script chooses the colours: dark ones where the browser asks for them."""
     dark = ':root[data-theme="dark"]'
     start = style.index(dark)
     colours = style[start + len(dark) : style.index("}", start) + 1]
-    style += f"@media (prefers-color-scheme: dark) {{ :root {colours} }}"  # no script chooses the colours here
-    return SHELL.format(style=style, line=html.escape(line), text=html.escape(text, quote=True))
+    return f"{style}@media (prefers-color-scheme: dark) {{ :root {colours} }}"

@@ -4,9 +4,13 @@ arrive, how many there are at once. Each refusal is one line of JSON."""
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import hmac
 import ipaddress
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +22,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 LARGEST = 1_000_000  # bytes of a body
 SLOWEST = 10.0  # seconds until a body has arrived
 MOST = 16  # requests at a time, those that wait included
+OPEN = "/health"  # what is answered without a key
 
 
 class Refused(Exception):
@@ -38,22 +43,40 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@dataclass(eq=False)
+class Allowed:
+    """What a server allows, and whether it still takes requests."""
+
+    loopback: bool
+    key: str = ""  # that every request must have; "": none
+    largest: int | None = None  # bytes of a body; None: LARGEST
+    most: int | None = None  # requests at a time; None: MOST
+    ending: bool = False
+    reading: set[asyncio.Task[Any]] = field(default_factory=set)  # requests that have not arrived whole
+
+    def end(self) -> None:
+        """No request is taken any more, nor waited for; those that have arrived are answered."""
+        self.ending = True
+        for task in list(self.reading):
+            task.get_loop().call_soon_threadsafe(task.cancel)
+
+
 class Limits:
     """Stands before an application: what is too much never reaches it."""
 
-    def __init__(self, app: App, *, loopback: bool) -> None:
-        self.app, self.loopback = app, loopback
+    def __init__(self, app: App, *, allowed: Allowed) -> None:
+        self.app, self.allowed = app, allowed
         self.active = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        if self.active >= MOST:
-            return await _refuse(send, Refused(503, f"{MOST} requests are being answered; try again in a second"))
+        most = MOST if self.allowed.most is None else self.allowed.most
+        if self.active >= most:
+            return await _refuse(send, Refused(503, f"{most} requests are being answered; try again in a second"))
         self.active += 1
         try:
-            _check(scope, loopback=self.loopback)
-            body = await _body(scope, receive)
+            body = await self._arrived(scope, receive)
         except Refused as wrong:
             return await _refuse(send, wrong)
         except asyncio.CancelledError:  # the server is ending, and the rest of this request will not come
@@ -63,10 +86,26 @@ class Limits:
         finally:
             self.active -= 1
 
+    async def _arrived(self, scope: Message, receive: Receive) -> bytes:
+        """The body of a request that is allowed."""
+        allowed, task = self.allowed, asyncio.current_task()
+        if allowed.ending:
+            raise Refused(503, "the server has been told to end")
+        largest = LARGEST if allowed.largest is None else allowed.largest
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        _check(headers, loopback=allowed.loopback, largest=largest)
+        if allowed.key and scope.get("path") != OPEN and not _has_key(headers, allowed.key):
+            raise Refused(401, "this server wants a key; send it as Authorization: Bearer KEY")
+        assert task is not None
+        allowed.reading.add(task)
+        try:
+            return await _body(receive, largest)
+        finally:
+            allowed.reading.discard(task)
 
-def _check(scope: Message, *, loopback: bool) -> None:
+
+def _check(headers: Mapping[str, str], *, loopback: bool, largest: int) -> None:
     """A page elsewhere can send requests to a server on this machine, by a name of its own that leads here."""
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     host = _name(f"//{headers.get('host', '')}")
     if loopback and not is_loopback(host):
         raise Refused(421, f"Host {host[:80]!r} is not this machine: use http://127.0.0.1 or http://localhost")
@@ -74,8 +113,20 @@ def _check(scope: Message, *, loopback: bool) -> None:
     if origin is not None and _name(origin) != host:
         raise Refused(403, f"a page of {origin[:80]!r} may not ask this server")
     stated = headers.get("content-length", "0")
-    if not stated.isdecimal() or len(stated) > 18 or int(stated) > LARGEST:
-        raise Refused(413, f"a request has at most {LARGEST:,} bytes")
+    if not stated.isdecimal() or len(stated) > 18 or int(stated) > largest:
+        raise Refused(413, f"a request has at most {largest:,} bytes")
+
+
+def _has_key(headers: Mapping[str, str], key: str) -> bool:
+    """Whether a request has the key: as a bearer's, or as the password that a browser asks for. How long the comparison
+    takes says nothing about the key."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+        except (binascii.Error, ValueError):
+            given = ""
+    return hmac.compare_digest(given.strip().encode(), key.encode())
 
 
 def _name(address: str) -> str:
@@ -85,7 +136,7 @@ def _name(address: str) -> str:
         return ""
 
 
-async def _body(scope: Message, receive: Receive) -> bytes:
+async def _body(receive: Receive, largest: int) -> bytes:
     """All of it, if it is neither too large nor too slow."""
     parts, size = [], 0
     try:
@@ -96,8 +147,8 @@ async def _body(scope: Message, receive: Receive) -> bytes:
                     raise Refused(400, "the request ended before it was whole")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
-                if size > LARGEST:
-                    raise Refused(413, f"a request has at most {LARGEST:,} bytes")
+                if size > largest:
+                    raise Refused(413, f"a request has at most {largest:,} bytes")
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
@@ -122,5 +173,7 @@ async def _refuse(send: Send, wrong: Refused) -> None:
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     if wrong.status == 503:
         headers.append((b"retry-after", b"1"))
+    if wrong.status == 401:
+        headers.append((b"www-authenticate", b'Basic realm="regard"'))  # a browser then asks for it, as a password
     await send({"type": "http.response.start", "status": wrong.status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps({"error": wrong.line}).encode()})

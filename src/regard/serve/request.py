@@ -15,7 +15,7 @@ def read_json(content: bytes) -> Any:
     """Bytes -> plain values. Half a character (a surrogate by itself) is no text, and NaN no number."""
     try:
         body = json.loads(content.decode(), parse_constant=_constant)
-        json.dumps(body, ensure_ascii=False).encode()
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # 1e999 is no number either
     except RecursionError:
         raise RegardError("a request is JSON; this one is nested too deeply") from None
     except UnicodeEncodeError:

@@ -1,0 +1,40 @@
+"""Answers as the JSON of a response."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from regard.core.errors import ConfigError
+from regard.core.task import Answer
+
+LARGEST = 32_000_000  # bytes of the files of a response
+
+
+def to_json(answers: Sequence[Sequence[Answer]], files: Sequence[str] = ()) -> list[list[dict[str, Any]]]:
+    """The answers to each input, best first; with what is asked for as files, base64 by suffix."""
+    room = LARGEST
+    rows: list[list[dict[str, Any]]] = []
+    for each in answers:
+        rows.append([])
+        for answer in each:
+            plain = finite(answer.to_json())
+            if files:
+                made = {suffix: answer.render(suffix) for suffix in files}
+                room -= sum(map(len, made.values()))
+                if room < 0:
+                    raise ConfigError(f"the files of these answers have more than {LARGEST:,} bytes; ask for fewer")
+                plain["files"] = {suffix: base64.b64encode(data).decode() for suffix, data in made.items()}
+            rows[-1].append(plain)
+    return rows
+
+
+def finite(value: Any) -> Any:
+    """The same without what JSON has no numbers for: an infinite score is none."""
+    if isinstance(value, dict):
+        return {str(key): finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,167 @@
+"""Requests of one run, answered in batches: those that come within a few milliseconds, or while a batch is computed, and
+that ask for the same, are answered together. One thread computes; the line before it is short, and a request that
+nobody waits for any more leaves it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from regard.core.errors import RegardError
+from regard.core.giving_up import GivenUp, asking
+from regard.core.task import Answer
+from regard.serve.hearing import Hearing
+from regard.serve.turns import Turns
+
+PAUSE = 0.003  # seconds that the first request of a batch waits for others
+TOGETHER = 64  # inputs of a batch
+QUEUE = 512  # inputs that may wait
+
+Answers = list[list[Answer]]
+Work = Callable[[Sequence[Any], Any, Any], Answers]
+
+
+class Busy(RegardError):
+    """A line that is full: 429, and when to come again."""
+
+    def __init__(self, line: str, seconds: int) -> None:
+        super().__init__(line)
+        self.seconds = seconds
+
+
+class Ending(RegardError):
+    """A server that has been told to end: 503."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A request whose inputs have been read."""
+
+    inputs: Sequence[Any]
+    options: Any
+    decoding: Any
+    client: str = ""
+    ends: float = float("inf")  # when it is too late, by time.monotonic
+    gone: bool = False  # nobody waits for it any more
+    done: Future[Answers] = field(default_factory=Future)
+    hearing: Hearing | None = None  # whoever reads along
+
+    @property
+    def size(self) -> int:
+        """How many inputs it has."""
+        return len(self.inputs)
+
+    @property
+    def kind(self) -> Hashable:
+        """Equal where requests ask for the same. What is drawn depends on the place in a batch, so who draws is alone:
+        the answer to a seed is the same whoever else asks."""
+        draws = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has("seed"))
+        return None if draws else (self.options, self.decoding)
+
+    @property
+    def late(self) -> bool:
+        """Whether its answer is of no use any more."""
+        return self.gone or time.monotonic() > self.ends
+
+
+class Line:
+    """A thread that answers jobs, and those that wait for it."""
+
+    def __init__(self, work: Work, lock: Any, *, queue: int = QUEUE, told: Callable[[int], None] | None = None) -> None:
+        self._work, self._lock, self._queue = work, lock, queue
+        self._told = told  # hears the size of each batch
+        self._turns: Turns[Job] = Turns()
+        self._changed = threading.Condition()
+        self._ending = False
+        self._pace = 0.0  # seconds that an input took of late
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Inputs whose turn has not come."""
+        return self._turns.size
+
+    def submit(self, job: Job) -> None:
+        """Into the line, unless it is full or the server ends."""
+        with self._changed:
+            if self._ending:
+                raise Ending("the server has been told to end; ask another one")
+            if self._turns.size + job.size > self._queue:
+                seconds = max(1, min(60, round(self._turns.size * self._pace)))
+                raise Busy(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
+            self._turns.add(job)
+            self._changed.notify()
+
+    def leave(self, job: Job) -> None:
+        """The client has gone: it is not begun, and what has begun is given up when nobody else waits for it."""
+        with self._changed:
+            job.gone = True
+            self._turns.remove(job)
+
+    def close(self) -> None:
+        """Answer what waits, take nothing more, end."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify()
+
+    def join(self, seconds: float) -> None:
+        """Wait until it has ended."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                alone = not self._turns.size
+                self._changed.wait_for(lambda: self._turns.size or self._ending)
+                if not self._turns.size:
+                    return
+                if alone:  # it has just come, and so may others
+                    ends = time.monotonic() + PAUSE
+                    self._changed.wait_for(lambda: self._turns.size >= TOGETHER or self._ending or _over(ends), PAUSE)
+                jobs = self._turns.take(TOGETHER)
+            self._answer([job for job in jobs if not job.late])
+
+    def _answer(self, jobs: list[Job]) -> None:
+        """A batch; where something is wrong in it, each by itself, so that nobody has the error of another."""
+        if not jobs:
+            return
+        size, begun = sum(job.size for job in jobs), time.monotonic()
+        try:
+            with self._lock, asking(lambda: _ask(jobs)):
+                inputs = [given for job in jobs for given in job.inputs]
+                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding))
+        except Exception as wrong:  # whatever it is, it is this request's alone, and the thread goes on
+            if len(jobs) == 1:
+                _fail(jobs[0], wrong)
+                return
+            for job in jobs:
+                self._answer([] if job.late else [job])
+            return
+        self._pace = 0.7 * self._pace + 0.3 * (time.monotonic() - begun) / max(1, size)
+        if self._told is not None:
+            self._told(size)
+        for job in jobs:
+            own = [next(answers) for _ in job.inputs]
+            with suppress(InvalidStateError):  # cancelled meanwhile
+                job.done.set_result(own)
+
+
+def _over(ends: float) -> bool:
+    return time.monotonic() >= ends
+
+
+def _fail(job: Job, wrong: Exception) -> None:
+    with suppress(InvalidStateError):
+        job.done.set_exception(wrong)
+
+
+def _ask(jobs: Sequence[Job]) -> None:
+    """Called between the parts of long work."""
+    if all(job.late for job in jobs):
+        raise GivenUp("nobody waits for the answer any more")

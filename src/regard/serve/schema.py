@@ -1,0 +1,129 @@
+"""A dataclass of options as a JSON schema, and a request's values as that dataclass: from its fields, their types,
+defaults and comments, which are written once, in the file of the task or of the decoder."""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from regard.core import config as configs
+from regard.core.describe import describe, source_of
+from regard.core.errors import ConfigError, RegardError, nearest
+
+LARGEST = 1_000  # what is counted, unless the task says otherwise (SERVED)
+SIDE_BY_SIDE = ("nbest", "samples", "width")  # rows of a batch for each input: memory
+WIDEST = 32  # of them
+DRAWN = ("seed",)  # whole numbers that count nothing
+LETTERS = 100_000  # of a text
+PLAIN: dict[Any, str] = {int: "integer", float: "number", bool: "boolean", str: "string"}
+UPLOAD = {"$ref": "#/components/schemas/Upload"}
+
+
+class Kind(NamedTuple):
+    """A dataclass, what its fields mean, and the most that each whole number may be."""
+
+    options: type[Any]
+    meanings: Mapping[str, str]
+    most: Mapping[str, int]
+    opens: tuple[str, ...] = ()  # suffixes of the files that are sent for a field which is a path
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name in JSON -> the field's: no field can be called `class`."""
+        return {json_name(field.name): field.name for field in dataclasses.fields(self.options)}
+
+
+def json_name(name: str) -> str:
+    """class_ -> class."""
+    bare = name.removesuffix("_")
+    return bare if keyword.iskeyword(bare) else name
+
+
+def kind(package: str, name: str, options: type[Any], *, opens: Sequence[str] = ()) -> Kind:
+    """The dataclass of a listed file, with the comments beside its fields."""
+    try:
+        described = describe(source_of(package, name), options.__name__)
+    except RegardError:
+        described = None
+    meanings = {} if described is None else {each.name: each.meaning for each in described.settings}
+    return Kind(options, meanings, {}, tuple(opens))
+
+
+def schema(kind: Kind) -> dict[str, Any]:
+    """The JSON schema of what a request may say."""
+    hints = typing.get_type_hints(kind.options)
+    properties = {}
+    for field in dataclasses.fields(kind.options):
+        found = _schema(hints[field.name], field.name, kind)
+        if kind.meanings.get(field.name):
+            found = {**found, "description": kind.meanings[field.name]}
+        if field.default is not dataclasses.MISSING and not isinstance(field.default, Path):
+            found = {**found, "default": configs.to_dict(field.default)}
+        properties[json_name(field.name)] = found
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _schema(hint: Any, name: str, kind: Kind) -> dict[str, Any]:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [_schema(part, name, kind) for part in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is tuple:
+        return {"type": "array", "items": _schema(inner[0], name, kind), "maxItems": LARGEST}
+    if hint is type(None):
+        return {"type": "null"}
+    if hint is Path:
+        return UPLOAD
+    if hint is int and name not in DRAWN:
+        return {"type": "integer", "maximum": most(name, kind)}
+    if hint is str:
+        return {"type": "string", "maxLength": LETTERS}
+    return {"type": PLAIN[hint]} if hint in PLAIN else {}
+
+
+def most(name: str, kind: Kind) -> int:
+    """How much of what a whole number counts may be asked for."""
+    return kind.most.get(name, WIDEST if name in SIDE_BY_SIDE else LARGEST)
+
+
+def is_path(hint: Any) -> bool:
+    """Whether a field is a path, which may be None."""
+    return hint is Path or Path in typing.get_args(hint)
+
+
+def made(kind: Kind, table: Mapping[str, Any], where: str) -> Any:
+    """Values by their JSON names -> the dataclass; a file is a path here already, and what is too much is refused."""
+    names = kind.names
+    hints = typing.get_type_hints(kind.options)
+    given = {}
+    for key, value in table.items():
+        if key not in names:
+            raise ConfigError(f"{where}: no setting {key[:80]!r}; {nearest(key[:80], names)}")
+        if is_path(hints[names[key]]) and not (value is None or isinstance(value, Path)):
+            raise ConfigError(f"{where}.{key} is a file; send the file itself, not where it lies")
+        _check(value, names[key], kind, f"{where}.{key}")
+        given[names[key]] = value
+    return configs.from_dict(kind.options, given, where)
+
+
+def _check(value: Any, name: str, kind: Kind, where: str) -> None:
+    """Numbers that a request may have, texts and lists that are not too long."""
+    if isinstance(value, list):
+        if len(value) > LARGEST:
+            raise ConfigError(f"{where} has {len(value):,} entries; at most {LARGEST:,} fit into a request")
+        for one in value:
+            _check(one, "", kind, where)
+    elif isinstance(value, str) and len(value) > LETTERS:
+        raise ConfigError(f"{where} has {len(value):,} letters; at most {LETTERS:,} fit into a request")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} is no number")
+    elif isinstance(value, int) and not isinstance(value, bool) and name and name not in DRAWN:
+        if abs(value) > most(name, kind):
+            raise ConfigError(f"{where}={value}: a request may ask for at most {most(name, kind):,}")

@@ -1,0 +1,143 @@
+"""Runs as a service: every verb of every run as `POST /v1/<verb>`, `/v1/look`, `/v1/runs`, `/health`, `/metrics`, their
+description as OpenAPI, and the explorer. One process; requests of a run that ask for the same are computed together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from regard.core.errors import ConfigError
+from regard.core.extras import require
+from regard.core.version import __version__
+from regard.inspection.look import subject
+from regard.serve import asked as asking
+from regard.serve import openapi
+from regard.serve.answering import Answering
+from regard.serve.app import ENDING, Explored, application, base_of, first_text
+from regard.serve.attended import attended
+from regard.serve.docs import docs_page
+from regard.serve.hosted import Hosted
+from regard.serve.limits import Allowed, is_loopback
+from regard.serve.line import Line
+from regard.serve.metrics import Metrics
+from regard.serve.request import read_json, read_request
+from regard.serve.session import Session
+
+LARGEST_FILES = 12_000_000  # bytes of a body with files in it
+AT_ONCE = 512  # requests, those that wait included
+
+
+class Service:
+    """What stands behind the routes: the runs, a line for each, and what is counted."""
+
+    def __init__(self, hosted: Sequence[Hosted], text: str | None = None) -> None:
+        self.hosted, self.metrics = list(hosted), Metrics()
+        self.lines: dict[str, Line] = {}
+        self.sessions: dict[str, Explored] = {}
+        for number, each in enumerate(hosted):
+            self.lines[each.name] = Line(each.answer, each.lock, told=partial(self.metrics.batched, each.name))
+            self.metrics.watch(each.name, lambda line=self.lines[each.name]: line.waiting)  # type: ignore[misc]  # bound now
+            self.sessions[each.name] = self._explored(each, text if number == 0 else None)
+
+    def _explored(self, each: Hosted, text: str | None) -> Explored:
+        first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
+        base = base_of(each.name, len(self.hosted))
+        return Explored(Session(subject(each.run, name=each.name), lock=each.lock, own=(first,), base=base), first)
+
+    @property
+    def opens_files(self) -> bool:
+        """Whether any of the runs takes files."""
+        return any(each.opens for each in self.hosted)
+
+    def close(self) -> None:
+        """Answer what waits, then end."""
+        for line in self.lines.values():
+            line.close()
+        ends = time.monotonic() + ENDING
+        for line in self.lines.values():
+            line.join(max(0.0, ends - time.monotonic()))
+
+
+def create(hosted: Sequence[Hosted], text: str | None = None, *, host: str = "127.0.0.1", key: str = "") -> Any:
+    """Runs -> the application. `text` is what the first one's page shows first."""
+    if not hosted:
+        raise ConfigError("there is no run to serve; name the folder of one")
+    service = Service(hosted, text)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        yield
+        service.close()
+
+    largest = LARGEST_FILES if service.opens_files else None
+    allowed = Allowed(is_loopback(host), key, largest=largest, most=AT_ONCE)
+    app = application(service.sessions, allowed, lifespan=lifespan)
+    app.state.service = service
+    _add_looks(app, service)
+    _add_verbs(app, service)
+    _add_facts(app, service)
+    return app
+
+
+def _add_verbs(app: Any, service: Service) -> None:
+    async def verb(request: Any) -> Any:
+        return await Answering(request, service.hosted, service.lines, service.metrics).respond()
+
+    app.add_route("/v1/{verb}", verb, methods=["POST"])
+
+
+def _add_looks(app: Any, service: Service) -> None:
+    responses = require("fastapi.responses", extra="serve")
+
+    async def look(request: Any) -> Any:
+        body = read_json(await request.body())
+        if isinstance(body, dict) and "input" in body:
+            given = body["input"]
+            body = {**body, "text": given if isinstance(given, str) else _name(given)}
+        else:
+            raise ConfigError('a look has an input: {"input": "…", "off": [], "forbid": [], "temperature": 1}')
+        text, changes = read_request(body)
+        upload = None if isinstance(body["input"], str) else body["input"]
+        run = asking.chosen(body.get("run"), None, service.hosted)
+        session = service.sessions[run.name].session
+        return responses.JSONResponse(await attended(request, lambda ask: session.look(text, changes, ask, upload)))
+
+    app.add_route("/v1/look", look, methods=["POST"])
+
+
+def _name(given: Any) -> str:
+    return str(given.get("name", "file")) if isinstance(given, dict) else ""
+
+
+def _add_facts(app: Any, service: Service) -> None:
+    responses = require("fastapi.responses", extra="serve")
+    described = openapi.document(service.hosted)
+
+    async def runs(_: Any) -> Any:
+        return responses.JSONResponse({"runs": [openapi.about(each) for each in service.hosted]})
+
+    async def health(_: Any) -> Any:
+        told = {"status": "ok", "version": __version__, "runs": [each.name for each in service.hosted]}
+        return responses.JSONResponse(told)
+
+    async def metrics(_: Any) -> Any:
+        page, kind = service.metrics.page()
+        return responses.Response(page, media_type=kind)
+
+    async def description(_: Any) -> Any:
+        return responses.JSONResponse(described)
+
+    async def docs(_: Any) -> Any:
+        return responses.HTMLResponse(docs_page(described))
+
+    for path, answer in {
+        "/v1/runs": runs,
+        "/health": health,
+        "/metrics": metrics,
+        "/openapi.json": description,
+        "/docs": docs,
+    }.items():
+        app.add_route(path, answer, methods=["GET"])

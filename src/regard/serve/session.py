@@ -1,0 +1,131 @@
+"""Looks at one run, one at a time: what the explorer's page and `/v1/look` ask for."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from regard.core.bounds import bounded
+from regard.core.errors import DataError, RegardError
+from regard.core.giving_up import asking
+from regard.core.task import Task
+from regard.inspection.collect import Subject, collect
+from regard.inspection.format import Inspection, step_to_json, to_json
+from regard.inspection.pack import Budget, pack_tile, pyramid, quantise
+from regard.inspection.tables import Tables
+from regard.inspection.whatif import Changes
+from regard.serve.asked import PIXELS
+from regard.serve.uploads import Uploads
+
+KEPT = 4  # inspections whose tiles can still be asked for at once
+REMEMBERED = 64  # looks that can be done again for their tiles
+BUDGET = 6_000_000  # characters of tiles sent at once; finer ones are fetched when they are looked at
+Ask = Callable[[], None]
+
+
+class Asked(NamedTuple):
+    """What was looked at."""
+
+    text: str
+    changes: Changes
+    upload: Any = None  # the JSON of a file that was sent, whose name the text is
+
+
+class Session:
+    """Looks at one run, one at a time (hooks on a model are not for two threads), and keeps the last few.
+
+    A text is read as a stranger's, which never names a file; but what is in `own` was given by whoever started the
+    server, and may.
+    """
+
+    def __init__(self, subject: Subject, *, lock: Any = None, own: Collection[str] = (), base: str = "/api") -> None:
+        self._subject = subject
+        self._lock = lock or threading.Lock()
+        self._own, self.base = {*own, *subject.task.examples}, base
+        self._count = 0  # of all looks; the number of one is its name
+        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._kept: OrderedDict[str, Inspection] = OrderedDict()
+
+    @property
+    def opens(self) -> tuple[str, ...]:
+        """Suffixes of the files that are its inputs; none where they are texts, or may be."""
+        task = self._subject.task
+        texts = type(task).read_text is not Task.read_text
+        return () if texts else task.opens or ()
+
+    def look(self, text: str, changes: Changes, ask: Ask = lambda: None, upload: Any = None) -> dict[str, Any]:
+        """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
+        while not self._lock.acquire(timeout=0.1):
+            ask()
+        try:
+            with asking(ask):
+                return self._look(Asked(text, changes, upload))
+        finally:
+            self._lock.release()
+
+    def _look(self, asked: Asked) -> dict[str, Any]:
+        inspection = self._collect(asked)
+        self._count += 1
+        name = str(self._count)
+        _limited(self._asked, name, asked, REMEMBERED)
+        if self._subject.tables is None:
+            tables = Tables(inspection.positions, inspection.embeddings)
+            self._subject = replace(self._subject, tables=tables)
+        _limited(self._kept, name, inspection, KEPT)
+        page = {"server": self.base, "id": name, **({"opens": list(self.opens)} if self.opens else {})}
+        return {**to_json(inspection, budget=Budget(BUDGET)), **page}
+
+    def _collect(self, asked: Asked) -> Inspection:
+        uploads, task = Uploads(), self._subject.task
+
+        def read(text: str) -> Any:
+            if asked.upload is not None:
+                if not task.opens:
+                    raise DataError("the input of this run is a text; send no file")
+                return task.read(str(uploads.keep(asked.upload, task.opens, "the input")))
+            return task.read(text) if text in self._own else task.read_text(text)
+
+        try:
+            with bounded(pixels=PIXELS):
+                return collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
+        except RegardError as wrong:
+            raise type(wrong)(uploads.plain(str(wrong))) from None
+        finally:
+            uploads.close()
+
+    def kept(self, look: str) -> Inspection:
+        """What was looked at before; one that is no longer kept is looked at again, which gives the same."""
+        with self._lock:
+            if look not in self._kept:
+                if look not in self._asked:
+                    raise RegardError(f"there is no look {look[:80]!r}; look again")
+                _limited(self._kept, look, self._collect(self._asked[look]), KEPT)
+            return self._kept[look]
+
+    def step(self, look: str, *, map: str, head: int) -> dict[str, Any]:
+        """All the numbers of one head of a look."""
+        for step in self.kept(look).steps:
+            if (step.map, step.head) == (map, head):
+                return step_to_json(step)
+        raise RegardError(f"there is no head {head} of map {map[:200]!r} in this look")
+
+    def tile(self, look: str, *, map: int, head: int, level: int, place: tuple[int, int]) -> str | None:
+        """One tile of a map that was looked at before."""
+        inspection = self.kept(look)
+        if min(map, head, level, *place) < 0 or max(place) > len(inspection.maps) * 2**32:
+            raise RegardError(f"there is no tile {place} of this look")
+        try:
+            levels = pyramid(quantise(inspection.maps[map].weights[head]))
+            return pack_tile(levels[level], *place)
+        except IndexError:
+            raise RegardError(f"there is no tile map={map} head={head} level={level} of this look") from None
+
+
+def _limited(kept: OrderedDict[str, Any], name: str, value: Any, most: int) -> None:
+    """Into the table, from which the oldest goes."""
+    kept[name] = value
+    while len(kept) > most:
+        kept.popitem(last=False)
