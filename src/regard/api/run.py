@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from regard.api import engines
-from regard.api.engines import Engine
+from regard.api.engines import Engine, Pair
 from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs
 from regard.core import config as configs
@@ -86,15 +86,14 @@ class Run(Verbs):
         if isinstance(inputs, str):
             raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
         request, decoding = self.request(options)
-        pair = self._engine(decoding)
+        model, decoding = self.engine(decoding)
         if not inputs:
             return []
-        return self.task.answer(pair.model, [self.read(given) for given in inputs], request, pair.decoding)
+        return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
 
-    def answer_read(self, inputs: Sequence[Any], request: Any, decoding: Decoding | None) -> list[list[Answer]]:
-        """The same for inputs that the task has read, and a request that has been made: what a server asks."""
-        pair = self._engine(decoding)
-        return self.task.answer(pair.model, inputs, request, pair.decoding)
+    def engine(self, decoding: Decoding | None) -> Pair:
+        """What answers a request with this decoding: the model and the decoder that the task is handed."""
+        return self._engine(decoding)
 
     def read(self, given: Any) -> Any:
         """A text through the task's `read`; what is no text is an input already."""

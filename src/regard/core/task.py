@@ -153,6 +153,10 @@ class Task:
             raise DataError(f"the input of this run is a file ({kinds}); send the file itself, not where it lies")
         return self.read(text)
 
+    def spell(self, tokens: Sequence[int]) -> str:
+        """Tokens that have been decoded so far, as text for whoever reads along; "" where they are no text."""
+        return ""
+
     def reference(self, given: Any) -> tuple[int, ...] | None:
         """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
         looked at with while it learns. None for a task whose answers are not tokens."""

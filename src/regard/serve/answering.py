@@ -80,7 +80,7 @@ class Answering:
         return await asyncio.get_running_loop().run_in_executor(None, self._written, wanted, found)
 
     def _written(self, wanted: Asked, found: Any) -> bytes:
-        with wanted.hosted.lock if wanted.files else nullcontext():  # a picture may run the model again
+        with wanted.hosted.gate if wanted.files else nullcontext():  # a picture may run the model again
             rows = answers.to_json(found, wanted.files)
         table = {"run": wanted.hosted.name, "verb": self.verb, "answers": rows}
         return self.uploads.plain(json.dumps(table, ensure_ascii=False, allow_nan=False)).encode()
@@ -97,8 +97,8 @@ class Answering:
         try:
             assert job.hearing is not None
             async with asyncio.timeout(attended.LONGEST - (time.monotonic() - self.begun)):
-                async for input, text in job.hearing.heard():
-                    yield _event("token", json.dumps({"input": input, "text": text}, ensure_ascii=False))
+                async for text, tokens in job.hearing.heard():
+                    yield _event("token", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
                 found = await asyncio.wrap_future(job.done)
             run_in = asyncio.get_running_loop().run_in_executor
             yield _event("answers", (await run_in(None, self._written, wanted, found)).decode())

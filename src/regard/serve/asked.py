@@ -67,6 +67,8 @@ def shaped(body: Any, verb: str, hosted: Sequence[Hosted]) -> Asked:
         raise ConfigError('files is a list of suffixes: [".png"]')
     if not isinstance(stream, bool):
         raise ConfigError("stream is true or false")
+    if stream and len(inputs) > 1:
+        raise ConfigError(f"stream is for one input; this request has {len(inputs)}")
     return Asked(run, verb, inputs, options, body.get("decoding"), tuple(files[:4]), stream)
 
 

@@ -29,7 +29,8 @@ section.card {{ margin-bottom: 18px; }}
 <body>
 <header id="head"><div class="bar">
 <span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span>
-<span class="facts"><a href="/">explorer</a> <a href="/openapi.json">openapi.json</a> <a href="/metrics">metrics</a></span>
+<span class="facts"><a href="/">explorer</a> <a href="/openapi.json">openapi.json</a>
+<a href="/metrics">metrics</a></span>
 </div></header>
 <main id="main"><h1>What can be asked here</h1>
 {sections}

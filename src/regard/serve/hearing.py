@@ -10,16 +10,16 @@ from typing import Any
 
 
 class Hearing:
-    """The text so far of each input of a request."""
+    """The text so far of a request with one input."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._changed = loop, asyncio.Event()
-        self._latest: dict[int, str] = {}
+        self._latest: tuple[str, int] | None = None
         self._over = False
 
-    def tell(self, input: int, text: str) -> None:
-        """From any thread: the text of an input is now this."""
-        self._soon(self._set, input, text)
+    def tell(self, text: str, tokens: int) -> None:
+        """From any thread: the text is now this, of so many tokens."""
+        self._soon(self._set, text, tokens)
 
     def end(self) -> None:
         """From any thread: there is no more."""
@@ -29,21 +29,21 @@ class Hearing:
         with suppress(RuntimeError):  # the server has ended
             self._loop.call_soon_threadsafe(call, *given)
 
-    def _set(self, input: int, text: str) -> None:
-        self._latest[input] = text
+    def _set(self, text: str, tokens: int) -> None:
+        self._latest = text, tokens
         self._changed.set()
 
     def _end(self) -> None:
         self._over = True
         self._changed.set()
 
-    async def heard(self) -> AsyncIterator[tuple[int, str]]:
-        """Inputs and their texts as they change, until the end."""
+    async def heard(self) -> AsyncIterator[tuple[str, int]]:
+        """The text and its number of tokens as they change, until the end."""
         while True:
             await self._changed.wait()
             self._changed.clear()
-            latest, self._latest = self._latest, {}
-            for input, text in latest.items():
-                yield input, text
-            if self._over and not self._latest:
+            latest, self._latest = self._latest, None
+            if latest is not None:
+                yield latest
+            if self._over and self._latest is None:
                 return

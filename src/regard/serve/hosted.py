@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,9 @@ from regard.core.registry import find, names
 from regard.core.task import Answer
 from regard.decoding import Decoding
 from regard.serve import schema
+from regard.serve.gate import Gate
+from regard.serve.hearing import Hearing
+from regard.serve.pool import Pool, Pooled
 from regard.serve.schema import Kind
 
 
@@ -23,7 +25,8 @@ class Hosted:
 
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
-        self.lock = threading.RLock()  # a look hangs hooks on the model, and nothing else may run meanwhile
+        self.gate = Gate()  # a look hangs hooks on the model, and nothing else may run meanwhile
+        self.pool = Pool()
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -71,9 +74,22 @@ class Hosted:
         """The settings of a decoder."""
         return schema.kind("regard.decoding", name, find("regard.decoding", name).Config)
 
-    def answer(self, inputs: Sequence[Any], options: Any, decoding: Decoding | None) -> list[list[Answer]]:
-        """Inputs that have been read -> their answers."""
-        return self.run.answer_read(inputs, options, decoding)
+    @cached_property
+    def decodes(self) -> bool:
+        """Whether its answers are searched for, by our own decoders: their searches are then joined."""
+        return type(self.run.engine(self.run.recipe.decoding).decoding) is Decoding
+
+    def answer(
+        self, inputs: Sequence[Any], options: Any, decoding: Decoding | None, hearing: Hearing | None = None
+    ) -> list[list[Answer]]:
+        """Inputs that have been read -> their answers; whoever reads along hears what is decoded so far."""
+        task = self.run.task
+        with self.gate.shared():
+            model, decoding = self.run.engine(decoding)
+            if self.decodes and decoding is not None:
+                told = None if hearing is None else lambda tokens: hearing.tell(task.spell(tokens), len(tokens))
+                decoding = Pooled(decoding.name, decoding.config, pool=self.pool, told=told)
+            return task.answer(model, inputs, options, decoding)
 
 
 def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[list[Hosted], dict[Path, str]]:

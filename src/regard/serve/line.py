@@ -1,5 +1,5 @@
-"""Requests of one run, answered in batches: those that come within a few milliseconds, or while a batch is computed, and
-that ask for the same, are answered together. One thread computes; the line before it is short, and a request that
+"""Requests of one run, answered in batches: those that come within a few milliseconds, or while a batch is computed,
+and that ask for the same, are answered together. One thread computes; the line before it is short, and a request that
 nobody waits for any more leaves it."""
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from regard.serve.turns import Turns
 PAUSE = 0.003  # seconds that the first request of a batch waits for others
 TOGETHER = 64  # inputs of a batch
 QUEUE = 512  # inputs that may wait
+THREADS = 64  # jobs under way where their searches are joined
+UNDER_WAY = 256  # inputs of them
 
 Answers = list[list[Answer]]
-Work = Callable[[Sequence[Any], Any, Any], Answers]
+Work = Callable[[Sequence[Any], Any, Any, Hearing | None], Answers]
 
 
 class Busy(RegardError):
@@ -70,17 +72,26 @@ class Job:
 
 
 class Line:
-    """A thread that answers jobs, and those that wait for it."""
+    """Threads that answer jobs, and those that wait for them.
 
-    def __init__(self, work: Work, lock: Any, *, queue: int = QUEUE, told: Callable[[int], None] | None = None) -> None:
-        self._work, self._lock, self._queue = work, lock, queue
-        self._told = told  # hears the size of each batch
+    Where searches are joined (pool.py), each job has a thread of its own and the batch is made there; elsewhere one
+    thread takes those that ask for the same together.
+    """
+
+    def __init__(
+        self, work: Work, *, joined: bool = False, queue: int = QUEUE, told: Callable[[int], None] | None = None
+    ) -> None:
+        self._work, self._queue, self._told = work, queue, told  # `told` hears the size of each batch
+        self._together, self._pause = (0, 0.0) if joined else (TOGETHER, PAUSE)
         self._turns: Turns[Job] = Turns()
         self._changed = threading.Condition()
         self._ending = False
-        self._pace = 0.0  # seconds that an input took of late
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._pace = 0.0  # seconds between two inputs that were answered, of late
+        self._last = time.monotonic()
+        self._under_way = 0  # inputs
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(THREADS if joined else 1)]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -108,34 +119,47 @@ class Line:
         """Answer what waits, take nothing more, end."""
         with self._changed:
             self._ending = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     def join(self, seconds: float) -> None:
         """Wait until it has ended."""
-        self._thread.join(seconds)
+        ends = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, ends - time.monotonic()))
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                alone = not self._turns.size
-                self._changed.wait_for(lambda: self._turns.size or self._ending)
+                idle = not self._turns.size
+                self._changed.wait_for(self._free)
                 if not self._turns.size:
                     return
-                if alone:  # it has just come, and so may others
-                    ends = time.monotonic() + PAUSE
-                    self._changed.wait_for(lambda: self._turns.size >= TOGETHER or self._ending or _over(ends), PAUSE)
-                jobs = self._turns.take(TOGETHER)
-            self._answer([job for job in jobs if not job.late])
+                if idle and self._pause:  # it has just come, and so may others
+                    self._changed.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
+                jobs = [job for job in self._turns.take(self._together) if not job.late]
+                size = sum(job.size for job in jobs)
+                self._under_way += size
+            self._answer(jobs)
+            with self._changed:
+                self._under_way -= size
+                self._changed.notify_all()
+
+    def _free(self) -> bool:
+        """Whether there is something to do, and memory for it; or nothing is to come any more."""
+        if not self._turns.size:
+            return self._ending
+        return not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY
 
     def _answer(self, jobs: list[Job]) -> None:
         """A batch; where something is wrong in it, each by itself, so that nobody has the error of another."""
         if not jobs:
             return
-        size, begun = sum(job.size for job in jobs), time.monotonic()
+        hearing = jobs[0].hearing if len(jobs) == 1 else None
         try:
-            with self._lock, asking(lambda: _ask(jobs)):
+            with asking(lambda: _ask(jobs)):
                 inputs = [given for job in jobs for given in job.inputs]
-                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding))
+                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding, hearing))
+                own = [[next(answers) for _ in job.inputs] for job in jobs]
         except Exception as wrong:  # whatever it is, it is this request's alone, and the thread goes on
             if len(jobs) == 1:
                 _fail(jobs[0], wrong)
@@ -143,17 +167,16 @@ class Line:
             for job in jobs:
                 self._answer([] if job.late else [job])
             return
-        self._pace = 0.7 * self._pace + 0.3 * (time.monotonic() - begun) / max(1, size)
+        self._note(sum(job.size for job in jobs))
+        for job, each in zip(jobs, own, strict=True):
+            with suppress(InvalidStateError):  # cancelled meanwhile
+                job.done.set_result(each)
+
+    def _note(self, size: int) -> None:
+        now = time.monotonic()
+        self._pace, self._last = 0.9 * self._pace + 0.1 * (now - self._last) / size, now
         if self._told is not None:
             self._told(size)
-        for job in jobs:
-            own = [next(answers) for _ in job.inputs]
-            with suppress(InvalidStateError):  # cancelled meanwhile
-                job.done.set_result(own)
-
-
-def _over(ends: float) -> bool:
-    return time.monotonic() >= ends
 
 
 def _fail(job: Job, wrong: Exception) -> None:

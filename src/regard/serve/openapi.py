@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def example(hosted: Hosted) -> dict[str, Any]:
     found: Any = given
     if hosted.opens and given and Path(given).suffix.lower() in hosted.opens:
         path = Path(given)
-        if not path.is_file() or path.stat().st_size > SMALL:
+        if not os.path.isfile(given) or path.stat().st_size > SMALL:  # a text may be too long for a path
             return {"run": hosted.name, "inputs": [{"file": "…base64…", "name": path.name}]}
         found = {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
     return {"run": hosted.name, "inputs": [found]}

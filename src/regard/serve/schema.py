@@ -21,7 +21,6 @@ SIDE_BY_SIDE = ("nbest", "samples", "width")  # rows of a batch for each input: 
 WIDEST = 32  # of them
 DRAWN = ("seed",)  # whole numbers that count nothing
 LETTERS = 100_000  # of a text
-PLAIN: dict[Any, str] = {int: "integer", float: "number", bool: "boolean", str: "string"}
 UPLOAD = {"$ref": "#/components/schemas/Upload"}
 
 
@@ -77,15 +76,16 @@ def _schema(hint: Any, name: str, kind: Kind) -> dict[str, Any]:
         return {"enum": list(inner)}
     if origin is tuple:
         return {"type": "array", "items": _schema(inner[0], name, kind), "maxItems": LARGEST}
-    if hint is type(None):
-        return {"type": "null"}
-    if hint is Path:
-        return UPLOAD
-    if hint is int and name not in DRAWN:
-        return {"type": "integer", "maximum": most(name, kind)}
-    if hint is str:
-        return {"type": "string", "maxLength": LETTERS}
-    return {"type": PLAIN[hint]} if hint in PLAIN else {}
+    bound = {} if name in DRAWN else {"maximum": most(name, kind)}
+    plain: dict[Any, dict[str, Any]] = {
+        type(None): {"type": "null"},
+        Path: UPLOAD,
+        bool: {"type": "boolean"},
+        int: {"type": "integer", **bound},
+        float: {"type": "number"},
+        str: {"type": "string", "maxLength": LETTERS},
+    }
+    return plain.get(hint, {})
 
 
 def most(name: str, kind: Kind) -> int:

@@ -38,14 +38,16 @@ class Service:
         self.lines: dict[str, Line] = {}
         self.sessions: dict[str, Explored] = {}
         for number, each in enumerate(hosted):
-            self.lines[each.name] = Line(each.answer, each.lock, told=partial(self.metrics.batched, each.name))
+            self.lines[each.name] = Line(
+                each.answer, joined=each.decodes, told=partial(self.metrics.batched, each.name)
+            )
             self.metrics.watch(each.name, lambda line=self.lines[each.name]: line.waiting)  # type: ignore[misc]  # bound now
             self.sessions[each.name] = self._explored(each, text if number == 0 else None)
 
     def _explored(self, each: Hosted, text: str | None) -> Explored:
         first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
         base = base_of(each.name, len(self.hosted))
-        return Explored(Session(subject(each.run, name=each.name), lock=each.lock, own=(first,), base=base), first)
+        return Explored(Session(subject(each.run, name=each.name), lock=each.gate, own=(first,), base=base), first)
 
     @property
     def opens_files(self) -> bool:

@@ -46,11 +46,16 @@ class Turns(Generic[W]):
         self._left(one)
         return True
 
+    @property
+    def first(self) -> W:
+        """Whose turn it is."""
+        return next(iter(self._lines.values()))[0]
+
     def take(self, most: int) -> list[W]:
         """The one whose turn it is, and others of its kind, up to so many inputs; nothing where nobody waits."""
         if not self._lines:
             return []
-        first = next(iter(self._lines.values()))[0]
+        first = self.first
         taken, room = [first], most - first.size
         if first.kind is not None:
             for one in self._in_turn():

@@ -201,10 +201,8 @@ class Captioning(Task):
         scores: dict[str, float] = {}
         if _caption_scores.installed():
             told = self.texts(model, part.images(np.arange(len(part))), decoding)
-            scores = {
-                "cider": _caption_scores.cider(told, part.captions),
-                "meteor": _caption_scores.meteor(told, part.captions),
-            }
+            kinds = {"cider": _caption_scores.cider, "meteor": _caption_scores.meteor}
+            scores = {name: score(told, part.captions) for name, score in kinds.items()}
         more = self.config.things[1] + 1
         if part.regions and more <= scenes.CELLS**2:
             made = scenes.generate(split, MORE, seed=self.config.seed, side=self.shape.height, things=(more, more))
@@ -224,8 +222,10 @@ class Captioning(Task):
 
     def texts(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[str]:
         """Images (n h w c) -> the best caption of each."""
-        best = [hypotheses[0].tokens for hypotheses in self.tell(model, pixels, decoding)]
-        return self.vocabulary.decode(best)
+        return [self.spell(hypotheses[0].tokens) for hypotheses in self.tell(model, pixels, decoding)]
+
+    def spell(self, tokens: Sequence[int]) -> str:
+        return self.vocabulary.decode([tokens])[0]
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary, the shape of images, and an image to try."""
@@ -256,7 +256,7 @@ class Captioning(Task):
         return given if box is None else given._replace(pixels=_pointing.covered(given.pixels, box))
 
     def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
-        text = self.vocabulary.decode([told.tokens])[0]
+        text = self.spell(told.tokens)
         files = {".png": partial(_overlaid.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
         told_of = _images.remarks_of(given)
         return Answer(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)

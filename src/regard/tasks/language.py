@@ -210,6 +210,9 @@ class Language(Task):
         score = -float(nats(model, torch.tensor(whole).numpy(), self.sizes, device)[len(prompt) :].sum())
         return Answer(self.tokenizer.decode([whole])[0], score, score, value=text.tokens)
 
+    def spell(self, tokens: Sequence[int]) -> str:
+        return self.tokenizer.decode([tokens])[0]
+
     def show(self, model: Decoder, given: str, options: Options, decoding: Decoding | None) -> Shown:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
 

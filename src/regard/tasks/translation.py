@@ -203,8 +203,7 @@ class Translation(Task):
             return _bleu.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
         texts = [source for source, _ in pairs]
         fits = [len(row) < self.config.longest for row in self.vocabularies.source.encode(texts)]
-        short = [text for text, fit in zip(texts, fits, strict=True) if fit]
-        answers = iter(self.answer(model, short, Options(), decoding))
+        answers = iter(self.answer(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
         told = [next(answers)[0].text if fit else "" for fit in fits]
         scores = _bleu.scores(told, [target for _, target in pairs], tokenize=self.tokenize)
         encoded = corpus.in_memory(pairs, *self.vocabularies)
@@ -223,10 +222,8 @@ class Translation(Task):
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        computed = _bleu.signatures(self.tokenize)
-        if self.config.origin.built_in:
-            computed["aer"] = f"alignment error rate of the best layer, heads averaged, on the first {ALIGNED} pairs"
-        return computed
+        aer = {"aer": f"alignment error rate of the best layer, heads averaged, on the first {ALIGNED} pairs"}
+        return _bleu.signatures(self.tokenize) | (aer if self.config.origin.built_in else {})
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
@@ -265,6 +262,9 @@ class Translation(Task):
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)
             translated = _translated.Translated(given, source, hypotheses, seconds, links)
             return _translated.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
+
+    def spell(self, tokens: Sequence[int]) -> str:
+        return self.vocabularies.target.decode([tokens])[0]
 
     def reference(self, given: str) -> tuple[int, ...] | None:
         return _translated.reference(self.pairs.values(), given, self.vocabularies.target)
