@@ -10,6 +10,7 @@ import regard
 PUBLIC = [
     "Answer",
     "AttentionMap",
+    "Client",
     "Mask",
     "RegardError",
     "Run",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
+    from regard.api.client import Client
     from regard.api.run import Run, load, resume, train
     from regard.attention.functional import attend
     from regard.attention.masks import Mask
@@ -20,13 +21,14 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list
     from regard.core.task import Answer
 
 __all__ = [
-    "Answer", "AttentionMap", "Mask", "RegardError", "Run",
+    "Answer", "AttentionMap", "Client", "Mask", "RegardError", "Run",
     "__version__", "attend", "load", "record", "resume", "score", "train",
 ]  # fmt: skip
 
 _HOMES = {  # public name -> where it lives
     "Answer": "regard.core.task:Answer",
     "AttentionMap": "regard.attention.record:AttentionMap",
+    "Client": "regard.api.client:Client",
     "Mask": "regard.attention.masks:Mask",
     "RegardError": "regard.core.errors:RegardError",
     "Run": "regard.api.run:Run",

@@ -11,7 +11,7 @@ A task is one file in `tasks/`, or a module of one's own given by a dotted name.
     Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
     PLACE     the names in Config that say where the data lies; they may be others when a trained run is used (optional)
     Evaluation  a frozen dataclass like Options: what an evaluation can be told (optional, see `evaluated`)
-    SERVED    the most that a stranger may ask a server for, by the option's name (optional: 1,000 of everything counted)
+    SERVED    the most that a stranger may ask a server for, by an option's name (optional; 1,000 of what is counted)
     build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
     load(config, folder) -> Task          from a run folder, without reading the training data
 """

@@ -28,7 +28,22 @@ function runPicker(page) {
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
 
+// A server may have several runs: another one is another page.
+function servedPicker(page) {
+  if (!page.raw.choices) return null;
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, "Run"),
+    make("select", { "data-key": "served", onchange: (event) => location.assign(`/?run=${encodeURIComponent(event.target.value)}`) },
+      page.raw.choices.map((one) => make("option", { value: one.name, selected: one.shown }, one.name))));
+}
+
 export const NOTHING = "(empty)";
+
+// Where inputs are files, one of the reader's own is sent whole; the server opens none because a page names it.
+function send(page) {
+  const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": "Input", "data-key": "ask", disabled: page.server.busy,
+    onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
+  return make("form", { class: "asking" }, box, page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
+}
 
 // A typed sentence stays until it has been looked at, whatever is drawn meanwhile.
 function ask(page) {
@@ -59,10 +74,10 @@ export function header(page) {
   return [
     make("div", { class: "bar" },
       make("span", { class: "mark-name", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
-      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, `${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page),
+      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, `${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
       make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? "Use light colours" : "Use dark colours",
         title: dark ? "Light" : "Dark", onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
-    page.server ? ask(page) : "",
+    page.server ? (page.raw.opens ? send(page) : ask(page)) : "",
     make("h1", { class: "unseen" }, `Attention of ${page.data.model} on: ${page.data.title}`),
     spoken(page.data, compared),
   ];

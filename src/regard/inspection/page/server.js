@@ -5,7 +5,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 export class Server {
   constructor(base, page) {
-    Object.assign(this, { base, page, changes: nothing(), shown: nothing(), before: null, wanted: null, busy: false, wrong: "" });
+    Object.assign(this, { base, page, changes: nothing(), shown: nothing(), before: null, wanted: null, busy: false, wrong: "", upload: null });
   }
 
   async get(path, asked) {
@@ -72,7 +72,8 @@ export class Server {
   async ask() {
     const [text, changes, before] = [this.wanted, this.changes, this.page.raw];
     this.wanted = null;
-    const body = JSON.stringify({ text, ...changes });
+    const upload = this.upload?.name === text ? { upload: this.upload } : {}; // what-if on a file that was sent sends it again
+    const body = JSON.stringify({ text, ...changes, ...upload });
     const answer = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const found = await answer.json();
     if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
@@ -83,6 +84,15 @@ export class Server {
     await this.page.replace(found);
     const { off, forbid, temperature } = changes;
     this.page.note({ text, off, hide: forbid, temperature: temperature === 1 ? undefined : temperature }, text !== before.text);
+  }
+
+  // A file of the reader's own, sent whole.
+  async send(file) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    let text = "";
+    for (let i = 0; i < bytes.length; i += 32768) text += String.fromCharCode(...bytes.subarray(i, i + 32768));
+    this.upload = { name: file.name, file: btoa(text) };
+    return this.run(file.name);
   }
 
   reset() {
