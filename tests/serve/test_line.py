@@ -1,0 +1,149 @@
+"""The line of a run: batches of what asks for the same, errors that stay with whose they are, a bound, an end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.core.giving_up import GivenUp, breathe
+from regard.core.task import Answer
+from regard.serve.line import Busy, Ending, Job, Line
+
+
+class Work:
+    """Answers in capitals; "bad" is a mistake, "worse" one of ours. Waits for `go`, and keeps what it was given."""
+
+    def __init__(self):
+        self.go, self.begun, self.batches = threading.Event(), threading.Event(), []
+
+    def __call__(self, inputs, options, decoding, hearing):
+        self.begun.set()
+        assert self.go.wait(10)
+        self.batches.append(list(inputs))
+        if "bad" in inputs:
+            raise DataError("bad input")
+        if "worse" in inputs:
+            raise ZeroDivisionError
+        return [[Answer(text.upper())] for text in inputs]
+
+
+@pytest.fixture
+def work():
+    return Work()
+
+
+def held(line, work):
+    """A job that is under way and waits for `work.go`."""
+    first = Job(["first"], None, None)
+    line.submit(first)
+    assert work.begun.wait(10)
+    return first
+
+
+def texts(job):
+    return [answers[0].text for answers in job.done.result(10)]
+
+
+def test_what_asks_for_the_same_is_answered_together_and_everybody_gets_their_own(work):
+    line = Line(work)
+    first = held(line, work)
+    jobs = [Job([f"{number}", "x"], None, None, client=str(number)) for number in range(3)]
+    other = Job(["other"], "another option", None)
+    draws = [Job(["drawn"], SimpleNamespace(seed=1), None) for _ in range(2)]
+    for job in (*jobs, other, *draws):
+        line.submit(job)
+    assert line.waiting == 9
+    work.go.set()
+    assert texts(first) == ["FIRST"] and [texts(job) for job in jobs] == [["0", "X"], ["1", "X"], ["2", "X"]]
+    assert texts(other) == ["OTHER"] and [texts(job) for job in draws] == [["DRAWN"]] * 2
+    sizes = sorted(len(batch) for batch in work.batches)
+    assert sizes == [1, 1, 1, 1, 6]  # whoever draws is alone: the answer to a seed does not hang on others
+
+
+def test_the_mistake_of_one_is_not_the_others(work):
+    line = Line(work)
+    held(line, work)
+    jobs = [Job([text], None, None) for text in ("good", "bad", "worse", "fine")]
+    for job in jobs:
+        line.submit(job)
+    work.go.set()
+    assert texts(jobs[0]) == ["GOOD"] and texts(jobs[3]) == ["FINE"]
+    with pytest.raises(DataError, match="bad input"):
+        jobs[1].done.result(10)
+    with pytest.raises(ZeroDivisionError):
+        jobs[2].done.result(10)
+
+
+def test_a_full_line_says_when_to_come_again(work):
+    line = Line(work, queue=3)
+    held(line, work)
+    line.submit(Job(["a", "b"], None, None))
+    with pytest.raises(Busy, match="2 inputs wait for an answer; come again in 1 s") as busy:
+        line.submit(Job(["c", "d"], None, None))
+    assert busy.value.seconds == 1
+    line.submit(Job(["c"], None, None))
+    work.go.set()
+
+
+def test_who_has_gone_or_is_late_is_not_answered(work):
+    line = Line(work)
+    held(line, work)
+    gone, late, there = (
+        Job(["gone"], 1, None),
+        Job(["late"], 2, None, ends=time.monotonic() - 1),
+        Job(["there"], 3, None),
+    )
+    for job in (gone, late, there):
+        line.submit(job)
+    line.leave(gone)
+    work.go.set()
+    assert texts(there) == ["THERE"] and work.batches == [["first"], ["there"]]
+
+
+def test_work_that_nobody_waits_for_is_given_up():
+    begun = threading.Event()
+
+    def endless(*_):
+        begun.set()
+        while True:
+            time.sleep(0.005)
+            breathe()
+
+    line, job = Line(endless), Job(["a"], None, None)
+    line.submit(job)
+    assert begun.wait(10)
+    line.leave(job)
+    with pytest.raises(GivenUp, match="nobody waits for the answer any more"):
+        job.done.result(10)
+
+
+def test_at_the_end_what_waits_is_answered_and_nothing_more_is_taken(work):
+    line = Line(work)
+    held(line, work)
+    job = Job(["last"], 1, None)
+    line.submit(job)
+    line.close()
+    with pytest.raises(Ending, match="the server has been told to end; ask another one"):
+        line.submit(Job(["more"], None, None))
+    work.go.set()
+    assert texts(job) == ["LAST"]
+    line.join(10)
+    assert not any(thread.is_alive() for thread in line._threads)
+
+
+def test_where_searches_are_joined_each_job_has_a_thread():
+    meeting = threading.Barrier(3, timeout=10)
+
+    def together(inputs, *_):
+        meeting.wait()
+        return [[Answer(text)] for text in inputs]
+
+    line, jobs = Line(together, joined=True), [Job([str(number)], None, None) for number in range(3)]
+    for job in jobs:
+        line.submit(job)
+    assert [texts(job) for job in jobs] == [["0"], ["1"], ["2"]]
+    line.close()
