@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from regard.core.version import __version__
 
 if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list for Python
-    from regard.api.client import Client
     from regard.api.run import Run, load, resume, train
     from regard.attention.functional import attend
     from regard.attention.masks import Mask
@@ -19,6 +18,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
     from regard.core.task import Answer
+    from regard.serve.client import Client
 
 __all__ = [
     "Answer", "AttentionMap", "Client", "Mask", "RegardError", "Run",
@@ -28,7 +28,7 @@ __all__ = [
 _HOMES = {  # public name -> where it lives
     "Answer": "regard.core.task:Answer",
     "AttentionMap": "regard.attention.record:AttentionMap",
-    "Client": "regard.api.client:Client",
+    "Client": "regard.serve.client:Client",
     "Mask": "regard.attention.masks:Mask",
     "RegardError": "regard.core.errors:RegardError",
     "Run": "regard.api.run:Run",

@@ -29,6 +29,26 @@ def run(subject, tmp_path_factory):
     return SimpleNamespace(folder=folder, recipe=recipe, task=subject.task, model=subject.model)
 
 
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """A run that is not trained, as it is loaded from its folder."""
+    from regard.api.run import Run
+    from regard.training import recipe as recipes
+    from regard.training.run import Parts
+
+    task = subjects.make_task()
+    recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat=1"])
+    return Run(Parts(tmp_path_factory.mktemp("served"), recipe, task, subjects.make_model(task, "transformer")))
+
+
+@pytest.fixture
+def hosted(served):
+    """The same under two names."""
+    from regard.serve.hosted import Hosted
+
+    return [Hosted("en-ko", served), Hosted("other", served)]
+
+
 @pytest.fixture(autouse=True)
 def no_tables(monkeypatch):
     """Pictures of the model's own tables take their time, and the page has tests of them."""

@@ -20,27 +20,10 @@ from regard.core.task import Answer
 from regard.decoding import Decoding, greedy
 from regard.serve.hosted import Hosted, open_runs
 from regard.serve.service import create
-from regard.training import recipe as recipes
 from regard.training.run import Parts
 
 TEXTS = ["They sleep.", "Please buy two apples."]
 HOME = "http://127.0.0.1:8000"
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """A run that is not trained, as it is loaded from its folder."""
-    import subjects
-
-    task = subjects.make_task()
-    recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat=1"])
-    folder = tmp_path_factory.mktemp("runs")
-    return Run(Parts(folder, recipe, task, subjects.make_model(task, "transformer")))
-
-
-@pytest.fixture
-def hosted(served):
-    return [Hosted("en-ko", served), Hosted("other", served)]
 
 
 def client_of(hosted, **settings):

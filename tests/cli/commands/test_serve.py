@@ -21,15 +21,34 @@ def free():
         return taken.getsockname()[1]
 
 
-def test_it_serves_the_run_where_it_is_told(small, free, monkeypatch, capsys):
+def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch, capsys):
     created, served = [], []
-    monkeypatch.setattr("regard.serve.app.create", lambda run, text, host: created.append((run.folder, text, host)))
+    monkeypatch.setattr(
+        "regard.serve.service.create",
+        lambda hosted, text, host, key: created.append(([each.name for each in hosted], text, host, key)),
+    )
     monkeypatch.setattr("regard.serve.app.serve", lambda app, taken: served.append(taken.getsockname()))
     call("serve", small, "--port", free)
-    call("serve", small, "They sleep.", "--host", "0.0.0.0", "--port", free)
-    assert created == [(small, None, "127.0.0.1"), (small, "They sleep.", "0.0.0.0")]
+    monkeypatch.setenv("REGARD_KEY", "sesame")
+    call("serve", small, tmp_path / "none", small, "--input", "They sleep.", "--host", "0.0.0.0", "--port", free)
+    assert created == [
+        ([small.name], None, "127.0.0.1", ""),
+        ([small.name, f"{small.name}-2"], "They sleep.", "0.0.0.0", "sesame"),
+    ]
     assert served == [("127.0.0.1", free), ("0.0.0.0", free)]
-    assert f"http://127.0.0.1:{free}/" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert f"serving {small.name} on http://127.0.0.1:{free}/" in said.out
+    assert f"regard: {tmp_path / 'none'} is not served: " in said.err and said.err.count("\n") == 1
+
+
+def test_where_no_run_can_be_served_it_says_why(tmp_path, free, capsys):
+    for words, said in (
+        ([tmp_path / "a"], "no such run"),
+        ([tmp_path / "a", tmp_path / "b"], "there is no run to serve"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            call("serve", *words, "--port", free)
+        assert stop.value.code == 1 and said in capsys.readouterr().err
 
 
 def test_a_port_that_cannot_be_had_is_said_before_anything_else(small, tmp_path, capsys):

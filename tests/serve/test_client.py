@@ -1,0 +1,86 @@
+"""The client in Python: the verbs of a loaded run, on a server."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+from browsing import serving
+
+import regard
+from regard.serve.client import Client, ServerError, _answer
+from regard.core.errors import ConfigError
+from regard.serve.service import create
+
+TEXTS = ["They sleep.", "Please buy two apples."]
+
+
+def test_it_answers_as_the_run_does(served, hosted):
+    with serving(create(hosted, key="sesame")) as url:
+        client = regard.Client(url, "en-ko", key="sesame")
+        assert repr(client) == f"Client({url.rstrip('/')!r}: en-ko, transformer for translation)"
+        assert client.translate(TEXTS) == served.translate(TEXTS) and client.answer([]) == []
+        (found,), (wanted,) = (each.answer(TEXTS[:1], nbest=2, decoding="beam") for each in (client, served))
+        assert [(answer.text, answer.data) for answer in found] == [(answer.text, answer.data) for answer in wanted]
+        assert list(client.stream(TEXTS[0]))[-1] == served.translate(TEXTS[:1])[0]
+        assert client.look(TEXTS[0])["maps"]
+        with pytest.raises(ConfigError, match=r"en-ko was trained for translation, whose verb is translate; run.trans"):
+            client.classify(TEXTS)
+        with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
+            client.translate(TEXTS[0])
+        with pytest.raises(ServerError, match="options: no setting 'width'") as wrong:
+            client.answer(TEXTS, width=5)
+        assert (wrong.value.status, wrong.value.seconds) == (400, 0)
+        with pytest.raises(ServerError, match="the model was trained for at most"):
+            list(client.stream("word " * 300))
+        with pytest.raises(
+            ConfigError, match=r"it serves several runs; name one of them: Client\(url, run=…\): en-ko, "
+        ):
+            regard.Client(url, key="sesame")
+        with pytest.raises(ConfigError, match="it has no run 'none'; name one of them"):
+            regard.Client(url, "none", key="sesame")
+        with pytest.raises(ServerError, match="this server wants a key") as wrong:
+            regard.Client(url, "en-ko")
+        assert wrong.value.status == 401
+    with pytest.raises(ServerError, match=r"no server answers .* is it started"):
+        client.translate(TEXTS)
+    with pytest.raises(
+        ConfigError, match=r"'nowhere' is no address of a server; give one such as http://127.0.0.1:8000"
+    ):
+        regard.Client("nowhere")
+
+
+@pytest.fixture
+def pictures():
+    """A client of a run whose inputs are files, without a server."""
+    client = object.__new__(Client)
+    upload = {"anyOf": [{"$ref": "#/components/schemas/Upload"}, {"type": "null"}]}
+    client.about = {"opens": [".png"], "options": {"properties": {"prompt": upload, "count": {}}}}
+    client.name = "run"
+    return client
+
+
+def test_files_are_sent_whole(pictures, tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(b"content")
+    sent = {"file": base64.b64encode(b"content").decode(), "name": "a.png"}
+    assert pictures._sent(str(path)) == pictures._sent(path) == sent
+    assert pictures._sent("no such.png") == "no such.png" and pictures._sent("a\n.png") == "a\n.png"
+    asked = pictures._asked([path], {"prompt": str(path), "count": 2, "files": [".png"], "decoding": "beam"})
+    assert asked["options"] == {"prompt": sent, "count": 2} and asked["inputs"] == [sent]
+    assert asked["files"] == [".png"] and asked["decoding"] == "beam"
+    with pytest.raises(
+        ConfigError, match=r"none.png: cannot be read \(No such file or directory\), so it cannot be sent"
+    ):
+        pictures._sent(Path("none.png"))
+
+
+def test_an_answer_is_what_the_server_sent():
+    sent = {"text": "a", "score": -1.0, "rank": None, "labels": ["b"], "remarks": ["c"], "files": {".bin": "AAAA"}}
+    answer = _answer(sent)
+    assert (answer.text, answer.score, answer.remarks, dict(answer.data)) == ("a", -1.0, ("c",), {"labels": ["b"]})
+    assert answer.render(".bin") == bytes(3)
