@@ -12,8 +12,8 @@ pytest.importorskip("prometheus_client", reason="prometheus-client is not instal
 from browsing import serving
 
 import regard
-from regard.serve.client import Client, ServerError, _answer
 from regard.core.errors import ConfigError
+from regard.serve.client import Client, ServerError, _answer
 from regard.serve.service import create
 
 TEXTS = ["They sleep.", "Please buy two apples."]
