@@ -6,8 +6,8 @@ waits for any more is not computed further. The verbs of runs are added by servi
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -21,13 +21,11 @@ from regard.inspection.refusal import refusal
 from regard.inspection.whatif import UNCHANGED
 from regard.serve.asked import Unknown
 from regard.serve.attended import attended
+from regard.serve.ending import told_to_end
 from regard.serve.limits import Allowed, Limits, is_loopback
 from regard.serve.refused import add_refusals
 from regard.serve.request import read_json, read_request
 from regard.serve.session import Session
-
-ENDING = 30  # seconds for requests under way when the server is told to end
-CONNECTIONS = 1024  # open at once, idle ones included
 
 
 class Explored(NamedTuple):
@@ -60,9 +58,18 @@ def base_of(name: str, count: int) -> str:
     return "/api" if count == 1 else f"/api/{quote(name, safe='')}"
 
 
-def application(explored: Mapping[str, Explored], allowed: Allowed, *, lifespan: Any = None) -> Any:
-    """Runs by name -> the application with their pages."""
+def application(
+    explored: Mapping[str, Explored], allowed: Allowed, *, closing: Callable[[], None] = lambda: None
+) -> Any:
+    """Runs by name -> the application with their pages; `closing` is called when the last request is answered."""
     fastapi = require("fastapi", extra="serve")
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        with told_to_end(allowed.end):
+            yield
+        closing()
+
     app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     add_refusals(app, partial(_refusal, explored))
     add_pages(app, explored)
@@ -119,25 +126,3 @@ def _refusal(explored: Mapping[str, Explored], request: Any, line: str) -> str:
     name, one = _named(explored, name if name in explored else None)
     others = list(explored) if len(explored) > 1 else []
     return refusal(line, request.query_params.get("text", one.text), run=name, others=others)
-
-
-def serve(app: Any, taken: socket.socket) -> None:
-    """Run on a socket until interrupted. What is under way then is answered; what is half sent does not keep it."""
-    uvicorn = require("uvicorn", extra="serve")
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        timeout_graceful_shutdown=ENDING,
-        limit_concurrency=CONNECTIONS,
-        timeout_keep_alive=5,
-        server_header=False,
-    )
-    server = uvicorn.Server(settings)
-    handle = server.handle_exit
-
-    def ending(number: int, frame: Any) -> None:
-        app.state.allowed.end()
-        handle(number, frame)
-
-    server.handle_exit = ending
-    server.run(sockets=[taken])

@@ -23,6 +23,7 @@ LARGEST = 1_000_000  # bytes of a body
 SLOWEST = 10.0  # seconds until a body has arrived
 MOST = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
+HELD = 200_000_000  # bytes of the bodies of all requests
 
 
 class Refused(Exception):
@@ -66,7 +67,7 @@ class Limits:
 
     def __init__(self, app: App, *, allowed: Allowed) -> None:
         self.app, self.allowed = app, allowed
-        self.active = 0
+        self.active = self.held = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -75,6 +76,7 @@ class Limits:
         if self.active >= most:
             return await _refuse(send, Refused(503, f"{most} requests are being answered; try again in a second"))
         self.active += 1
+        body = b""
         try:
             body = await self._arrived(scope, receive)
         except Refused as wrong:
@@ -85,6 +87,7 @@ class Limits:
             return await self.app(scope, _again(body, receive), send)
         finally:
             self.active -= 1
+            self.held -= len(body)
 
     async def _arrived(self, scope: Message, receive: Receive) -> bytes:
         """The body of a request that is allowed."""
@@ -99,9 +102,34 @@ class Limits:
         assert task is not None
         allowed.reading.add(task)
         try:
-            return await _body(receive, largest)
+            return await self._body(receive, largest)
         finally:
             allowed.reading.discard(task)
+
+    async def _body(self, receive: Receive, largest: int) -> bytes:
+        """All of it, if it is neither too large nor too slow, and if there is room for it."""
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(SLOWEST):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "the request ended before it was whole")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    self.held += len(parts[-1])
+                    if size > largest:
+                        raise Refused(413, f"a request has at most {largest:,} bytes")
+                    if self.held > HELD:
+                        raise Refused(503, "the requests that are being answered are large; try again in a second")
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            self.held -= size
+            raise Refused(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
+        except BaseException:
+            self.held -= size
+            raise
 
 
 def _check(headers: Mapping[str, str], *, loopback: bool, largest: int) -> None:
@@ -134,25 +162,6 @@ def _name(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-async def _body(receive: Receive, largest: int) -> bytes:
-    """All of it, if it is neither too large nor too slow."""
-    parts, size = [], 0
-    try:
-        async with asyncio.timeout(SLOWEST):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(400, "the request ended before it was whole")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > largest:
-                    raise Refused(413, f"a request has at most {largest:,} bytes")
-                if not message.get("more_body", False):
-                    return b"".join(parts)
-    except TimeoutError:
-        raise Refused(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

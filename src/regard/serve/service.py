@@ -4,8 +4,7 @@ description as OpenAPI, and the explorer. One process; requests of a run that as
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,9 +15,10 @@ from regard.inspection.look import subject
 from regard.serve import asked as asking
 from regard.serve import openapi
 from regard.serve.answering import Answering
-from regard.serve.app import ENDING, Explored, application, base_of, first_text
+from regard.serve.app import Explored, application, base_of, first_text
 from regard.serve.attended import attended
 from regard.serve.docs import docs_page
+from regard.serve.ending import ENDING
 from regard.serve.hosted import Hosted
 from regard.serve.limits import Allowed, is_loopback
 from regard.serve.line import Line
@@ -68,15 +68,9 @@ def create(hosted: Sequence[Hosted], text: str | None = None, *, host: str = "12
     if not hosted:
         raise ConfigError("there is no run to serve; name the folder of one")
     service = Service(hosted, text)
-
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        yield
-        service.close()
-
     largest = LARGEST_FILES if service.opens_files else None
     allowed = Allowed(is_loopback(host), key, largest=largest, most=AT_ONCE)
-    app = application(service.sessions, allowed, lifespan=lifespan)
+    app = application(service.sessions, allowed, closing=service.close)
     app.state.service = service
     _add_looks(app, service)
     _add_verbs(app, service)

@@ -71,6 +71,8 @@ class Session:
         self._count += 1
         name = str(self._count)
         _limited(self._asked, name, asked, REMEMBERED)
+        for old in [each for each, one in self._asked.items() if one.upload is not None][:-KEPT]:
+            del self._asked[old]  # files are large
         if self._subject.tables is None:
             tables = Tables(inspection.positions, inspection.embeddings)
             self._subject = replace(self._subject, tables=tables)

@@ -27,7 +27,7 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
         "regard.serve.service.create",
         lambda hosted, text, host, key: created.append(([each.name for each in hosted], text, host, key)),
     )
-    monkeypatch.setattr("regard.serve.app.serve", lambda app, taken: served.append(taken.getsockname()))
+    monkeypatch.setattr("regard.serve.ending.serve", lambda app, taken: served.append(taken.getsockname()))
     call("serve", small, "--port", free)
     monkeypatch.setenv("REGARD_KEY", "sesame")
     call("serve", small, tmp_path / "none", small, "--input", "They sleep.", "--host", "0.0.0.0", "--port", free)

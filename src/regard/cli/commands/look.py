@@ -70,13 +70,14 @@ def run(
 
 def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
     """Serve the page on this machine and open it in the browser."""
-    from regard.serve import app as server
+    from regard.serve import app as pages
+    from regard.serve import ending
     from regard.serve.listen import address
 
-    app, where = server.serve_subject(looked, given), address(taken, HOST)
+    app, where = pages.serve_subject(looked, given), address(taken, HOST)
     print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
     if browser:
         timer = threading.Timer(1.0, webbrowser.open, [where])
         timer.daemon = True
         timer.start()
-    server.serve(app, taken)
+    ending.serve(app, taken)

@@ -11,6 +11,7 @@ import typer
 
 from regard.cli import completion
 from regard.cli.arguments import INSIDE, Engine, Trust
+from regard.core.errors import printable
 
 PANEL = INSIDE
 KEY = "REGARD_KEY"
@@ -27,25 +28,30 @@ def run(
         str | None, typer.Option("--input", help="What the first run's page shows first.", show_default=False)
     ] = None,
     engine: Engine = "native",
+    workers: Annotated[int, typer.Option(help="Processes that share the port, each with the runs in its memory.")] = 1,
     trust: Trust = False,
 ) -> None:
     """Serve runs: their verbs as POST /v1/VERB, what can be asked at /docs, and the explorer in the browser.
 
     If REGARD_KEY is set in the environment, every request must have that key.
     """
-    from regard.core.errors import RegardError, printable
-    from regard.serve.app import serve
-    from regard.serve.hosted import open_runs
+    from regard.serve.ending import serve, serve_in_processes
     from regard.serve.listen import address, listen
-    from regard.serve.service import create
+    from regard.serve.starting import Starting
 
+    starting = Starting(tuple(folders), given, host, os.environ.get(KEY, ""), engine, trust, _say)
     with listen(host, port) as taken:
-        hosted, wrong = open_runs(folders, engine=engine, trust=trust)
-        if not hosted and len(wrong) == 1:
-            raise RegardError(next(iter(wrong.values())))
-        for folder, line in wrong.items():
-            print(f"regard: {folder} is not served: {printable(line)}", file=sys.stderr)
-        app = create(hosted, given, host=host, key=os.environ.get(KEY, ""))
-        names = ", ".join(each.name for each in hosted)
+        if workers > 1:
+            print(
+                f"serving {len(folders)} runs by {workers} processes on {address(taken, host)} (Ctrl+C ends)",
+                flush=True,
+            )
+            return serve_in_processes(starting, taken, count=workers)
+        app = starting()
+        names = ", ".join(each.name for each in app.state.service.hosted)
         print(f"serving {names} on {address(taken, host)} (Ctrl+C ends)", flush=True)
         serve(app, taken)
+
+
+def _say(line: str) -> None:
+    print("regard:", printable(line), file=sys.stderr, flush=True)

@@ -1,0 +1,64 @@
+"""A server and the signal that ends it: what has arrived is answered, what comes later is refused at once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from regard.core.extras import require
+
+ENDING = 30  # seconds for requests under way when the server is told to end
+CONNECTIONS = 1024  # open at once, idle ones included
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+UNHEARD = 60  # seconds after which a process of several that says nothing is started anew
+
+
+@contextmanager
+def told_to_end(end: Callable[[], None]) -> Iterator[None]:
+    """Inside, `end` is called as soon as a signal comes that ends the server, before the server's own handler."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come elsewhere
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: Any) -> None:
+        end()
+        own = before[signal.Signals(number)]
+        if callable(own):
+            own(number, frame)
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, own in before.items():
+            signal.signal(number, own)
+
+
+def serve(app: Any, taken: socket.socket) -> None:
+    """Run on a socket until interrupted. What is under way then is answered; what is half sent does not keep it."""
+    uvicorn = require("uvicorn", extra="serve")
+    uvicorn.Server(uvicorn.Config(app, **_settings())).run(sockets=[taken])
+
+
+def serve_in_processes(make: Callable[[], Any], taken: socket.socket, *, count: int) -> None:
+    """The same by several processes that share the socket; `make` makes the application in each of them."""
+    uvicorn = require("uvicorn", extra="serve")
+    supervisors = require("uvicorn.supervisors", extra="serve")
+    settings = uvicorn.Config(make, factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings())
+    supervisors.Multiprocess(settings, sockets=[taken]).run()
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "log_level": "warning",
+        "timeout_graceful_shutdown": ENDING,
+        "limit_concurrency": CONNECTIONS,
+        "timeout_keep_alive": 5,
+        "server_header": False,
+    }
