@@ -100,6 +100,15 @@ def test_only_so_many_at_a_time(monkeypatch):
     assert headers[b"retry-after"] == b"1"
 
 
+def test_only_so_many_bytes_at_a_time(monkeypatch):
+    monkeypatch.setattr(limits, "HELD", 3)
+    assert ask()[0] == 200
+    large = [{"type": "http.request", "body": b"abcd"}]
+    status, error, headers, seen = ask(messages=large)
+    assert (status, seen, headers[b"retry-after"]) == (503, [], b"1")
+    assert error == "the requests that are being answered are large; try again in a second"
+
+
 def test_every_request_gives_its_place_back():
     async def failing(scope, receive, send):
         raise RuntimeError
@@ -109,7 +118,7 @@ def test_every_request_gives_its_place_back():
         with pytest.raises(RuntimeError):
             ask(app=limited)
         ask({"host": "x"}, app=limited)
-    assert limited.active == 0
+    assert limited.active == limited.held == 0
 
 
 def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):

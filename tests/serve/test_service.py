@@ -87,7 +87,7 @@ def test_it_says_what_it_is(client, hosted):
     client.post("/v1/dance", json={})
     told = client.get("/metrics").text
     assert 'regard_requests_total{run="en-ko",status="200",verb="translate"} 1.0' in told
-    assert 'regard_requests_total{run="en-ko",status="400",verb="translate"} 1.0' in told
+    assert 'regard_requests_total{run="",status="400",verb="translate"} 1.0' in told
     assert 'status="404",verb=""' in told and 'regard_waiting_inputs{run="other"} 0.0' in told
     docs = client.get("/docs").text
     assert "http" not in docs.replace("http://127.0.0.1:8000", "").replace("http-equiv", "")  # nothing from elsewhere

@@ -57,7 +57,8 @@ class Answering:
                 self.uploads.close()
 
     def _count(self, status: int) -> None:
-        verb = self.verb if self.run else ""  # what is no verb here is no label either: there could be any number
+        known = any(self.verb in each.verbs for each in self.hosted)
+        verb = self.verb if known else ""  # what is no verb here is no label either: there could be any number
         self.metrics.answered(self.run, verb, status, time.monotonic() - self.begun)
 
     async def _submit(self, wanted: Asked) -> Job:
@@ -104,7 +105,7 @@ class Answering:
             yield _event("answers", (await run_in(None, self._written, wanted, found)).decode())
             status = 200
         except Exception as wrong:
-            late = GivenUp(f"it took longer than {attended.LONGEST:g} seconds; ask for less at a time")
+            late = GivenUp(attended.TOO_LONG.format(attended.LONGEST))
             wrong = late if isinstance(wrong, TimeoutError) else wrong
             status = status_of(wrong)
             yield _event("error", json.dumps({"error": self.uploads.plain(line_of(wrong)), "status": status}))

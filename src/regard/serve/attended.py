@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from regard.core.giving_up import Ask, GivenUp
 
 LONGEST = 60.0  # seconds that a request may take
+TOO_LONG = "it took longer than {:g} seconds; ask for less at a time"
 T = TypeVar("T")
 
 
@@ -45,7 +46,7 @@ async def until_left(request: Any, wanted: Awaitable[T], seconds: float) -> T:
             return waiting.result()
         if watching.done():
             raise GivenUp("the client has gone; nothing was computed further")
-        raise GivenUp(f"it took longer than {seconds:g} seconds; ask for less at a time")
+        raise GivenUp(TOO_LONG.format(LONGEST))
     finally:
         watching.cancel()
         waiting.cancel()

@@ -1,0 +1,54 @@
+"""A signal that ends the server is heard before the server's own handler, in the main thread alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from regard.serve import ending
+from regard.serve.ending import told_to_end
+
+
+def test_a_signal_is_heard_first_and_then_handled():
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append("handled"))
+    try:
+        with told_to_end(lambda: heard.append("told")):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == ["told", "handled", "handled"]
+
+
+def test_elsewhere_signals_are_left_alone():
+    seen = []
+
+    def inside():
+        with told_to_end(seen.append):
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+def test_several_processes_are_the_server_library_s_own(monkeypatch):
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+    started = []
+
+    class Supervisor:
+        def __init__(self, config, sockets):
+            started.append((config.app, config.factory, config.workers, sockets))
+
+        def run(self):
+            started.append("run")
+
+    monkeypatch.setattr("uvicorn.supervisors.Multiprocess", Supervisor)
+    ending.serve_in_processes(dict, "socket", count=3)
+    assert started == [(dict, True, 3, ["socket"]), "run"]
