@@ -66,8 +66,8 @@ class Answering:
         client = self.request.client.host if self.request.client else ""
         job = Job(read.inputs, read.options, read.decoding, client, ends=self.begun + attended.LONGEST)
         if wanted.stream:
-            job.hearing = Hearing(asyncio.get_running_loop())
-            job.done.add_done_callback(lambda _, hearing=job.hearing: hearing.end())
+            job.hearing = hearing = Hearing(asyncio.get_running_loop())
+            job.done.add_done_callback(lambda _: hearing.end())
         self.lines[wanted.hosted.name].submit(job)
         return job
 
