@@ -9,7 +9,7 @@ are added to every input. On the grid encoding a place also says which voice and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, cast
 
@@ -38,6 +38,7 @@ from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
 from regard.layers.residual import NORMS
 
+DISTANCES = 256  # told apart where the length of a training example is not known
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
 
 
@@ -53,21 +54,22 @@ class Config:
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
     position: str = "relative"  # how places are told: see regard list positions
-    reach: int = 512  # distances that relative positions tell apart; those beyond share a vector
-    voices: int = 4  # tokens a time step of the grid; 0: another encoding, without voice and beat
-    bar: int = 16  # time steps of a bar that are told apart
+    reach: int | None = None  # distances that relative positions tell apart; those beyond share one; none: half a crop
+    voices: int | None = None  # tokens of a time step, told with the beat; none: as the encoding has them; 0: not told
+    bar: int | None = None  # time steps of a bar that are told apart; none: as the encoding has them
     intervals: bool = False  # relative pitch and time as well, on the grid
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.hidden, self.heads, self.reach, self.bar) < 1:
+        given = [number for number in (self.reach, self.bar) if number is not None]
+        if min(self.layers, self.dim, self.hidden, self.heads, *given) < 1:
             raise ConfigError("layers, dim, hidden, heads, reach and bar must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        if self.voices < 0:
+        if self.voices is not None and self.voices < 0:
             raise ConfigError(f"voices={self.voices} must be the voices of the grid, or 0 for another encoding")
-        if self.intervals and not self.voices:
+        if self.intervals and self.voices == 0:
             raise ConfigError(
                 "intervals=true needs the grid: without voices=… a place has no pitch and time of its own"
             )
@@ -76,8 +78,8 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4, reach=256)}
-TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=3, bar=2, intervals=True)  # for tests
+PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4)}
+TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=4, bar=2, intervals=True)  # for tests
 
 
 class Beat(nn.Module):
@@ -164,7 +166,8 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     first_pitch = sizes.marks.first + REST
-    longest = min(config.reach, sizes.longest) if config.position == "relative" else sizes.longest
+    config = settle(config, sizes)
+    longest = min(cast("int", config.reach), sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
     pitches = max(1, sizes.tokens - first_pitch)
     readout = Readout(config.dim, sizes.tokens)
@@ -173,7 +176,7 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     return MusicTransformer(
         Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
         table(sizes.conditions, config.dim, pad=pad),
-        beat=Beat(config.dim, voices=config.voices, bar=config.bar) if config.voices else NoBeat(),
+        beat=Beat(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat(),
         layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
         last=NORMS[config.norm].last(config.dim),
         readout=readout,
@@ -181,10 +184,35 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     )
 
 
+def settle(config: Config, sizes: Notes) -> Config:
+    """The choices that follow the data, unless they were made: what the encoding has, and half a training example.
+
+    Distances beyond the reach share a vector. With a reach of half an example that vector is trained, and serves for
+    every distance beyond; with a reach of a whole one it would first be met in a piece that is longer.
+    """
+    if sizes.voices is not None and config.voices not in (None, 0, sizes.voices):
+        has = f"has {sizes.voices} voices" if sizes.voices else "has no voices and no beat"
+        raise ConfigError(f"voices={config.voices}: the encoding {has}; leave model.voices out")
+    voices = (sizes.voices or 0) if config.voices is None else config.voices
+    if config.intervals and not voices:
+        raise ConfigError("intervals=true: the encoding has no voices and steps; use data.encoding=grid, or leave it out")
+    half = DISTANCES if sizes.crop is None else max(1, sizes.crop // 2)
+    if config.reach is not None and sizes.crop is not None and config.reach > half and _tells_distances(config):
+        raise ConfigError(
+            f"reach={config.reach} is more than half of data.crop={sizes.crop}: the vector of all distances beyond it "
+            f"would not be trained; set reach={half} or less, or leave it out"
+        )
+    return replace(config, voices=voices, reach=config.reach or half)
+
+
+def _tells_distances(config: Config) -> bool:
+    return config.position == "relative" or config.intervals
+
+
 def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
     widths = Widths.divided(config.dim, config.heads)
-    place: Place = position.place(heads=widths.heads, dim=widths.head) or Anywhere()
-    if config.intervals:
+    place: Place = position.place_behind(heads=widths.heads, dim=widths.head) or Anywhere()
+    if config.intervals and config.reach and config.voices:
         steps = -(-config.reach // config.voices)
         place = Intervals(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
     score = scores.build("scaled_dot", widths.head)

@@ -126,7 +126,12 @@ class Music(Task):
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
-        self.sizes = Notes(classes.size, encoding.size, longest=config.longest, marks=self.marks)
+        self.sizes = Notes(
+            *(classes.size, encoding.size, config.longest, self.marks),
+            crop=config.crop,
+            voices=encoding.together,
+            bar=encoding.bar // max(1, encoding.together),
+        )
         self.composer = Composer(encoding, classes, self.sizes)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)

@@ -43,6 +43,10 @@ class Encoding(Protocol):
         """Tokens of a bar; crops begin at multiples of it. 1 where the encoding has no bars."""
 
     @property
+    def together(self) -> int:
+        """Tokens of one time step: a note of each voice. 0 where the encoding has no steps."""
+
+    @property
     def voices(self) -> tuple[str, ...]:
         """What the voices are called in files."""
 

@@ -33,6 +33,7 @@ class Events:
 
     name = "events"
     bar = 1
+    together = 0
     voices = ("Piano",)
     tempo = 120.0  # what MidiTok is told: a beat is half a second
 

@@ -40,6 +40,7 @@ class Grid:
 
     name = "grid"
     voices = NAMES
+    together = len(NAMES)
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 127:
