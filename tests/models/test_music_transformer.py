@@ -83,7 +83,11 @@ def test_voice_and_beat_follow_the_encoding():
         ({"voices": 4}, {"voices": 0}, r"^voices=4: the encoding has no voices and no beat; leave model.voices out$"),
         ({"voices": 3}, {}, r"^voices=3: the encoding has 4 voices; leave model.voices out$"),
         ({"intervals": True}, {"voices": 0}, r"^intervals=true: the encoding has no voices and steps; use data.encodi"),
-        ({"reach": 17}, {}, r"^reach=17 is more than half of data.crop=32: the vector of all distances beyond it would"),
+        (
+            {"reach": 17},
+            {},
+            r"^reach=17 is more than half of data.crop=32: the vector of all distances beyond",
+        ),
         ({"reach": 17, "position": "none", "intervals": True}, {}, r"^reach=17 is more than half of data.crop=32"),
     ],
 )
@@ -97,7 +101,7 @@ def test_settings_that_do_not_fit_the_data(change, sizes, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layers": 0}, r"^layers, dim, hidden, heads, reach and bar must be at least 1$"),
+        ({"layers": 0}, r"^layers, dim, hidden, heads, reach, bar and sight must be at least 1$"),
         ({"heads": 3}, r"^dim=128 cannot be divided among heads=3; choose a multiple of 3$"),
         ({"voices": -1}, r"^voices=-1 must be the voices of the grid, or 0 for another encoding$"),
         ({"voices": 0, "intervals": True}, r"^intervals=true needs the grid: without voices=… a place has no pitch"),

@@ -198,7 +198,7 @@ def test_events_with_tempo(tmp_path):
     ("change", "message"),
     [
         ({"rows": 0}, r"^crop and rows must be at least 1, window and transpose at least 0$"),
-        ({"drop": 1.5}, r"^tempo=0.0, drop=1.5: shares lie in 0 … 1$"),
+        ({"drop": 1.5}, r"^tempo=0.0, drop=1.5, shown=0.0: shares lie in 0 … 1$"),
         ({"tempo": 0.1}, r"^tempo=0.1: the grid has no tempo; use encoding='events', or tempo=0$"),
         ({"longest": 100}, r"^longest=100 is less than crop=512 or window=512; raise it$"),
         ({"crop": 100}, r"^crop=100, window=512: the grid needs multiples of 64, a bar$"),

@@ -54,6 +54,7 @@ class Notes:
     crop: int | None = None  # tokens of a training example, where that is known
     voices: int | None = None  # tokens of one time step; 0: the encoding has no steps; None: not known
     bar: int = 16  # time steps of a bar
+    shown: bool = False  # some tokens may be given beforehand, wherever in the piece they are
 
 
 def family_of(task: ModuleType) -> type:

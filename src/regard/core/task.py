@@ -25,7 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from regard.core import fingerprint
+from regard.core import files, fingerprint
 from regard.core.errors import ConfigError
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.seed import kept, seed_all
@@ -57,6 +57,12 @@ class Answer:
             kinds = ", ".join(self.files) or "none"
             raise ConfigError(f"this answer cannot be written as {suffix or 'a file without a suffix'}; kinds: {kinds}")
         return self.files[suffix.lower()]()
+
+    def save(self, path: Path | str) -> Path:
+        """Write it as a file of the kind that the name ends with."""
+        target = Path(path)
+        files.write_bytes(target, self.render(target.suffix))
+        return target
 
 
 class Task:

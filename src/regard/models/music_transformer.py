@@ -4,6 +4,7 @@
 
 There is no encoder. The source of a piece is its conditions (composer, key, mode …): class numbers whose embeddings
 are added to every input. On the grid encoding a place also says which voice and which step of the bar comes next.
+Where some tokens of a piece are given beforehand, a few further layers read them (models/_sight.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL
 from regard.attention.weigh import Anywhere, Place
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded
+from regard.core.protocols import Announced, Padded
 from regard.core.sizes import Notes
 from regard.core.tree import Shared
 from regard.layers import positions
@@ -34,9 +35,11 @@ from regard.layers.intervals import Intervals
 from regard.layers.linear import Precision
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
+from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
 from regard.layers.residual import NORMS
+from regard.models._sight import Sight, at_places
 
 DISTANCES = 256  # told apart where the length of a training example is not known
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
@@ -58,11 +61,12 @@ class Config:
     voices: int | None = None  # tokens of a time step, told with the beat; none: as the encoding has them; 0: not told
     bar: int | None = None  # time steps of a bar that are told apart; none: as the encoding has them
     intervals: bool = False  # relative pitch and time as well, on the grid
+    sight: int = 2  # layers that read what is given of a piece beforehand, where the data has such (data.shown)
 
     def __post_init__(self) -> None:
         given = [number for number in (self.reach, self.bar) if number is not None]
-        if min(self.layers, self.dim, self.hidden, self.heads, *given) < 1:
-            raise ConfigError("layers, dim, hidden, heads, reach and bar must be at least 1")
+        if min(self.layers, self.dim, self.hidden, self.heads, self.sight, *given) < 1:
+            raise ConfigError("layers, dim, hidden, heads, reach, bar and sight must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
@@ -110,6 +114,7 @@ class MusicState(NamedTuple):
 
     past: tuple[KV, ...]
     condition: Shared[Tensor]  # (b d)
+    seen: Shared[Tensor]  # (b s d) what each place is told of what is given beforehand; (b 0 d): nothing is
 
 
 class MusicTransformer(nn.Module):
@@ -125,23 +130,31 @@ class MusicTransformer(nn.Module):
         last: nn.Module,
         readout: Readout,
         first_pitch: int | None,
+        sight: Sight | None = None,
     ) -> None:
         super().__init__()
         self.embedding, self.conditions, self.beat = embedding, conditions, beat
         self.layers = nn.ModuleList(layers)
         self.last, self.readout = last, readout
         self.first_pitch = first_pitch  # the token of the lowest note, where intervals between notes matter
+        self.sight = sight
 
-    def start(self, source: Padded) -> MusicState:
-        """Conditions (b s), any number of class tokens a piece -> the state before its first token."""
+    def start(self, source: Padded | Announced) -> MusicState:
+        """Conditions (b s), any number of class tokens a piece, and what is given of it -> the state before its first
+        token."""
         condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
         past = tuple(layer.empty(condition) for layer in cast("Iterable[Block]", self.layers))
-        return MusicState(past, Shared(condition))
+        seen = condition.new_zeros(len(condition), 0, condition.shape[1])
+        if isinstance(source, Announced) and self.sight is not None:
+            seen = self.sight(source.given)
+        return MusicState(past, Shared(condition), Shared(seen))
 
     def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
         start = state.past[0].place
         x = self.beat(self.embedding(tokens, start), start)
         x = x + widen(state.condition.value, tokens.shape[0])[:, None]
+        if state.seen.value.shape[1]:
+            x = x + at_places(widen(state.seen.value, tokens.shape[0]), start, tokens.shape[1])
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
@@ -169,6 +182,7 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     config = settle(config, sizes)
     longest = min(cast("int", config.reach), sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
+    beat = Beat(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
     pitches = max(1, sizes.tokens - first_pitch)
     readout = Readout(config.dim, sizes.tokens)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
@@ -176,12 +190,26 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     return MusicTransformer(
         Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
         table(sizes.conditions, config.dim, pad=pad),
-        beat=Beat(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat(),
+        beat=beat,
         layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
         last=NORMS[config.norm].last(config.dim),
         readout=readout,
         first_pitch=first_pitch if config.intervals else None,
+        sight=_sight(config, sizes, beat=beat) if sizes.shown else None,
     )
+
+
+def _sight(config: Config, sizes: Notes, *, beat: nn.Module) -> Sight:
+    """Layers that look in both directions, by distance; where voices and beats are told, they are the same."""
+    widths = Widths.divided(config.dim, config.heads)
+    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    layers = []
+    for _ in range(config.sight):
+        place = Relative(widths.heads, widths.head, reach=cast("int", config.reach))
+        attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
+        layers.append(Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around))
+    tokens = table(sizes.tokens, config.dim, pad=sizes.marks.pad)
+    return Sight(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
 
 
 def settle(config: Config, sizes: Notes) -> Config:
@@ -195,7 +223,9 @@ def settle(config: Config, sizes: Notes) -> Config:
         raise ConfigError(f"voices={config.voices}: the encoding {has}; leave model.voices out")
     voices = (sizes.voices or 0) if config.voices is None else config.voices
     if config.intervals and not voices:
-        raise ConfigError("intervals=true: the encoding has no voices and steps; use data.encoding=grid, or leave it out")
+        raise ConfigError(
+            "intervals=true: the encoding has no voices and steps; use data.encoding=grid or leave it out"
+        )
     half = DISTANCES if sizes.crop is None else max(1, sizes.crop // 2)
     if config.reach is not None and sizes.crop is not None and config.reach > half and _tells_distances(config):
         raise ConfigError(

@@ -36,7 +36,7 @@ def _distances(table: Table) -> Table:
     model = table.get("model")
     if isinstance(model, dict) and model.get("name") in CAUSAL:
         usual = "relative" if model["name"] == "music_transformer" else ""
-        if "relative" == model.get("position", usual) or model.get("intervals"):
+        if model.get("position", usual) == "relative" or model.get("intervals"):
             raise CheckpointError(
                 f"a {model['name']} with relative positions of an earlier regard holds vectors for the future, which "
                 "are never looked at and are no longer kept; train the run anew"
