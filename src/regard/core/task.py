@@ -72,6 +72,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    scored: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
     only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
@@ -90,7 +91,7 @@ class Task:
         raise NotImplementedError
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Free-running scores on a split ('valid' or 'test'); the goal's metric is among them."""
+        """Scores on a split ('valid' or 'test'), come about as `scored` says; the goal's metric is among them."""
         raise NotImplementedError
 
     def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:

@@ -67,7 +67,7 @@ def harmonising(file: MusicFile, encoding: Encoding, *, seconds: float | None) -
     encoding = _grid(file, encoding, "harmonise").at(read.pace)
     tune = tune_of(read.notes, read.names)
     line = encoding.line(tune)[: None if seconds is None else encoding.steps(seconds)]
-    lasts = len(line) / encoding.resolution
+    lasts = np.inf if seconds is None else len(line) / encoding.resolution
     kept = in_seconds([note._replace(end=min(note.end, lasts)) for note in tune if note.start < lasts], encoding.tempo)
     free = np.ones((len(line), len(NAMES)), dtype=bool)
     free[:, 0] = False

@@ -96,6 +96,7 @@ class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
     goal = Goal("nats", more=False)
+    scored = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
