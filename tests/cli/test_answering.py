@@ -1,6 +1,7 @@
 """Inputs in pieces: all in their order, alike for all processes, and read as they are needed; answers in rows."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -151,6 +152,29 @@ def test_of_many_failures_the_first_are_named(capsys):
     told.close()
     said = capsys.readouterr().err.splitlines()
     assert len(said) == answering.NAMED + 1 and said[-1].endswith(f"; the first {answering.NAMED} are named above")
+
+
+MENDED = Answer("A", remarks=("too long: cut",))
+
+
+def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path):
+    assert answering.remarks_of([MENDED, MENDED, Answer("B", remarks=("dark",))]) == ("too long: cut", "dark")
+    for as_json, said in ((False, "regard: in.txt:1: too long: cut\n"), (True, "")):  # JSON has it in its rows
+        told = answering.Told("in.txt", "stop", Verb(), as_json=as_json)
+        told.print([Result(Line(1, "a"), ["A"], remarks=MENDED.remarks), *RESULTS[:1]])
+        told.close()
+        assert capsys.readouterr() == ("A\nA\n", said)
+    answering.write([[replace(picture("one"), remarks=MENDED.remarks)]], [tmp_path / "x.txt"])
+    assert capsys.readouterr() == (f"1: one\nwrote {tmp_path / 'x.txt'}\n", "regard: too long: cut\n")
+
+
+def test_of_many_that_had_to_be_mended_the_first_are_named(capsys):
+    told = answering.Told("", "stop", Verb(), as_json=False)
+    told.print([Result(Line(1, "a"), [], remarks=MENDED.remarks)] * (answering.NAMED + 1))
+    told.close()
+    *named, last = capsys.readouterr().err.splitlines()
+    assert named == ["regard: too long: cut"] * answering.NAMED
+    assert last == f"regard: 21 of 21 inputs had to be mended; the first {answering.NAMED} are named above"
 
 
 def test_a_block_ends_where_more_must_be_waited_for():

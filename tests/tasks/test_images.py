@@ -74,7 +74,7 @@ def test_what_is_given_is_kept(made, tmp_path):
 
 def test_a_narrow_image_is_made_as_wide_as_the_canvas(made, tmp_path):
     answer = ask(made, made[0].read(saved(tmp_path / "narrow.png", 2, 4)))
-    assert "narrow.png: 2x4 pixels: brought to 4x8" in " ".join((answer.text, *answer.remarks))
+    assert answer.remarks == ("narrow.png: 2x4 pixels: brought to 4x8",) and answer.text == "narrow.png made to 8x8"
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_a_small_image_is_enlarged(enlarged, tmp_path):
     assert answer.value.shape == (1, 8, 8, 1) and answer.text == "example.png made to 8x8"
     assert np.array_equal(answer.value, ask(enlarged, given, seed=9).value)  # the likeliest, unless heat is asked for
     other = ask(enlarged, task.read(saved(tmp_path / "other.png", 6, 6)))
-    assert "other.png: 6x6 pixels: brought to 4x4" in " ".join((other.text, *other.remarks))
+    assert other.remarks == ("other.png: 6x6 pixels: brought to 4x4",)
     large = ask(enlarged, task.read(saved(tmp_path / "large.png", 8, 8)))
-    assert "8x8 pixels, as the result has: made small first" in " ".join((large.text, *large.remarks))
+    assert large.remarks == ("large.png: 8x8 pixels, as the result has: made small first",)
     assert task.verbs == ("upscale",)
     with pytest.raises(DataError, match=r"^this run enlarges images; give the path of a small one$"):
         ask(enlarged)

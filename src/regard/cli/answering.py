@@ -25,7 +25,7 @@ from regard.training.hardware import keep_freed_memory
 
 T = TypeVar("T")
 ON_ERROR = ("stop", "skip", "blank")
-NAMED = 20  # inputs that cannot be answered are named, up to so many; all are counted
+NAMED = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
 LINES = 512  # a process's share of what is read, answered and printed first
 LEAST = 128  # lines that are worth a process of their own
 FEW = 4  # inputs up to which the threads are chosen for the model
@@ -38,6 +38,7 @@ class Result(NamedTuple):
     line: Line
     rows: list[str]
     wrong: str = ""
+    remarks: tuple[str, ...] = ()  # what had to be mended in the input
 
 
 def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: How) -> None:
@@ -83,7 +84,14 @@ def _readable(line: Line, name: str) -> str:
 
 def _result(line: Line, tried: Iterator[Any], rows: Callable[[str, Sequence[Answer]], list[str]]) -> Result:
     found = line.wrong or next(tried)
-    return Result(line, [], found) if isinstance(found, str) else Result(line, rows(line.text, found))
+    if isinstance(found, str):
+        return Result(line, [], found)
+    return Result(line, rows(line.text, found), remarks=remarks_of(found))
+
+
+def remarks_of(answers: Sequence[Answer]) -> tuple[str, ...]:
+    """What the answers to one input say was mended in it, each thing once."""
+    return tuple(dict.fromkeys(remark for answer in answers for remark in answer.remarks))
 
 
 def attempts(ask: Callable[[list[str]], list[list[Answer]]], texts: list[str]) -> list[list[Answer] | str]:
@@ -104,20 +112,30 @@ class Told:
 
     def __init__(self, name: str, on_error: str, verb: Verb, *, as_json: bool) -> None:
         self.name, self.on_error, self.verb, self.as_json = name, on_error, verb, as_json
-        self.lines = self.failed = 0
+        self.lines = self.failed = self.mended = 0
 
     def print(self, results: Sequence[Result]) -> None:
-        """The rows of some results."""
+        """The rows of some results, and on standard error what had to be mended; JSON has that in its rows."""
         for result in results:
             self.lines += 1
+            if result.remarks and not self.as_json:
+                self._remark(result)
             if result.wrong:
                 self._fail(result)
             elif result.rows:
                 print("\n".join(result.rows))
         sys.stdout.flush()
 
+    def _place(self, result: Result) -> str:
+        return f"{self.name}:{result.line.number}: " if self.name else ""
+
+    def _remark(self, result: Result) -> None:
+        self.mended += 1
+        if self.mended <= NAMED:
+            say(result.remarks, place=self._place(result))
+
     def _fail(self, result: Result) -> None:
-        place = f"{self.name}:{result.line.number}: " if self.name else ""
+        place = self._place(result)
         if self.on_error == "stop":
             sys.stdout.flush()
             raise DataError(f"{place}{result.wrong}")
@@ -129,7 +147,10 @@ class Told:
             print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
 
     def close(self) -> None:
-        """Say how many there were, if any."""
+        """Say how many there were that could not be answered or had to be mended, if any."""
+        if self.mended > NAMED:
+            told = f"{self.mended:,} of {self.lines:,} inputs had to be mended; the first {NAMED} are named above"
+            print(f"regard: {told}", file=sys.stderr)
         if self.failed:
             what = "are left out" if self.on_error == "skip" else "have an empty line"
             some = f"; the first {NAMED} are named above" if self.failed > NAMED else ""
@@ -137,6 +158,12 @@ class Told:
                 f"regard: {self.failed:,} of {self.lines:,} inputs could not be answered and {what}{some}",
                 file=sys.stderr,
             )
+
+
+def say(remarks: Sequence[str], *, place: str = "") -> None:
+    """What had to be mended in an input, on standard error, a line each."""
+    for remark in remarks:
+        print(f"regard: {place}{printable(remark)}", file=sys.stderr)
 
 
 def answered(
@@ -213,6 +240,8 @@ def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
         for path in out:
             target = path if len(flat) == 1 else path.with_stem(f"{path.stem}-{number}")
             contents[target] = answer.render(path.suffix)  # all are made before any is written
+    for each in answers:
+        say(remarks_of(each))
     for number, answer in enumerate(flat, start=1):
         print(f"{number}: {answer.text}")
     for target, content in contents.items():

@@ -16,7 +16,7 @@ from regard.core.task import Answer
 from regard.data.images import drawing
 from regard.data.images.reading import Pixels, png
 from regard.tasks._boxes import corners
-from regard.tasks._images import GivenImage, with_remarks
+from regard.tasks._images import GivenImage, remarks_of, with_remarks
 from regard.tasks._precision import Found
 
 COLOURS = ((255, 64, 64), (64, 220, 64), (80, 140, 255), (255, 210, 40), (220, 90, 255), (60, 220, 220))
@@ -39,9 +39,10 @@ def answer(given: GivenImage, found: Sequence[Found], *, classes: Sequence[str],
     height, width = given.pixels.shape[:2]
     texts = [f"{classes[one.label]} {one.score:.2f} at {_place(one, height, width)}" for one in sure]
     return Answer(
-        with_remarks("; ".join(texts) or "nothing", given),
+        "; ".join(texts) or "nothing",
         score=sum(math.log(max(one.score, 1e-9)) for one in sure),
         value=sure,
+        remarks=remarks_of(given),
         data={"objects": [{"class": classes[one.label], "score": one.score, "box": list(one.box)} for one in sure]},
         files={".png": partial(_framed, given.pixels, sure)},
     )
@@ -79,7 +80,7 @@ def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]
     best = answer(given, read(seen.logits[-1], seen.boxes[-1])[0], classes=classes, least=least)
     rows: dict[str, tuple[Place, ...]] = {name: (Place(name),) for name in ("objects", "grid")}
     return Shown(
-        title=given.name,
+        title=with_remarks(given.name, given),
         axes={"objects": Axis(queries, "objects"), "grid": Axis(cells, "grid")},
         rows=rows,
         columns=rows,

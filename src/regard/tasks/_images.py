@@ -89,9 +89,14 @@ def brought_to(given: GivenImage, shape: Shape) -> GivenImage:
     return GivenImage(given.name, shape.apply_array(given.pixels[None])[0], (*given.remarks, remark))
 
 
+def remarks_of(given: GivenImage | None) -> tuple[str, ...]:
+    """What had to be done to what was given, in one line, if anything."""
+    return (f"{given.name}: {'; '.join(given.remarks)}",) if given is not None and given.remarks else ()
+
+
 def with_remarks(text: str, given: GivenImage | None) -> str:
-    """A line of an answer, and what had to be done to what was given."""
-    return text if given is None or not given.remarks else f"{text} ({given.name}: {'; '.join(given.remarks)})"
+    """The title of a page, with what had to be done to what was given."""
+    return " ".join([text, *(f"({remark})" for remark in remarks_of(given))])
 
 
 def class_number(name: str, known: Sequence[str]) -> int:

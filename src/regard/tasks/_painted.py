@@ -21,7 +21,7 @@ from regard.data.images import drawing
 from regard.data.images.reading import Pixels, png
 from regard.data.images.shape import Shape, to_levels
 from regard.tasks._forcing import with_alternatives
-from regard.tasks._images import GivenImage, brought_to, with_remarks
+from regard.tasks._images import GivenImage, brought_to, remarks_of, with_remarks
 from regard.tasks._levels import bicubic, decode, smaller, subject_of
 from regard.tasks._painting import UNKNOWN
 
@@ -38,9 +38,10 @@ def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> tuple[GivenImage
     if width < sizes.width:
         high = max(1, round(height * sizes.width / width))
         given = brought_to(given, Shape(min(high, sizes.height), sizes.width, channels))
-    kept = rows or (height if height < sizes.height else sizes.height // 2)
-    if kept > len(given.pixels):
-        raise DataError(f"{given.name}: {kept} rows are to be kept, but it has {len(given.pixels)}")
+    there = len(given.pixels)
+    kept = rows or (there if there < sizes.height else sizes.height // 2)
+    if kept > there:
+        raise DataError(f"{given.name}: {kept} rows are to be kept, but it has {there}")
     known = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
     known[:kept] = torch.from_numpy(to_levels(given.pixels[:kept], sizes.levels).astype(np.int64))
     return given, known.view(1, -1)
@@ -75,7 +76,7 @@ def title(given: GivenImage | None, size: tuple[int, int], *, label: str, count:
     size_text, of = f"{size[0]}x{size[1]}", f" of class {label}" if label else ""
     if given is None:
         return f"{count} images of {size_text}{of}" if count > 1 else f"an image of {size_text}{of}"
-    return with_remarks(f"{given.name} made to {size_text}{of}", given)
+    return f"{given.name} made to {size_text}{of}"
 
 
 def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) -> Answer:
@@ -85,6 +86,7 @@ def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) 
     return Answer(
         title(given, (images.shape[1], images.shape[2]), label=label, count=len(images)),
         value=images,
+        remarks=remarks_of(given),
         files={".png": partial(png, sheet, scale=scale), ".txt": lambda: drawing.text(sheet).encode()},
     )
 
@@ -120,7 +122,7 @@ def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, 
         axes["small"] = Axis(_cells(subject.small[0], sizes), "small image")
         rows["small image"] = columns["small image"] = (Place("small"),)
     return Shown(
-        title=title,
+        title=with_remarks(title, asked.given),
         axes=axes,
         rows=rows,
         columns=columns,

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.attention.record import AttentionMap, record
 from regard.attention.rollout import rollout
 from regard.core.shown import Axis, Item, Output, Place, Shown, Token
-from regard.tasks._images import GivenImage
+from regard.tasks._images import GivenImage, with_remarks
 
 BEST = 5  # classes that are shown
 GREY = 0.0  # what covers a patch: the middle of -1 … 1
@@ -32,7 +32,7 @@ def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]
     if patches:
         axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (Place("patches"),)
     return Shown(
-        title=given.name,
+        title=with_remarks(given.name, given),
         axes=axes,
         rows={**rows},
         columns={"patches": (Place("patches"),)} if patches else {},

@@ -193,9 +193,9 @@ class ImageClassification(Task):
         answers = []
         for given, values, numbers in zip(inputs, best.values.tolist(), best.indices.tolist(), strict=True):
             names = [self.classes[number] for number in numbers]
-            texts = [_images.with_remarks(names[0], given), *names[1:]]
-            each = zip(texts, values, names, strict=True)
-            answers.append([Answer(text, score=score, rank=score, value=name) for text, score, name in each])
+            told = _images.remarks_of(given)
+            each = zip(names, values, strict=True)
+            answers.append([Answer(name, score=score, rank=score, value=name, remarks=told) for name, score in each])
         return answers
 
     def show(self, model: Any, given: GivenImage, options: Options, decoding: Any) -> Shown:

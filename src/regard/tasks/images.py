@@ -93,7 +93,7 @@ class Options:
 
     class_: str = ""  # the class of the images; none: any
     count: int = 16  # images that are made from nothing; of what is given, one each
-    rows: int = 0  # rows of the given image that are kept; 0: half of them
+    rows: int = 0  # rows of the given image that are kept; 0: all, of an image as high as the canvas half of them
     temperature: float | None = None  # above 1 more surprising, 0 the likeliest; none: 1, or 0 where it is enlarged
     top_k: int = 0  # only the so many likeliest levels are drawn; 0: all
     top_p: float = 1.0  # only the likeliest levels that have this share of the probability are drawn

@@ -41,6 +41,17 @@ def test_modes_are_converted_and_said(data, mode, remarks):
     assert opened.image.mode == mode and opened.remarks == remarks
 
 
+def chunk(kind, data):
+    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+def test_deep_colours_which_pillow_makes_shallow_by_itself():
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0))
+    pixel = chunk(b"IDAT", zlib.compress(bytes([0, 255, 255, 128, 0, 0, 0])))
+    opened = open_image(b"\x89PNG\r\n\x1a\n" + head + pixel + chunk(b"IEND", b""))
+    assert opened.remarks == ("16 bits a pixel: converted to 8",) and opened.image.getpixel((0, 0)) == (255, 128, 0)
+
+
 def test_values_survive():
     assert open_image(saved(gradient())).image.tobytes() == gradient().tobytes()
     deep = Image.fromarray((np.arange(256, dtype=np.uint16) * 257).reshape(16, 16))

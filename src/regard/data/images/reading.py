@@ -54,11 +54,13 @@ def _convert(image: Any, name: str) -> Opened:
     remarks = []
     if getattr(image, "n_frames", 1) > 1:
         remarks.append("animated: the first picture is used")
+    deep = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit ones
     image.load()
     image = operations.exif_transpose(image)  # photographs that a camera laid on their side
     mode = image.mode
-    if mode.startswith("I"):
+    if deep or mode.startswith("I"):
         remarks.append("16 bits a pixel: converted to 8")
+    if mode.startswith("I"):
         image = _from_16_bits(image)
     elif mode == "F":
         raise DataError(f"{name}: pixels are 32-bit floats, whose range is not known; save it with 8 bits")

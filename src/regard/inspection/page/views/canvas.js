@@ -8,6 +8,8 @@ import { clamp } from "../state.js";
 
 const SIZE = 460; // pixels of the large image on the screen
 const BESIDE = 220; // and of those beside it
+const THUMB = 104; // and of those of single heads
+const [OWN, SEEN, MARK] = ["rgba(255, 255, 255, 0.95)", "rgba(120, 190, 255, 0.9)", "#ff5a36"]; // block, memory, pixel
 const SECONDS = 8; // that the making of an image takes to play
 
 // Which block a place is in, and the items of the block and of its memory.
@@ -18,10 +20,17 @@ function blockOf(extra, place, items) {
   return { block: items.slice(first, end), memory: extra.memories[number].map((i) => items[i]) };
 }
 
-async function weightsOf(map, head, row) {
-  if (head >= 0) return map.rowLater(head, row);
-  const each = await Promise.all(Array.from({ length: map.heads }, (_, i) => map.rowLater(i, row)));
-  return each[0].map((_, i) => each.reduce((sum, one) => sum + one[i], 0) / map.heads);
+// What every head gave to every key from one row, and the mean of them.
+const everyHead = (map, row) => Promise.all(Array.from({ length: map.heads }, (_, i) => map.rowLater(i, row)));
+const meanOf = (each) => each[0].map((_, i) => each.reduce((sum, one) => sum + one[i], 0) / each.length);
+
+// Small pictures, one for each head, that are chosen by a click.
+function eyes(image, map, head, pick) {
+  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": `where head ${i + 1} looked` }));
+  const element = make("div", { class: "pictures" }, pictures.map((picture, i) => make("figure", { class: "pictured" },
+    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: `head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `canvas:head:${i}`, onclick: () => pick(i) }, picture.canvas),
+    make("figcaption", { class: "quiet" }, `head ${i + 1}`))));
+  return { pictures, element };
 }
 
 function playButton(step, count) {
@@ -63,21 +72,28 @@ export const view = {
     const small = extra.small ? new Picture(extra.small, BESIDE, { "aria-label": "the small image" }) : null;
     const panel = make("div", { class: "lines-side" });
     const inSmall = map.keys === "small";
+    const heads = eyes(inSmall ? extra.small : extra, map, head, (one) => page.change({ head: one }));
     let chosen = page.state.row === undefined ? null : clamp(page.state.row, map.rows);
 
     const choose = async (place) => {
       chosen = place;
       page.note({ row: place });
-      const weights = await weightsOf(map, head, place);
+      const each = await everyHead(map, place);
       if (chosen !== place) return; // the pointer went on meanwhile
+      const weights = head < 0 ? meanOf(each) : each[head];
+      heads.pictures.forEach((one, i) => {
+        one.plain();
+        one.lit(keys, each[i]);
+        if (rows === made && !inSmall) one.frame(made[place].box, MARK);
+      });
       picture.plain();
       small?.plain();
       if (rows === made) {
         (inSmall ? small : picture).lit(keys, weights);
         const { block, memory } = blockOf(extra, place, made);
-        picture.outline([...memory, ...block], "rgba(120, 190, 255, 0.9)");
-        picture.outline(block, "rgba(255, 255, 255, 0.95)");
-        picture.frame(made[place].box, "#ff5a36", { width: 3 });
+        picture.outline([...memory, ...block], SEEN);
+        picture.outline(block, OWN);
+        picture.frame(made[place].box, MARK, { width: 3 });
       } else small.lit(keys, weights);
       const score = rows === made && data.answered === "made" ? data.outputs[0]?.tokens[place]?.score : undefined;
       const told = score === undefined ? "looked" : `was foretold with ${number(-score / Math.LN2, 2)} bits by looking`;
@@ -90,7 +106,7 @@ export const view = {
       picture.context.fillStyle = "rgba(90, 96, 110, 0.96)";
       made.slice(place).forEach((item) => picture.context.fillRect(...picture.edges(item.box)));
       const { block } = blockOf(extra, Math.min(place, made.length - 1), made);
-      picture.outline(block, "rgba(255, 255, 255, 0.95)");
+      picture.outline(block, OWN);
       return undefined;
     };
     const play = playButton(shown, made.length);
@@ -109,19 +125,19 @@ export const view = {
       if (place >= 0 && place !== chosen) choose(place);
     });
 
-    const heads = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
+    const numbers = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     const labelled = (title, one) => make("figure", { class: "pictured" }, one.canvas, make("figcaption", { class: "quiet" }, title));
     const bicubic = extra.bicubic ? new Picture({ ...extra, pixels: extra.bicubic }, BESIDE, { "aria-label": "bicubic interpolation" }) : null;
     const truth = extra.truth ? new Picture({ ...extra, pixels: extra.truth }, BESIDE, { "aria-label": "the true image" }) : null;
     element.append(
       make("div", { class: "controls" }, play.button,
         select("Map", data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
-        choice("Head", heads, head, (key) => page.change({ head: key })),
+        choice("Head", numbers, head, (key) => page.change({ head: key })),
         make("span", { class: "quiet" }, make("span", { style: { color: headColour(0) } }, "□ "), extra.blocks.length ? "white: its block; blue: the memory it may look at" : "blue: what it may look at")),
       make("section", { class: "card split" },
         make("div", { class: "pictures" }, labelled("made", picture),
           small ? labelled(`given, ${extra.small.height}x${extra.small.width}`, small) : null,
-          bicubic ? labelled("bicubic", bicubic) : null, truth ? labelled("true", truth) : null), panel));
+          bicubic ? labelled("bicubic", bicubic) : null, truth ? labelled("true", truth) : null, heads.element), panel));
     if (chosen === null) panel.append(make("p", { class: "quiet hint" }, "Point at a pixel, or move with the arrow keys, to see what it looked at before it was made."));
     else choose(chosen);
     return () => play.stop();
