@@ -61,6 +61,7 @@ class Side(nn.Module):
 
 
 @pytest.mark.filterwarnings("ignore:.isinstance.treespec:FutureWarning")  # PyTorch's own, inside its exporter
+@pytest.mark.filterwarnings("ignore:# The axis name:UserWarning")  # that three inputs have one length
 def test_onnx_for_every_length(tmp_path):
     model, path = Side().eval(), tmp_path / "attention.onnx"
     length = torch.export.Dim("length", min=1, max=LONGEST)
