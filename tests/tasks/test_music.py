@@ -149,7 +149,7 @@ def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task.save(tmp_path)
     again = load(config, tmp_path)
     path, nothing = again.examples
-    content = again.read(path).content
+    content = again.read(path).opened.content
     assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
     assert again.read(nothing) is None and again.read(" ") is None
     (tmp_path / "example.mid").unlink()  # a run that is older than examples
