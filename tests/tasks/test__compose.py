@@ -204,24 +204,6 @@ def test_a_piece_longer_than_the_memory(task, model):
     assert len(piece.tokens) == 320
 
 
-@pytest.mark.parametrize(
-    ("wish", "message"),
-    [
-        ({"seconds": 0.0}, r"^seconds=0.0: ask for more than 0 seconds and less than a day$"),
-        ({"keep": -1.0}, r"^keep=-1.0: keep more than 0 seconds of the prompt, or leave it out$"),
-        ({"exactly": True}, r"^exactly: say how long the piece is to be, with seconds=…$"),
-        ({"voices": ("alto",)}, r"^voices and bars say what of a file is made anew; give the file: infill=FILE$"),
-        ({"infill": Path("x"), "seconds": 3.0}, r"^infill keeps the length of the file; leave seconds out$"),
-        ({"harmonise": Path("x"), "exactly": True, "seconds": 3.0}, r"^harmonise is as long as the tune, or at most"),
-        ({"temperature": 0.0, "samples": 2}, r"^samples=2: at temperature=0 all would be the same; ask for one$"),
-        ({"temperature": 0.0, "seed": 2}, r"^top_k, top_p and seed change nothing at temperature=0; leave them out$"),
-    ],
-)
-def test_requests_that_cannot_be(wish, message):
-    with pytest.raises(ConfigError, match=message):
-        Options(**wish)
-
-
 def test_performances_end_when_they_are_long_enough(tmp_path):
     for i in range(3):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
@@ -318,11 +300,3 @@ def test_an_answer_can_be_heard_seen_and_read(task, model, melody):
     assert set(answer.files) == {".mid", ".wav", ".png", ".txt"}
     assert answer.render(".mid")[:4] == b"MThd" and answer.render(".wav")[:4] == b"RIFF"
     assert answer.render(".png")[1:4] == b"PNG" and "═" in answer.render(".txt").decode()
-
-
-@pytest.mark.parametrize("own", [None, decoding.build("greedy"), decoding.build("sample", samples=4, top_k=2)], ids=str)
-def test_the_run_draws_as_it_was_set_unless_asked_otherwise(own):
-    drawn = Options(samples=2, seed=7).search(own)
-    assert drawn.name == "sample" and (drawn.config.samples, drawn.config.seed) == (2, 7)
-    assert drawn.config.top_k == (2 if own is not None and own.name == "sample" else 0)
-    assert Options().search(own) == (own or decoding.build("sample"))

@@ -46,7 +46,7 @@ def test_scores_had_each_others_names_before_version_3(before, after):
 @pytest.mark.parametrize(
     "model",
     [
-        {"name": "music_transformer"},
+        {"name": "music_transformer", "position": "relative", "intervals": False},
         {"name": "music_transformer", "position": "none", "intervals": True},
         {"name": "gpt", "position": "relative"},
     ],

@@ -10,7 +10,7 @@ from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
 VERSION = 4
-CAUSAL = ("music_transformer", "gpt", "transformer")  # models that look back by distance
+LOOK_BACK = ("gpt", "transformer")  # models that may tell distances apart and never look ahead
 
 
 def _identities(table: Table) -> Table:
@@ -34,9 +34,8 @@ def _scores(table: Table) -> Table:
 def _distances(table: Table) -> Table:
     """Version 4 keeps no vectors for distances ahead where nobody looks ahead, so weights have another shape."""
     model = table.get("model")
-    if isinstance(model, dict) and model.get("name") in CAUSAL:
-        usual = "relative" if model["name"] == "music_transformer" else ""
-        if model.get("position", usual) == "relative" or model.get("intervals"):
+    if isinstance(model, dict) and (model.get("name") in LOOK_BACK or "intervals" in model):
+        if model.get("position") == "relative" or model.get("intervals"):
             raise CheckpointError(
                 f"a {model['name']} with relative positions of an earlier regard holds vectors for the future, which "
                 "are never looked at and are no longer kept; train the run anew"
