@@ -192,14 +192,11 @@ def test_a_class_is_an_input(task, model):
         compose(task, model, seconds=1.0, like=("minor", "major"))
 
 
-def test_a_primer_longer_than_the_memory_is_continued(task, model, tmp_path):
+def test_a_piece_and_a_primer_may_be_longer_than_the_memory(task, model, tmp_path):
     long = tmp_path / "long.mid"
     long.write_bytes(midi.render([Note(i, i + 1, 60 + i % 5) for i in range(20)], tempo=60))
     (piece,) = compose(task, model, prompt=long, seconds=1.25, exactly=True)
     assert len(piece.tokens) == 20 * 16 + 20  # the model remembers 256
-
-
-def test_a_piece_longer_than_the_memory(task, model):
     (piece,) = compose(task, model, seconds=seconds(task, 80), exactly=True)
     assert len(piece.tokens) == 320
 
