@@ -42,6 +42,17 @@ def test_every_word_counts_once(task, model):
     assert task.loss(model, batch).count == sum(len(text.split()) + 1 for text in texts)
 
 
+def test_images_are_turned_at_times():
+    turning = captioning.build(replace(TINY, flip=0.5))
+    examples = np.arange(12)
+    plain = turning.see.rows(turning.collection.split("train").pixels, examples)
+    torch.manual_seed(0)
+    images = turning.batch(examples).images
+    turned = [bool((one == other.flip(2)).all()) for one, other in zip(images, plain, strict=True)]
+    same = [bool((one == other).all()) for one, other in zip(images, plain, strict=True)]
+    assert any(turned) and any(same) and all(a != b for a, b in zip(turned, same, strict=True))
+
+
 def test_captions_that_are_too_long_are_counted_and_left_out():
     short = captioning.build(replace(TINY, longest=6))
     said = sum(map(len, short.collection.split("train").captions))
@@ -77,6 +88,7 @@ def test_files_decide_by_bleu(tmp_path, monkeypatch):
     [
         ({"rows": 0}, "rows=0 must be at least 1"),
         ({"smoothing": 1.0}, "smoothing=1.0 must be at least 0 and below 1"),
+        ({"flip": -0.5}, "flip=-0.5 must be at least 0 and below 1"),
         ({"name": "photos"}, "no data 'photos'"),
         ({"features": "resnet18"}, "features='resnet18' needs the net's weights"),
     ],

@@ -124,8 +124,9 @@ class Task:
         seed_all(0)
         return self.batch(examples)
 
-    def words(self) -> list[str]:
-        """The text of each token number, "" for marks: what word vectors are looked up by. Empty: there are none."""
+    def words(self, table: str = "") -> list[str]:
+        """The text of each token number, "" for marks, by which the rows of the table of embeddings with this name get
+        word vectors. Empty: there are none."""
         return []
 
     def notes(self) -> list[str]:

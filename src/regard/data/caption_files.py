@@ -26,6 +26,8 @@ from regard.data.rows import PACKED, SPLITS, plain, split_of
 
 TABLES = (".tsv", ".csv", ".txt", ".token")
 HEADERS = ("image", "images", "image_name", "file", "filename", "file_name", "name")
+NAMED = ("filename", "file_name")  # keys of a JSON file that speaks of images
+GLANCE = 5000  # characters of it that are looked at
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 LIST = re.compile(r"(train|dev|valid|val|test)[ _.\-]?images", re.IGNORECASE)
 
@@ -46,6 +48,26 @@ def read(path: Path) -> list[Caption]:
         raise DataError(f"{path}: no captions; give image<TAB>caption as .tsv, image,caption as .csv, or .json of COCO")
     listed = {name: split for file in files for name, split in _listed(file)}
     return [c._replace(split=listed.get(Path(c.image).name, c.split)) for c in found]
+
+
+def are_captions(path: Path) -> bool:
+    """Whether a file, or a file of a folder, is one of captions by what its first lines hold."""
+    files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    return any(_begins_with_captions(file) for file in files)
+
+
+def _begins_with_captions(file: Path) -> bool:
+    kind = plain(file).suffix.lower()
+    try:
+        if kind == ".json":
+            begin = "".join(islice(lines(file), 100))[:GLANCE]
+            return any(f'"{key}"' in begin for key in NAMED) and next(_of_json(file), None) is not None
+        if kind not in TABLES:
+            return False
+        cells = [_cells(line, _separator(file)) for line in islice(lines(file), 2)]
+        return any(len(each) > 1 and is_image(_name(each[0])) for each in cells)
+    except DataError:
+        return False
 
 
 def _holds_captions(file: Path) -> bool:

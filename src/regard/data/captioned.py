@@ -152,19 +152,36 @@ class Matched(NamedTuple):
     blank: int  # captions without a word
 
 
+class Names:
+    """Paths of images, found by a name or by the end of a path, as captions give it."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self._rows: dict[str, list[int]] = defaultdict(list)
+        for row, path in enumerate(paths):
+            self._rows[Path(path).name].append(row)
+
+    def find(self, image: str) -> list[int]:
+        """The numbers of the images that are meant: one, none, or several of one name."""
+        rows = self._rows.get(Path(image).name, [])
+        return [row for row in rows if self.paths[row].endswith(image)] or rows
+
+    def alike(self, image: str) -> str | None:
+        """An image that is written the same but for large and small letters, or of another kind of file."""
+        stem = Path(image).stem.lower()
+        return next((path for path in self.paths if Path(path).stem.lower() == stem), None)
+
+
 def _match(said: Sequence[caption_files.Caption], images: Stored) -> Matched:
-    by_name: dict[str, list[int]] = defaultdict(list)
-    for row, label in enumerate(images.labels.tolist()):
-        by_name[Path(images.classes[label]).name].append(row)
+    names = Names([images.classes[label] for label in images.labels.tolist()])
     captions: dict[int, list[str]] = defaultdict(list)
     splits: dict[str, dict[int, None]] = defaultdict(dict)
     missing: dict[str, None] = {}
     blank = 0
     for image, text, split in said:
-        rows = [row for row in by_name[Path(image).name] if images.classes[images.labels[row]].endswith(image)]
-        rows = rows or by_name[Path(image).name]
+        rows = names.find(image)
         if len(rows) > 1:
-            places = " and ".join(images.classes[images.labels[row]] for row in rows[:2])
+            places = " and ".join(names.paths[row] for row in rows[:2])
             raise DataError(f"the caption of {image!r} may belong to {places}; give the folder of the image too")
         if not rows:
             missing[image] = None

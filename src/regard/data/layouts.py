@@ -1,4 +1,4 @@
-"""Which layout a path holds - sentence pairs, documents with labels, tagged sentences - and the check that knows it."""
+"""Which layout a path holds - pairs, documents, tagged sentences, images, captions - and the check that knows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from typing import Any, Literal, get_args
 
 from regard.core import config as configs
 from regard.core.errors import ConfigError, DataError, nearest
-from regard.data import archives, check_documents, check_tagged, columns, documents, reading, rows, schemes, tables
+from regard.data import (
+    archives,
+    caption_files,
+    check_captions,
+    check_documents,
+    check_tagged,
+    columns,
+    documents,
+    reading,
+    rows,
+    schemes,
+    tables,
+)
 from regard.data import check as check_pairs
 from regard.data.check import Finding
 from regard.data.columns import Languages
@@ -23,11 +35,23 @@ from regard.data.images.records import holds_images
 from regard.data.languages import script_of
 from regard.data.reading import lines
 
-Layout = Literal["pairs", "documents", "tagged", "images"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions"]
 LAYOUTS = get_args(Layout)
 TAGGED = (".conll", ".iob", ".bio", ".ner")
-MEANT = {"pairs": "sentence pairs", "documents": "documents with labels", "tagged": "tagged words", "images": "images"}
-TASKS = {"pairs": "translation", "documents": "classification", "tagged": "tagging", "images": "image_classification"}
+MEANT = {
+    "pairs": "sentence pairs",
+    "documents": "documents with labels",
+    "tagged": "tagged words",
+    "images": "images",
+    "captions": "images with captions",
+}
+TASKS = {
+    "pairs": "translation",
+    "documents": "classification",
+    "tagged": "tagging",
+    "images": "image_classification",
+    "captions": "captioning",
+}
 LOOKED_AT = 400  # lines
 LONG = 15  # characters on average that make a column one of texts; a table with two of them holds pairs
 REPEATED = 10  # a column is one of labels if each of its values stands in so many lines on average
@@ -53,6 +77,8 @@ def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = Non
     chosen = detect(path) if layout == "auto" else layout
     if chosen == "images":
         return check_images.check(path)
+    if chosen == "captions":
+        return check_captions.check(path)
     if chosen == "tagged":
         return check_tagged.check(path)
     if chosen == "documents":
@@ -69,7 +95,7 @@ def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = N
     chosen = detect(path) if layout == "auto" else layout
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
     said = [f"{path}: {MEANT[chosen]}"]
-    for file in () if chosen == "images" else files:
+    for file in () if chosen in ("images", "captions") else files:
         with suppress(DataError):  # the check says what is wrong
             said += reading.remarks([file])
     if chosen == "pairs":
@@ -88,6 +114,8 @@ def detect(path: Path) -> Layout:
     """What a file or folder holds; sentence pairs where nothing else is seen."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
+    if caption_files.are_captions(path):
+        return "captions"
     if holds_images(path):
         return "images"
     if archives.is_archive(path):

@@ -21,6 +21,7 @@ from regard.core.task import Answer, Task
 from regard.data import captioned, tokens
 from regard.data.builtin import scenes
 from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
+from regard.data.images.augment import flip
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
@@ -48,9 +49,7 @@ MORE = 200  # scenes with more things than in training that are told by `regard 
 class Config:
     """Which images and captions. Without a path, scenes of coloured shapes made by code."""
 
-    path: Path | None = (
-        None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON, or such a file
-    )
+    path: Path | None = None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON
     name: str = captioned.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
     things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
@@ -67,6 +66,7 @@ class Config:
     longest: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
     captions: int = 5  # of an image that are learned at once; of more, so many are drawn
     rows: int = 32  # images in a batch
+    flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
     smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
     seed: int = 1  # of the built-in data, and of splits that are not given
 
@@ -74,8 +74,9 @@ class Config:
         for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if not 0 <= self.smoothing < 1:
-            raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
+        for name in ("flip", "smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
         if self.path is None:
             captioned.check_source(self.name)
         eyes(self.features, self.weights)
@@ -138,26 +139,23 @@ class Captioning(Task):
         """What a user should know of the data: what is left out, what had to be converted."""
         said = sum(map(len, self.collection.split("train").captions))
         long = said - sum(map(len, self.rows))
-        notes = list(self.collection.remarks)
-        if long:
-            notes.append(f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out")
-        return notes
+        text = f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out"
+        return [*self.collection.remarks, *([text] if long else [])]
 
     def overview(self) -> list[str]:
         """How many images and captions there are, the vocabulary, and one caption."""
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
-        counts = _overview.counted(
-            "images",
-            _overview.lengths({name: part.rows for name, part in splits.items()}),
-            said,
-            _overview.vocabulary(self.sizes.size),
-        )
+        lengths = _overview.lengths({name: part.rows for name, part in splits.items()})
+        counts = _overview.counted("images", lengths, said, _overview.vocabulary(self.sizes.size))
         return [counts, _overview.first("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
         return {name: part.checksum() for name, part in self.collection.splits.items()}
+
+    def words(self, table: str = "") -> list[str]:
+        return self.vocabulary.words()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images that have captions, in random order."""
@@ -171,7 +169,8 @@ class Captioning(Task):
         count = min(self.config.captions, max(map(len, self.rows)))
         captions = captioned.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
         part = self.collection.split("train")
-        return CaptionBatch(self.see.rows(part.pixels, part.rows[examples]), captions)
+        images = self.see.rows(part.pixels, part.rows[examples])
+        return CaptionBatch(flip(images, self.config.flip) if self.config.flip else images, captions)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""

@@ -26,11 +26,15 @@ def check(
     context: typer.Context,
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH|KEY=VALUE", help="A folder or file: pairs, documents, tagged words, images."),
+        typer.Argument(
+            metavar="PATH|KEY=VALUE", help="A folder or file: pairs, documents, tagged words, images, captions."
+        ),
     ],
-    layout: Annotated[str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images.")] = "auto",
+    layout: Annotated[
+        str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images, captions.")
+    ] = "auto",
 ) -> None:
-    """Find misaligned or empty lines, duplicates across splits, outliers, encoding errors, unreadable images.
+    """Find misaligned or empty lines, duplicates across splits, outliers, what cannot be read or has no partner.
 
     It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
     """

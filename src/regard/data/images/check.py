@@ -33,14 +33,14 @@ def check(path: Path) -> list[Finding]:
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     findings: list[Finding] = []
-    seen = list(_looked_over(path, findings))
+    seen = list(look_over(path, findings))
     if not seen and not findings:
         raise DataError(f"{path}: no images to check")
-    findings += [*_repeats(seen), *_balance(seen, path), *_sizes(seen)]
+    findings += [*repeats(seen), *_balance(seen, path), *sizes(seen)]
     return sorted(findings, key=lambda finding: (str(finding.file), finding.text))
 
 
-def _looked_over(path: Path, findings: list[Finding]) -> Iterator[Seen]:
+def look_over(path: Path, findings: list[Finding]) -> Iterator[Seen]:
     """Every image that can be read; what cannot, and what has to be converted, is a finding."""
     try:
         for file in array_files(path):
@@ -78,7 +78,7 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def _repeats(seen: list[Seen]) -> Iterator[Finding]:
+def repeats(seen: list[Seen]) -> Iterator[Finding]:
     """Images that another split or another class has too."""
     first: dict[bytes, Entry] = {}
     for item in seen:
@@ -101,7 +101,7 @@ def _balance(seen: list[Seen], path: Path) -> Iterator[Finding]:
             yield Finding("warning", "balance", path, 0, text)
 
 
-def _sizes(seen: list[Seen]) -> Iterator[Finding]:
+def sizes(seen: list[Seen]) -> Iterator[Finding]:
     """Images of an odd size, where most have one and the same."""
     counts = Counter(item.size for item in seen)
     rule, count = counts.most_common(1)[0] if counts else ((0, 0), 0)
