@@ -20,10 +20,10 @@ def recognised(found: dict[str, Any]) -> str:
     """How many made digits are taken for their class."""
     classes = ", ".join(f"{number}: {share:.0f}" for number, share in enumerate(found["by_class"]))
     return (
-        f"### Samples\n\nOf {found['samples']:,} digits made by `digits_images` at temperature 1, as many of each class,"
-        f" `digits_vit` takes {found['recognised']:.1f} % for the class that was asked for ({classes});"
-        f" of the real digits of the test split {found['real_recognised']:.1f} %. By `python bench/image_samples.py RUNS`."
-        "\n\n![ten samples of each class](images/digits_samples.png)\n"
+        f"### Samples\n\nOf {found['samples']:,} digits made by `digits_images` at temperature 1, as many of each"
+        f" class, `digits_vit` takes {found['recognised']:.1f} % for the class that was asked for ({classes});"
+        f" of the real digits of the test split {found['real_recognised']:.1f} %."
+        " By `python bench/image_samples.py RUNS`.\n\n![ten samples of each class](images/digits_samples.png)\n"
     )
 
 

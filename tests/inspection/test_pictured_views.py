@@ -1,4 +1,4 @@
-"""The views of images: a pixel with its block, memory and heads; patches with rollout and removal; boxes with their queries."""
+"""The views of images: a pixel with its block and heads, patches with rollout and removal, boxes with their queries."""
 
 from __future__ import annotations
 
