@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import images_page
 import recommendation_page
 
 ROOT = Path(__file__).parents[1]
@@ -136,6 +137,8 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
         if task == "classification" and NGRAMS.exists():
             parts += [BAGS, baselines(stored(NGRAMS))]
+        if task == "images":
+            parts += images_page.sections()
         if task == "captioning" and CAPTIONS.exists():
             parts += [BESIDE, beside(stored(CAPTIONS))]
     parts += recommendation_page.sections(stored(recommendation_page.PLACE))
