@@ -136,10 +136,14 @@ def nats_by_position(folder: Path, length: int) -> np.ndarray:
 
 def positions(folders: list[Path], length: int) -> dict[str, Any]:
     """A curve a run, named after its positions, and the plot of all."""
-    curves = {}
+    before = results_page.stored(results_page.MUSIC).get("positions", {"bucket": BUCKET, "curves": {}})
+    same = before["bucket"] == BUCKET  # curves of runs that are not given are kept, where they can be compared
+    curves = {name: curve for name, curve in before["curves"].items() if same and len(curve) == length // BUCKET}
+    mine: dict[str, list[float]] = {}
     for folder in folders:
         name = load(folder).recipe.model.config.position
-        curves[name if name not in curves else folder.name] = nats_by_position(folder, length).tolist()
+        mine[name if name not in mine else folder.name] = nats_by_position(folder, length).tolist()
+    curves |= mine
     plot(curves, trained=load(folders[0]).recipe.task.config.crop)
     return {"bucket": BUCKET, "curves": curves}
 

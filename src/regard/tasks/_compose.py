@@ -29,6 +29,7 @@ class Composition(NamedTuple):
     tokens: Tokens
     score: float  # log probability of what is new
     given: float  # seconds that came from the primer
+    rank: float = 0.0  # the mean log probability of a new token: pieces are of unlike length
 
 
 class Composer(NamedTuple):
@@ -63,12 +64,12 @@ class Composer(NamedTuple):
             (hypotheses,) = decoding(
                 sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
             )
-        wholes = [np.concatenate([given, np.array(each.tokens, dtype=np.int64)]) for each in hypotheses]
-        scores = [hypothesis.score for hypothesis in hypotheses]
-        return [
-            Composition(heard(whole, beginning), whole, score, beginning.seconds)
-            for whole, score in zip(wholes, scores, strict=True)
-        ]
+        made = []
+        for each in hypotheses:
+            whole = np.concatenate([given, np.array(each.tokens, dtype=np.int64)])
+            rank = each.score / (len(each.tokens) + 1)  # with the end mark
+            made.append(Composition(heard(whole, beginning), whole, each.score, beginning.seconds, rank))
+        return sorted(made, key=lambda piece: -piece.rank)
 
     def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | Announced:
         """What the model is told beforehand, of a piece that it reads from a place on."""

@@ -56,7 +56,7 @@ def composed(piece: Composition, encoding: Encoding, *, title: str, remarks: tup
         ".png": lambda: roll.render(notes, title=title, names=encoding.voices, given=given),
         ".txt": lambda: roll.draw(notes, given=given).encode(),
     }
-    return Composed(text, piece.score, piece.score, value=piece, files=rendered, remarks=remarks)
+    return Composed(text, piece.score, piece.rank, value=piece, files=rendered, remarks=remarks)
 
 
 def to_midi(notes: list[Note], encoding: Encoding) -> bytes:
