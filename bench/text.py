@@ -3,11 +3,12 @@
 gpt          tokens/s of training by characters: regard's gpt, nanoGPT's model written plainly in PyTorch, HF GPT-2
 gpt_words    the same with a vocabulary of 8,000 subwords
 generation   tokens/s, one text of 512 tokens drawn: regard (cache, fast copy) and HF `generate`
+exported     the same by `--engine ctranslate2`, and HF `generate`
 bert         tokens/s of training: regard's bert (gaps alone go through the readout) and HF BERT for masked language
 hierarchical documents/s of training: regard's hierarchical and a plain loop over documents and sentences
 word2vec     words/s of one pass over Brown and IMDB: regard's skipgram and gensim (in C, two threads)
 
-python bench/text.py [gpt gpt_words generation bert hierarchical word2vec] [--rounds 3] [--quick]
+python bench/text.py [gpt gpt_words generation exported bert hierarchical word2vec] [--rounds 3] [--quick]
 
 Systems take turns in every round, each in a process of its own: regard with the memory settings of `regard train`,
 peers as their own scripts would run. The table has the median and the range; figures are kept in docs/text.json, and
@@ -16,13 +17,19 @@ the page docs/text_speed.md is made from them.
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import ctranslate2
 import torch
 from racing import Bench, Race, Systems, Work, training
 
 from regard import decoding
+from regard.api import ctranslate
+from regard.api.export import export
 from regard.core.gaps import Gaps
 from regard.core.sizes import Documents, Marks, Masked, Tokens
 from regard.models import bert, gpt, hierarchical, skipgram
@@ -62,13 +69,29 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
 
 def generation(quick: bool) -> Systems:
+    return _generation(quick, lambda model, sizes: (model, decoding.build("sample", forbid=(Marks.end,))))
+
+
+def exported_generation(quick: bool) -> Systems:
+    folder = Path(tempfile.mkdtemp()) / "exported"
+
+    def exported(model: gpt.GPT, sizes: Tokens) -> tuple[Any, decoding.Decoding]:
+        export(model, sizes, folder)
+        search = decoding.build("sample", forbid=(Marks.end,))
+        return ctranslate.Telling(model), ctranslate.GoOn(search.name, search.config, ctranslate2, folder)
+
+    return _generation(quick, exported)
+
+
+def _generation(quick: bool, ready: Callable[[gpt.GPT, Tokens], tuple[Any, decoding.Decoding]]) -> Systems:
+    """`ready`: a model and its sizes -> what goes on for it, and how."""
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)
 
     def ours() -> Work:
-        sizes = Tokens(shape.vocabulary, shape.context)
-        model = gpt.build(gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads), sizes).eval()
-        search, device = decoding.build("sample", forbid=(Marks.end,)), torch.device("cpu")
+        sizes, device = Tokens(shape.vocabulary, shape.context), torch.device("cpu")
+        config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads)
+        model, search = ready(gpt.build(config, sizes).eval(), sizes)
 
         @torch.no_grad()
         def text() -> int:
@@ -172,6 +195,7 @@ RACE = Race(
         "gpt": Bench(gpt_training, 2, "tokens/s"),
         "gpt_words": Bench(partial(gpt_training, vocabulary=8000), 2, "tokens/s"),
         "generation": Bench(generation, 1, "tokens/s"),
+        "exported": Bench(exported_generation, 1, "tokens/s"),
         "bert": Bench(bert_training, 1, "tokens/s"),
         "hierarchical": Bench(hierarchical_training, 1, "documents/s"),
         "word2vec": Bench(word2vec, 1, "words/s", seconds=0.1, warm=False),

@@ -15,6 +15,7 @@ from regard.layers.readout import Readout, linear_cross_entropy
 @pytest.mark.parametrize("biased", [True, False])
 def test_equals_the_two_steps(n, smoothing, biased, monkeypatch):
     monkeypatch.setattr(readout, "ROWS", 4)
+    monkeypatch.setattr(readout, "LOGITS", 4)
     x, weight, bias = (torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((n, 3), (7, 3), (7,)))
     labels = torch.randint(0, 7, (n,))
     leaves = [x, weight, bias] if biased else [x, weight]
@@ -27,6 +28,7 @@ def test_equals_the_two_steps(n, smoothing, biased, monkeypatch):
 
 def test_gradcheck(monkeypatch):
     monkeypatch.setattr(readout, "ROWS", 2)
+    monkeypatch.setattr(readout, "LOGITS", 2)
     leaves = tuple(torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in ((3, 2), (4, 2), (4,)))
     labels = torch.tensor([0, 3, 1])
     assert torch.autograd.gradcheck(lambda x, w, b: linear_cross_entropy(x, w, b, labels, 0.1), leaves)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib import import_module
 
 import pytest
 import torch
 from toys import summing
 
+import regard
 from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.tasks import translation
 from regard.training import recipe as recipes
 from regard.training import sealed
+from regard.training.config import Start
 from regard.training.console import Silent
 from regard.training.folder import Folder
 from regard.training.run import load_parts, resume, train
+from regard.training.shapes import named_weights
+from regard.training.start import take
 
 
 class Said(Silent):
@@ -167,7 +173,7 @@ def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp
 @pytest.fixture
 def spelt(monkeypatch):
     """The words of the toy: a mark, then a, b, …"""
-    monkeypatch.setattr(summing.Summing, "words", lambda self: ["", *"abcdefgh"[: self.sizes.words - 1]])
+    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"abcdefgh"[: self.sizes.words - 1]])
 
 
 def vector_file(folder, width=8):
@@ -223,6 +229,40 @@ def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch)
     given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight"]
     with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
         train(toy(*given), tmp_path / "run", console=Silent())
-    monkeypatch.setattr(summing.Summing, "words", lambda self: ["", *"tuvwx"])
+    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"tuvwx"])
     with pytest.raises(ConfigError, match=r"start\.vectors: .*words\.vec: vectors for 0 of 5 words .*another language"):
         train(toy(*given), tmp_path / "run", console=Silent())
+
+
+ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"), [("transformer", (ENCODER, DECODER)), ("seq2seq", ("source.weight", "target.weight"))]
+)
+def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name, tables):
+    task = translation.build(translation.Config(pairs=200, level="word", vocabulary=300))
+    kind, path = import_module(f"regard.models.{name}"), tmp_path / "words.vec"
+    model = kind.build(kind.TINY, task.sizes)
+    source, target = tables
+    width, last = named_weights(model)[source].shape[1], [task.words(table)[-1] for table in tables]
+    path.write_text(f"2 {width}\n{last[0]}{' 1.0' * width}\n{last[1]}{' -1.0' * width}\n", encoding="utf-8")
+    pattern = "*embedding.table.weight" if source == ENCODER else "[st][oa]*[et].weight"
+    taken, tensors = take(Start(vectors=str(path), table=pattern), model, task)
+    assert set(taken.vectors) == {source, target} and "vectors for 1 of 29" in taken.vectors[target]
+    assert (tensors[source][-1] > 0).all() and (tensors[target][-1] < 0).all()
+
+
+def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
+    (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
+    short = {"training.steps": 1, "training.evaluation.every": 1}
+    given = {"data.paths": [str(tmp_path / "text.txt")], "data.minimum": 1, "data.length": 5, "model.dim": 8} | short
+    words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
+    model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
+    start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}
+    run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
+    assert run.task.words() == words.task.words()
+    taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
+    assert taken["embedding.table.weight"].endswith("words (100%)")
+    with pytest.raises(ConfigError, match=r"start\.vectors=.*nowhere: "):
+        regard.train("tagging", {"start.vectors": "nowhere", "start.vocabulary": True}, out=tmp_path / "x", quiet=True)

@@ -1,7 +1,7 @@
-"""A plain Transformer as a CTranslate2 model: the same weights, tokens named by their numbers.
+"""A plain Transformer or GPT as a CTranslate2 model: the same weights, tokens named by their numbers.
 
-CTranslate2 is an inference engine of its own, without PyTorch. It knows the Transformer with scaled dot products and
-positions added to the features; every other model is decoded by our own engine, which is the default for all.
+CTranslate2 is an inference engine of its own, without PyTorch. It knows scaled dot products with positions added to the
+features, and in a language model rotary ones; every other model is decoded by our own engine, the default for all.
 """
 
 from __future__ import annotations
@@ -14,38 +14,34 @@ import torch
 from torch import nn
 
 from regard.attention.scores import scaled_dot
+from regard.attention.weigh import Anywhere, Weigh
 from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
 from regard.core.files import digest
-from regard.core.sizes import Text
+from regard.core.sizes import Text, Tokens
 from regard.layers.heads import Heads
+from regard.layers.positions.rotary import Rotary
 from regard.layers.residual import PreNorm
+from regard.models.gpt import GPT
+from regard.models.gpt import Encoder as Reader
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 from regard.training import sealed
 
 SEAL = "seal.json"
 
 
-def export(model: nn.Module, sizes: Text, folder: Path, *, weights: str = "") -> None:
-    """A Transformer -> a CTranslate2 model in `folder`, which appears whole or not at all; its seal has the checksum of
-    the file of `weights` it was made of."""
-    if not isinstance(model, Transformer):
-        raise ConfigError(f"CTranslate2 has no {type(model).__name__}; only the Transformer can be exported to it")
+def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
+    """A Transformer or GPT -> a CTranslate2 model in `folder`, which appears whole or not at all; its seal has the
+    checksum of the file of `weights` it was made of."""
+    if not isinstance(model, Transformer | GPT):
+        raise ConfigError(
+            f"CTranslate2 has no {type(model).__name__}; only the Transformer and GPT can be exported to it"
+        )
     specs = require("ctranslate2.specs", extra="ctranslate2")
-    spec = specs.TransformerSpec.from_config(
-        (len(model.encoder.layers), len(model.decoder.layers)),
-        _heads(model),
-        pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
-        activation=specs.common_spec.Activation.RELU,
-    )
-    _fill_stack(spec.encoder, model.encoder, longest=sizes.longest)
-    _fill_stack(spec.decoder, model.decoder, longest=sizes.longest)
-    _linear(spec.decoder.projection, [model.readout])
+    spec = _translator(model, sizes, specs) if isinstance(model, Transformer) else _generator(model, sizes, specs)
     marks = sizes.marks
     spec.config.unk_token, spec.config.eos_token = str(marks.unknown), str(marks.end)
-    spec.config.bos_token = spec.config.decoder_start_token = str(marks.start)
-    spec.register_source_vocabulary([str(token) for token in range(sizes.source)])
-    spec.register_target_vocabulary([str(token) for token in range(sizes.target)])
+    spec.config.bos_token = str(marks.start)
     spec.validate()
     spec.optimize()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -58,6 +54,39 @@ def export(model: nn.Module, sizes: Text, folder: Path, *, weights: str = "") ->
             Path(draft).mkdir()  # the context manager wants something to remove
 
 
+def _translator(model: Transformer, sizes: Text, specs: Any) -> Any:
+    spec = specs.TransformerSpec.from_config(
+        (len(model.encoder.layers), len(model.decoder.layers)),
+        _heads(model, Anywhere),
+        pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
+        activation=specs.common_spec.Activation.RELU,
+    )
+    _fill_stack(spec.encoder, model.encoder, longest=sizes.longest)
+    _fill_stack(spec.decoder, model.decoder, longest=sizes.longest)
+    _linear(spec.decoder.projection, [model.readout])
+    spec.config.decoder_start_token = str(sizes.marks.start)
+    spec.register_source_vocabulary([str(token) for token in range(sizes.source)])
+    spec.register_target_vocabulary([str(token) for token in range(sizes.target)])
+    return spec
+
+
+def _generator(model: GPT, sizes: Tokens, specs: Any) -> Any:
+    heads = _heads(model, Anywhere, Rotary)
+    places = {"rotary_dim": 0, "rotary_interleave": False} if _turns(model) else {}
+    spec = specs.TransformerDecoderModelSpec.from_config(
+        len(model.encoder.layers), heads, pre_norm=True, activation=specs.common_spec.Activation.GELU, **places
+    )
+    _fill_stack(spec.decoder, model.encoder, longest=sizes.longest)
+    _linear(spec.decoder.projection, [model.readout])
+    spec.register_vocabulary([str(token) for token in range(sizes.size)])
+    return spec
+
+
+def _turns(model: nn.Module) -> bool:
+    """Whether queries and keys are turned by their places."""
+    return any(isinstance(module, Weigh) and isinstance(module.place, Rotary) for module in model.modules())
+
+
 def is_whole(folder: Path, weights: str) -> bool:
     """Whether a folder holds the export of these weights and every file of it is as it was written."""
     try:
@@ -68,26 +97,28 @@ def is_whole(folder: Path, weights: str) -> bool:
     return bool(seal.get("weights") == weights and seal.get("files") == files)
 
 
-def _heads(model: Transformer) -> int:
+def _heads(model: nn.Module, *known: type) -> int:
+    """How many heads there are, where CTranslate2 knows their score and how places enter it."""
     attentions = [module for module in model.modules() if isinstance(module, Heads)]
     for attention in attentions:
         weigh = attention.attend.weigh
-        if weigh.placed or not isinstance(weigh.score, scaled_dot.Score):
+        if not isinstance(weigh.place, known) or not isinstance(weigh.score, scaled_dot.Score):
             raise ConfigError(
-                "CTranslate2 has scaled dot products and positions added to the features only; leave --engine out"
+                "CTranslate2 has scaled dot products and positions added to the features only, in a GPT rotary ones "
+                "too; leave --engine out"
             )
     return attentions[0].heads
 
 
-def _fill_stack(spec: Any, stack: Encoder | DecoderStack, *, longest: int) -> None:
+def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader, *, longest: int) -> None:
     embedding = stack.embedding
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.table.weight.detach()
     places = embedding.position.of_length(longest)
     spec.scale_embeddings = True
-    spec.position_encodings.encodings = (
-        torch.zeros(longest, embedding.table.embedding_dim) if places is None else places.detach().contiguous()
-    )
+    if hasattr(spec, "position_encodings"):
+        none = torch.zeros(longest, embedding.table.embedding_dim)
+        spec.position_encodings.encodings = none if places is None else places.detach().contiguous()
     for theirs, layer in zip(spec.layer, stack.layers, strict=True):
         ours: Any = layer
         _attention(theirs.self_attention, ours.self_attn, ours.around_self.norm, alone=True)

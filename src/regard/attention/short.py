@@ -45,6 +45,12 @@ def mix_heads(dot: Dot, v: Tensor, allowed: Tensor | None) -> Tensor:
     return torch.bmm(weights.flatten(0, 1), pad(v, behind).flatten(0, 1)).view(b, h, t, out)
 
 
+@lru_cache(maxsize=8)
+def _open(most: int) -> Tensor:
+    """(1 1 2·most): 0 for `most` keys that may be looked at, then -inf; what is open at a step is a part of it."""
+    return torch.zeros(1, 1, 2 * most).index_fill_(2, torch.arange(most, 2 * most), -torch.inf)
+
+
 @lru_cache(maxsize=64)  # a batch asks for the same one in every layer, and for that of its sources at every step
 def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> Tensor | None:
     """The mask of `t` queries over the first `length` of `columns` keys -> (b·h 1 columns) or (1 1 columns), to be
@@ -52,6 +58,9 @@ def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> T
     of a row, and where a row may look at nothing, which would be NaN."""
     if mask.pairs is not None or mask.regional or (mask.ordered and t > 1) or length == 0:
         return None
+    if mask.keys is None and mask.start is None:
+        most = 1 << columns.bit_length()
+        return _open(most)[..., most - length : most - length + columns]
     places = torch.arange(columns)
     allowed = (
         (places < length)[None] if mask.keys is None else pad(mask.keys, (0, columns - length))

@@ -64,30 +64,38 @@ class _Stepped(torch.autograd.Function):
     def forward(ctx: Any, *given: Any) -> Tensor:
         q, k, v, scale = given
         queries, keys, values = (_by_head(x) for x in (q, k, v))
-        mixed = torch.empty_like(values)
-        weights = []
+        mixed, weights = [], []
         for low, high in _blocks(q.shape[2]):
             scores = torch.bmm(queries[:, low:high], keys[:, :high].mT).mul_(scale)
             scores[:, :, low:] += _behind(high - low, q.dtype)
             weights.append(torch.softmax(scores, dim=-1))
-            torch.bmm(weights[-1], values[:, :high], out=mixed[:, low:high])
-        ctx.save_for_backward(q, k, v, *weights)
+            mixed.append(torch.bmm(weights[-1], values[:, :high]))
+        ctx.save_for_backward(q, k, v, queries, keys, values, *weights)
         ctx.scale = scale
-        return mixed.view(v.shape)
+        return torch.cat(mixed, dim=1).view(v.shape)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, *weights = ctx.saved_tensors
+        q, k, v, queries, keys, values, *weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is wanted
             return (*gradients(lambda q, k, v: _plain(q, k, v, ctx.scale), (q, k, v), grad), None)
-        queries, keys, values, grad = (_by_head(x) for x in (q, k, v, grad))
-        d_queries = torch.empty_like(queries)
-        d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
-        for (low, high), weight in zip(_blocks(queries.shape[1]), weights, strict=True):
+        grad = _by_head(grad)
+        d_queries, d_keys, d_values = [], keys.new_zeros(0), values.new_zeros(0)
+        blocks = zip(_blocks(queries.shape[1]), weights, strict=True)
+        for (low, high), weight in reversed(list(blocks)):  # the last one reaches all keys, the others some of them
             here = grad[:, low:high]
-            d_values[:, :high].baddbmm_(weight.mT, here)
             d_weight = torch.bmm(here, values[:, :high].mT)
             d_scores = torch.ops.aten._softmax_backward_data(d_weight, weight, -1, weight.dtype).mul_(ctx.scale)
-            torch.bmm(d_scores, keys[:, :high], out=d_queries[:, low:high])
-            d_keys[:, :high].baddbmm_(d_scores.mT, queries[:, low:high])
-        return d_queries.view(q.shape), d_keys.view(k.shape), d_values.view(v.shape), None
+            d_queries.append(torch.bmm(d_scores, keys[:, :high]))
+            d_keys = _added(d_keys, torch.bmm(d_scores.mT, queries[:, low:high]))
+            d_values = _added(d_values, torch.bmm(weight.mT, here))
+        return torch.cat(d_queries[::-1], dim=1).view(q.shape), d_keys.view(k.shape), d_values.view(v.shape), None
+
+
+def _added(whole: Tensor, part: Tensor) -> Tensor:
+    """(n s d), or nothing yet, and a part of its first columns (n r d) -> their sum. A product written straight into
+    some of the columns would be made row by row of the batch, which takes longer."""
+    if not whole.numel():
+        return part
+    whole[:, : part.shape[1]] += part
+    return whole

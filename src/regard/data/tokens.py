@@ -118,6 +118,10 @@ class Vocabularies(NamedTuple):
     source: Tokenizer
     target: Tokenizer
 
+    def of(self, table: str) -> Tokenizer:
+        """The one whose tokens the table of embeddings with this name has: an encoder's, or that of the source."""
+        return self.source if table.startswith(("encoder.", "source.")) else self.target
+
 
 def _without_space(text: str, first: int, last: int) -> int:
     """Where a token that stands at first … last begins, its leading spaces left out; one character is always kept."""

@@ -5,6 +5,7 @@ The others keep their value, so that a hypothesis is scored by what the model sa
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import torch
@@ -58,7 +59,9 @@ def constrain(
     is) may only end, whatever else is asked; so may a row in which all tokens are forbidden. `allowed` (r v) is what a
     grammar leaves.
     """
-    end = scores[:, marks.end].clone()
+    few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
+    stuck = bool(constraints.no_repeat) or allowed is not None or few  # whether a row may be
+    end = scores[:, marks.end].clone() if stuck or full is not None else None
     _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
     if constraints.no_repeat:
         _forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
@@ -66,11 +69,10 @@ def constrain(
         scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
     if allowed is not None:
         scores.masked_fill_(~allowed, NEVER)
-    few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
-    if constraints.no_repeat or allowed is not None or few:
-        stuck = scores.amax(dim=1) == NEVER
-        full = stuck if full is None else full | stuck
-    if full is not None and bool(full.any()):
+    if stuck:
+        empty = scores.amax(dim=1) == NEVER
+        full = empty if full is None else full | empty
+    if full is not None and end is not None and bool(full.any()):
         scores[full] = NEVER
         scores[full, marks.end] = end[full]
     return scores
@@ -80,7 +82,12 @@ def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
     size = scores.shape[1]
     if max(tokens) >= size:
         raise ConfigError(f"forbid holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
-    scores.index_fill_(1, torch.tensor(tokens, device=scores.device), NEVER)
+    scores.index_fill_(1, _columns(tokens, scores.device), NEVER)
+
+
+@lru_cache(maxsize=16)  # the same at every step
+def _columns(tokens: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(tokens, device=device)
 
 
 def _forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:

@@ -142,11 +142,11 @@ class Search:
     def step(self, running: Running) -> tuple[Running, Ended]:
         """One token more for every hypothesis -> what runs on, and the hypotheses of the sources that are finished."""
         scores, state = self._score(running)
-        candidates = self.plan.choose(scores, running)
-        running, candidates = self._set_aside(running._replace(state=state), candidates)
-        alive = candidates.sums > NONE
-        if bool(alive.all()):
+        candidates, running = self.plan.choose(scores, running), running._replace(state=state)
+        if self._all_grow(running, candidates):
             return _grow(running, candidates), {}
+        running, candidates = self._set_aside(running, candidates)
+        alive = candidates.sums > NONE
         going = alive.any(dim=1)
         running, finished = self._finish(running, going)
         return _grow(*_shrink(running, candidates, alive=alive, going=going)), finished
@@ -187,15 +187,17 @@ class Search:
         )
         return scores.view(sources, width, -1), state
 
+    def _all_grow(self, running: Running, candidates: Candidates) -> bool:
+        """Whether nothing has ended so far and nothing does now, so that there is nothing to compare: the rule."""
+        fit = not running.ended and candidates.sums.shape[1] <= self.plan.capacity
+        return fit and bool(((candidates.tokens != self.marks.end) & (candidates.sums > NONE)).all())
+
     def _set_aside(self, running: Running, candidates: Candidates) -> tuple[Running, Candidates]:
         """Move the candidates that end to `ended`, and drop those that cannot come among the n best any more."""
         alive, ends = candidates.sums > NONE, candidates.tokens == self.marks.end
         done = alive & ends & (alive.cumsum(dim=1) <= running.capacity[:, None])
-        some, fit = bool(done.any()), alive.shape[1] <= self.plan.capacity
-        if fit and not (some or running.ended) and bool(alive.all()):  # nothing to be compared with yet
-            return running, candidates
         penalty = self.plan.length_penalty
-        if some:
+        if bool(done.any()):
             ranks = candidates.sums.masked_fill(~done, NONE) / (running.lengths[:, None] + 1).double() ** penalty
             kept = torch.cat([running.kept, ranks], dim=1).topk(self.plan.compared, dim=1).values
             ended = _noted(running, candidates, done=done, ranks=ranks)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -58,9 +59,9 @@ def plan(config: Config) -> Plan:
 
     def choose(scores: Tensor, running: Running) -> Candidates:
         flat, shape = scores.flatten(0, 1), running.sums.shape
-        sources = torch.arange(shape[0], device=scores.device)[:, None]
-        draws = running.draws[sources, running.lanes, running.lengths[:, None]]  # (s w)
-        tokens = draw(flat, draws.reshape(-1, 1), config=config)
+        steps = running.lengths[:, None, None].expand(*running.draws.shape[:2], 1)
+        draws = running.draws.gather(2, steps)[..., 0].gather(1, running.lanes)  # (s w)
+        tokens = draw(flat, draws.view(-1, 1), config=config)
         parents = torch.arange(shape[1], device=scores.device).expand(shape)
         sums = running.sums + flat.gather(1, tokens).view(shape)
         return Candidates(parents, tokens=tokens.view(shape), sums=sums)
@@ -85,13 +86,19 @@ def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
 def draw(scores: Tensor, draws: Tensor, *, config: Config) -> Tensor:
     """Log probabilities (r v) and a number from [0, 1) per row (r 1) -> tokens (r 1)."""
     heat = max(config.temperature, COLDEST)
-    logits, tokens = _likely((scores - scores.amax(dim=1, keepdim=True)) / heat, config=config)
-    shares = logits.softmax(dim=1).cumsum(dim=1, dtype=torch.float64)
-    total = shares[:, -1:].contiguous()
-    places = torch.searchsorted(shares, draws * total, right=True)
-    # Rounding may push a draw to the very end, where tokens without probability are; NaN would push it beyond.
-    places = torch.minimum(places, torch.searchsorted(shares, total)).clamp(max=shares.shape[1] - 1)
+    sharpened = scores if heat == 1 else (scores - scores.amax(dim=1, keepdim=True)) / heat
+    logits, tokens = _likely(sharpened, config=config)
+    places = _places(logits.softmax(dim=1), draws)
     return places if tokens is None else tokens.gather(1, places)
+
+
+def _places(probabilities: Tensor, draws: Tensor) -> Tensor:
+    """Probabilities (r v), draws (r 1) -> the first place (r 1) up to which there is more than the draw. By NumPy,
+    whose calls are short. Rounding may push a draw to the very end, where tokens without probability are."""
+    shares = probabilities.cpu().numpy().cumsum(axis=1, dtype=np.float64)
+    total = shares[:, -1:]
+    before = np.minimum((shares <= draws.cpu().numpy() * total).sum(axis=1), (shares < total).sum(axis=1))
+    return torch.from_numpy(before[:, None]).to(probabilities.device)
 
 
 def _likely(scores: Tensor, *, config: Config) -> tuple[Tensor, Tensor | None]:

@@ -55,30 +55,34 @@ def random_bytes(count: int) -> Tensor:
     return words.view(torch.uint8)[:count]
 
 
-def _grown(drawn: Tensor, threshold: int, like: Tensor) -> Tensor:
-    """Random bytes -> what each number is multiplied by: 0 below the threshold, else what keeps the mean.
-
-    A byte less the threshold, plus 1, cut off below 0 and above 1, is 0 or 1: several times as fast as a comparison.
-    """
-    return _stays(drawn, threshold, like).mul_(256 / (256 - threshold))
+def _stays(count: int, threshold: int) -> Tensor:
+    """(n) bytes, 0 for a number that goes and 1 for one that stays: a random byte held between the threshold and what
+    is below it, several times as fast as a comparison."""
+    return random_bytes(count).clamp_(threshold - 1, threshold).sub_(threshold - 1)
 
 
-def _stays(drawn: Tensor, threshold: int, like: Tensor) -> Tensor:
-    return drawn.to(like.dtype).sub_(threshold - 1).clamp_(0, 1).view(like.shape)
+def _factors(stays: Tensor, like: Tensor) -> Tensor:
+    """0 and 1 as numbers to multiply with."""
+    return stays.to(like.dtype).view(like.shape)
+
+
+def _grown(threshold: int) -> float:
+    """What the numbers that stay are multiplied by, so that the mean stays."""
+    return 256 / (256 - threshold)
 
 
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
-        drawn = random_bytes(x.numel())
-        ctx.save_for_backward(drawn)
-        ctx.threshold = threshold
-        return _grown(drawn, threshold, x).mul_(x)
+        stays = _stays(x.numel(), threshold)
+        ctx.save_for_backward(stays)
+        ctx.grown = _grown(threshold)
+        return _factors(stays, x).mul_(ctx.grown).mul_(x)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (drawn,) = ctx.saved_tensors
-        return grad * _grown(drawn, ctx.threshold, grad), None
+        (stays,) = ctx.saved_tensors
+        return grad * _factors(stays, grad).mul_(ctx.grown), None
 
 
 class _DropAndAdd(torch.autograd.Function):
@@ -86,12 +90,12 @@ class _DropAndAdd(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, threshold: int) -> Tensor:
-        drawn = random_bytes(y.numel())
-        ctx.save_for_backward(drawn)
-        ctx.threshold = threshold
-        return torch.addcmul(x, y, _stays(drawn, threshold, y), value=256 / (256 - threshold))
+        stays = _stays(y.numel(), threshold)
+        ctx.save_for_backward(stays)
+        ctx.grown = _grown(threshold)
+        return torch.addcmul(x, y, _factors(stays, y), value=ctx.grown)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        (drawn,) = ctx.saved_tensors
-        return grad, grad * _grown(drawn, ctx.threshold, grad), None
+        (stays,) = ctx.saved_tensors
+        return grad, grad * _factors(stays, grad).mul_(ctx.grown), None

@@ -15,7 +15,8 @@ from torch.nn.functional import cross_entropy, linear
 from regard.core.transforms import gradients, transformed
 from regard.layers.linear import is_large, one_dnn
 
-ROWS = 512  # logits of 512 x 8000 are 16 MB: they stay in the cache
+LOGITS = 2**22  # numbers of a chunk, 16 MB: they stay in the cache
+ROWS = 512  # of a chunk at least
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None, None, None]
 
 
@@ -52,13 +53,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         d_features = torch.empty_like(features) if needed[0] else None
         d_weight = torch.zeros_like(weight) if needed[1] else None
         d_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
-        for low in range(0, labels.shape[0], ROWS):
-            x, y = features[low : low + ROWS], labels[low : low + ROWS]
+        rows = max(ROWS, LOGITS // weight.shape[0])
+        for low in range(0, labels.shape[0], rows):
+            x, y = features[low : low + rows], labels[low : low + rows]
             logits = one_dnn(x, weight, bias) if is_large(x, weight) else linear(x, weight, bias)
             part, change = _loss_and_gradient(logits, y, smoothing)
             total += part
             if d_features is not None:
-                torch.mm(change, weight, out=d_features[low : low + ROWS])
+                torch.mm(change, weight, out=d_features[low : low + rows])
             if d_weight is not None:
                 d_weight.addmm_(change.mT, x)
             if d_bias is not None:

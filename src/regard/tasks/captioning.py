@@ -146,17 +146,16 @@ class Captioning(Task):
         """How many images and captions there are, the vocabulary, and one caption."""
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
-        counts = _overview.counted(
-            "images",
-            _overview.lengths({name: part.rows for name, part in splits.items()}),
-            said,
-            _overview.vocabulary(self.sizes.size),
-        )
+        lengths = _overview.lengths({name: part.rows for name, part in splits.items()})
+        counts = _overview.counted("images", lengths, said, _overview.vocabulary(self.sizes.size))
         return [counts, _overview.first("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
         return {name: part.checksum() for name, part in self.collection.splits.items()}
+
+    def words(self, table: str = "") -> list[str]:
+        return self.vocabulary.words()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images that have captions, in random order."""

@@ -173,7 +173,7 @@ class Classification(Task):
         """A checksum of each split."""
         return {name: documents.checksum() for name, documents in self.documents.items()}
 
-    def words(self) -> list[str]:
+    def words(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.tokenizer.words()
 

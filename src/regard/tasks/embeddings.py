@@ -117,7 +117,7 @@ class Embeddings(Task):
         other.only_tested = True
         return other
 
-    def words(self) -> list[str]:
+    def words(self, table: str = "") -> list[str]:
         """The word of each number; none for marks."""
         return self.tokenizer.words()
 

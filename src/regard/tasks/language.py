@@ -106,6 +106,7 @@ class Language(Task):
     """Plain text as a task: crops, loss, nats and bits, texts that go on."""
 
     goal = Goal("nats", more=False)
+    scored = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
@@ -172,7 +173,7 @@ class Language(Task):
         """A checksum of each split."""
         return self.corpus.fingerprint()
 
-    def words(self) -> list[str]:
+    def words(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.corpus.words()
 

@@ -189,7 +189,7 @@ class MaskedLanguage(Task):
         """A checksum of each split."""
         return self.corpus.fingerprint()
 
-    def words(self) -> list[str]:
+    def words(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.corpus.words()
 

@@ -142,7 +142,7 @@ class Tagging(Task):
         """A checksum of each split."""
         return {name: sentences.checksum() for name, sentences in self.sentences.items()}
 
-    def words(self) -> list[str]:
+    def words(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.encoder.tokenizer.words()
 

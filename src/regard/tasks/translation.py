@@ -155,18 +155,16 @@ class Translation(Task):
     def notes(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.longest, self.config.tokens)
-        long, blank = self.corpus.longer_than(limit), self.corpus.blank
-        total = self.corpus.pairs + blank
+        long, blank, total = self.corpus.longer_than(limit), self.corpus.blank, self.corpus.pairs + self.corpus.blank
         counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
     def overview(self) -> list[str]:
         """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
-        source, target = next(iter(self.pairs["train"]))
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
-        first = _overview.first(f"pair, {self.config.source} -> {self.config.target}", source, target)
+        first = _overview.first(f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"])))
         return [f"{counts}; {sizes}", first, *reading.said(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
@@ -178,6 +176,9 @@ class Translation(Task):
         if name not in self.pairs:
             raise DataError(f"the data has no split {name!r}; {nearest(name, self.pairs)}")
         return list(self.pairs[name])
+
+    def words(self, table: str = "") -> list[str]:
+        return self.vocabularies.of(table).words()
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches as example numbers; the same on every process."""
@@ -196,8 +197,7 @@ class Translation(Task):
         return teacher_forced(model, batch, pad=self.marks.pad, smoothing=self.config.smoothing)
 
     def evaluate(self, model: Decoder, split: str, decoding: Decoding) -> dict[str, float]:
-        """Free-running bleu, bleu_lc and chrf on a split, and the teacher-forced loss and perplexity per token. What is
-        longer than the model allows counts as an empty translation, and as `too_long`."""
+        """Free-running scores, and the teacher-forced loss per token; what is too long counts as an empty answer."""
         pairs = self.split(split)
         if self.asked.hypotheses is not None:
             return _bleu.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
@@ -205,8 +205,8 @@ class Translation(Task):
         fits = [len(row) < self.config.longest for row in self.vocabularies.source.encode(texts)]
         short = [text for text, fit in zip(texts, fits, strict=True) if fit]
         answers = iter(self.answer(model, short, Options(), decoding))
-        translations = [next(answers)[0].text if fit else "" for fit in fits]
-        scores = _bleu.scores(translations, [target for _, target in pairs], tokenize=self.tokenize)
+        told = [next(answers)[0].text if fit else "" for fit in fits]
+        scores = _bleu.scores(told, [target for _, target in pairs], tokenize=self.tokenize)
         encoded = corpus.in_memory(pairs, *self.vocabularies)
         loss = loss_per_token(model, encoded, self.marks, longest=self.config.longest, budget=self.config.tokens)
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}

@@ -113,7 +113,7 @@ class Start:
     run: str = ""  # the folder of that run
     only: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*
     freeze: bool | str | tuple[str, ...] = False  # true: what was taken is not trained; or patterns of what is not
-    vocabulary: bool = False  # the task is built with the vocabulary files of that run
+    vocabulary: bool = False  # the task is built with the vocabulary files of that run, or of the run of the vectors
     vectors: str = (
         ""  # word vectors: a file of word2vec (text, binary), GloVe or fastText (text), or a run that has them
     )
@@ -122,8 +122,6 @@ class Start:
     def __post_init__(self) -> None:
         if not self.run and not self.vectors:
             raise ConfigError("start: give start.run=… (the folder of a run), start.vectors=… (word vectors), or both")
-        if self.vocabulary and not self.run:
-            raise ConfigError("start.vocabulary=true takes the vocabulary of a run; give start.run=…")
 
     @property
     def patterns(self) -> tuple[str, ...]:

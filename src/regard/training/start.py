@@ -85,13 +85,14 @@ def digests(draft: Folder) -> dict[str, str]:
 
 def check(start: Start) -> Folder:
     """The folder of the other run, whole and with weights, or an error that says what is wrong with it."""
-    other = Folder(Path(start.run))
+    given = f"start.run={start.run}" if start.run else f"start.vectors={start.vectors}"
+    other = Folder(Path(start.run or start.vectors))
     try:
         check_files(other)
     except CheckpointError as wrong:
-        raise ConfigError(f"start.run={start.run}: {wrong}") from None
+        raise ConfigError(f"{given}: {wrong}") from None
     if not other.model.exists():
-        raise ConfigError(f"start.run={start.run}: it has no weights yet; train it first")
+        raise ConfigError(f"{given}: it has no weights yet; train it first")
     return other
 
 
@@ -101,6 +102,8 @@ def build_task(recipe: Recipe) -> Task:
     if recipe.start is None or not recipe.start.vocabulary:
         task: Task = build(config)
         return task
+    if not recipe.start.run and Path(recipe.start.vectors).is_file():
+        raise ConfigError("start.vocabulary=true takes the vocabulary of a run; give start.run=…, or a run's vectors")
     other = check(recipe.start)
     theirs = str(read_config(other).get("task"))
     try:
@@ -119,7 +122,7 @@ def take(start: Start, model: nn.Module, task: Task) -> tuple[Taken, Tensors]:
     """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
     own = named_weights(model)
     tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
-    covered = _of_vectors(start, own, tensors, task.words()) if start.vectors else {}
+    covered = _of_vectors(start, own, tensors, task) if start.vectors else {}
     parameters = dict(model.named_parameters())
     frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
     frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
@@ -143,21 +146,23 @@ def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str,
     return tensors, misfits, [name for name in wanted if name not in theirs]
 
 
-def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, words: list[str]) -> dict[str, str]:
+def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, task: Task) -> dict[str, str]:
     """Word vectors become rows of the tables that the pattern names -> how many words of each table have got one."""
-    if not words:
-        raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
-    covered = {}
+    found = {}
     for name in _matching([start.table], own, "start.table"):
+        words = task.words(name)
+        if not words:
+            raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
         table = tensors.get(name, own[name]).detach().clone()
         if table.dim() != 2 or len(table) != len(words):
             shape = tuple(table.shape)
             raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
-        found = vectors.start_table(table, words, Path(start.vectors))
-        if not found.covered:
-            raise ConfigError(f"start.vectors: {found.line()}; they are of another language, or spelt otherwise")
-        tensors[name], covered[name] = table, found.line()
-    return covered
+        found[name] = vectors.start_table(table, words, Path(start.vectors))
+        tensors[name] = table
+    if not any(each.covered for each in found.values()):
+        line = next(iter(found.values())).line()
+        raise ConfigError(f"start.vectors: {line}; they are of another language, or spelt otherwise")
+    return {name: each.line() for name, each in found.items()}
 
 
 def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:

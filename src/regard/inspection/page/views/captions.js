@@ -84,7 +84,7 @@ function whatIf(run, several) {
     announce(again[chosen].text);
   });
   pick(-1);
-  return make("figure", { class: "pictured what-if", style: { margin: "0" } }, several ? make("figcaption", { class: "quiet" }, nameOf(run)) : null, picture.canvas, says);
+  return make("figure", { class: "pictured what-if" }, several ? make("figcaption", { class: "quiet" }, nameOf(run)) : null, picture.canvas, says);
 }
 
 export const view = {
