@@ -53,9 +53,15 @@ def music(figures: dict[str, Any]) -> str:
     for name, one in figures.items():
         if one["task"] == "music":
             size = f"{one['parameters'] / 1e6:.2f} M"
-            nats = [f"{one[split]['nats']:.4f}" for split in ("valid", "test")]
+            splits = ("train", "valid", "whole", "test")
+            nats = [f"{one[split]['nats']:.4f}" if split in one else "–" for split in splits]
             rows.append([link(name), size, one["steps"], one["minutes"], *nats])
-    return table("| recipe | parameters | steps | minutes | valid | test |", rows)
+    text = table("| recipe | parameters | steps | minutes | train | valid | valid, whole pieces | test |", rows)
+    for name, one in figures.items():
+        if "sight" in one:
+            blind, seen = one["sight"].values()
+            text += f"\nLower voices of `{name}`, valid: {blind:.4f} nats; with sight of the soprano {seen:.4f}.\n"
+    return text
 
 
 def held_out(figures: dict[str, Any], task: str) -> str:

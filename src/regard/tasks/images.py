@@ -114,6 +114,7 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
+    scored = "each pixel foretold from the true ones before it"
     goal, counted = Goal("bits", more=False), "levels"
 
     def __init__(
