@@ -37,10 +37,10 @@ BUCKET = 128
 class Gathered(Relative):
     """The same score by a vector for every pair, as in Shaw et al. 2018: a (t s d) tensor."""
 
-    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int) -> Tensor:
-        reach = self.table.shape[1] // 2
+    def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
+        reach = self.table.shape[1] - 1
         queries = torch.arange(first, first + q.shape[-2])[:, None]
-        steps = (queries - torch.arange(k.shape[-2])).clamp(-reach, reach)
+        steps = (queries - torch.arange(k.shape[-2])).clamp(0, reach)
         vectors = self.table[:, reach - steps]  # (h t s d)
         found: Tensor = score(q, k) + torch.einsum("bhtd,htsd->bhts", q * q.shape[-1] ** -0.5, vectors)
         return found
@@ -62,7 +62,7 @@ def peak() -> float:
 def measure_attention(way: str, length: int) -> tuple[float, float]:
     """One head, forward and backward -> MB above what was there before, and seconds (the best of three)."""
     torch.manual_seed(0)
-    place = (Gathered if way == "gather" else Relative)(1, HEAD, reach=length)
+    place = (Gathered if way == "gather" else Relative)(1, HEAD, reach=length, ahead=0)
     attend = (Attend if way == "skewing in chunks" else Whole)(build_score("scaled_dot", HEAD), place=place)
     q, k, v = (torch.randn(1, 1, length, HEAD, requires_grad=True) for _ in range(3))
     before, times = peak(), []
@@ -136,10 +136,14 @@ def nats_by_position(folder: Path, length: int) -> np.ndarray:
 
 def positions(folders: list[Path], length: int) -> dict[str, Any]:
     """A curve a run, named after its positions, and the plot of all."""
-    curves = {}
+    before = results_page.stored(results_page.MUSIC).get("positions", {"bucket": BUCKET, "curves": {}})
+    same = before["bucket"] == BUCKET  # curves of runs that are not given are kept, where they can be compared
+    curves = {name: curve for name, curve in before["curves"].items() if same and len(curve) == length // BUCKET}
+    mine: dict[str, list[float]] = {}
     for folder in folders:
         name = load(folder).recipe.model.config.position
-        curves[name if name not in curves else folder.name] = nats_by_position(folder, length).tolist()
+        mine[name if name not in mine else folder.name] = nats_by_position(folder, length).tolist()
+    curves |= mine
     plot(curves, trained=load(folders[0]).recipe.task.config.crop)
     return {"bucket": BUCKET, "curves": curves}
 

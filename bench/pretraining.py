@@ -72,10 +72,10 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {  # name of the data -> its task
             "data.valid": "cv8*",
             "data.test": "cv9*",
             "data.splitter.marks": "",
-            "data.longest": 128,
+            "data.longest": 192,
             "data.rows": 16,
-            "training.steps": 60,
-            "training.evaluation.every": 30,
+            "training.steps": 200,
+            "training.evaluation.every": 100,
         },
     ),
     "wnut17": (

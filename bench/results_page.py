@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import images_page
 import recommendation_page
 
 ROOT = Path(__file__).parents[1]
@@ -52,9 +53,15 @@ def music(figures: dict[str, Any]) -> str:
     for name, one in figures.items():
         if one["task"] == "music":
             size = f"{one['parameters'] / 1e6:.2f} M"
-            nats = [f"{one[split]['nats']:.4f}" for split in ("valid", "test")]
+            splits = ("train", "valid", "whole", "test")
+            nats = [f"{one[split]['nats']:.4f}" if split in one else "–" for split in splits]
             rows.append([link(name), size, one["steps"], one["minutes"], *nats])
-    return table("| recipe | parameters | steps | minutes | valid | test |", rows)
+    text = table("| recipe | parameters | steps | minutes | train | valid | valid, whole pieces | test |", rows)
+    for name, one in figures.items():
+        if "sight" in one:
+            blind, seen = one["sight"].values()
+            text += f"\nLower voices of `{name}`, valid: {blind:.4f} nats; with sight of the soprano {seen:.4f}.\n"
+    return text
 
 
 def held_out(figures: dict[str, Any], task: str) -> str:
@@ -136,6 +143,8 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
             parts += [TITLES.get(task, f"## {task.replace('_', ' ').capitalize()}\n"), held_out(figures, task)]
         if task == "classification" and NGRAMS.exists():
             parts += [BAGS, baselines(stored(NGRAMS))]
+        if task == "images":
+            parts += images_page.sections()
         if task == "captioning" and CAPTIONS.exists():
             parts += [BESIDE, beside(stored(CAPTIONS))]
     parts += recommendation_page.sections(stored(recommendation_page.PLACE))

@@ -14,7 +14,7 @@ from typer.main import get_command
 from regard.cli.main import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 def commands(page: Path) -> list[str]:
@@ -94,3 +94,31 @@ def test_the_worked_example_is_the_file_itself():
     assert [name for name, _ in blocks] == ["src/regard/attention/scores/cosine.py"]
     for name, code in blocks:
         assert code == (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_korean_readme_keeps_step_with_the_english_one():
+    english, korean = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.ko.md"))
+    for kept in (headings, blocks, names_in_tables, links):
+        assert kept(korean) == kept(english), f"README.ko.md: {kept.__name__} are not those of README.md"
+
+
+def headings(text: str) -> list[int]:
+    """The level of each heading."""
+    outside = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [len(marks) for marks in re.findall(r"^(#+) ", outside, flags=re.MULTILINE)]
+
+
+def blocks(text: str) -> list[str]:
+    """Every block of code, its comments left out."""
+    found = re.findall(r"^```(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [re.sub(r"\s+#.*$", "", block, flags=re.MULTILINE) for block in found]
+
+
+def names_in_tables(text: str) -> list[list[str]]:
+    """What stands as code in each line of the tables."""
+    return [re.findall(r"`[^`]+`", line) for line in text.splitlines() if line.startswith("| ")]
+
+
+def links(text: str) -> list[str]:
+    """The pages that are listed."""
+    return re.findall(r"^- \[[^]]+\]\(([^)]+)\)", text, flags=re.MULTILINE)

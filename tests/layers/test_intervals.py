@@ -17,7 +17,7 @@ def build_intervals(voices: int, reach: int) -> Intervals:
 def pairwise(inside: Intervals, q: torch.Tensor, k: torch.Tensor, first: int) -> torch.Tensor:
     """The definition, pair by pair."""
     rows = []
-    reach = inside.time.shape[1] // 2
+    reach = inside.time.shape[1] - 1
     for i in range(q.shape[2]):
         row = []
         for j in range(k.shape[2]):
@@ -25,7 +25,7 @@ def pairwise(inside: Intervals, q: torch.Tensor, k: torch.Tensor, first: int) ->
             interval = torch.where((a == 0) | (b == 0), 2 * PITCHES - 1, a - b + PITCHES - 1)
             steps = (first + i) // inside.voices - (j - 1) // inside.voices
             vectors = k[:, :, j, :-1] + inside.pitch[:, interval].transpose(0, 1)
-            vectors = vectors + inside.time[:, reach - max(-reach, min(reach, steps))]
+            vectors = vectors + inside.time[:, reach - max(0, min(reach, steps))]
             row.append((q[:, :, i, :-1] * vectors).sum(-1) * DIM**-0.5)
         rows.append(torch.stack(row, dim=-1))
     return torch.stack(rows, dim=-2)

@@ -13,8 +13,9 @@ from regard.inspection import laws
 from regard.models.music_transformer import TINY, Config, build
 
 SIZES = Notes(conditions=23, tokens=19, longest=40)
+GRID = replace(SIZES, crop=32, voices=4, bar=3)
 PLAIN = {"intervals": False, "voices": 0}
-VARIANTS = [PLAIN, {"voices": 1}, {"reach": 1}] + [
+VARIANTS = [PLAIN, {"voices": 1}, {"voices": 3}, {"reach": 1}] + [
     {"position": name, **PLAIN} for name in names("regard.layers.positions")
 ]  # those by one setting alone are tested with every model
 
@@ -54,10 +55,53 @@ def test_it_goes_on_far_beyond_the_reach_of_its_positions():
     assert logits.isfinite().all()
 
 
+@pytest.mark.parametrize("intervals", [False, True])
+def test_every_vector_of_a_distance_is_trained_by_crops(intervals):
+    torch.manual_seed(0)
+    model = build(replace(TINY, reach=None, voices=None, bar=None, intervals=intervals), GRID)
+    tokens = torch.randint(5, 19, (2, 33))
+    logits, _ = model(tokens[:, :-1], model.start(conditions([0], [0])))
+    logits.sum().backward()
+    places = [layer.self_attn.attend.weigh.place for layer in model.layers]
+    tables = [getattr(place, "place", place).table for place in places] + [place.time for place in places if intervals]
+    assert [table.shape[1] for table in tables] == [17] * 2 + [5] * (2 if intervals else 0)  # half a crop and now
+    for table in tables:
+        assert (table.grad.abs().sum(dim=(0, 2)) > 0).all()
+
+
+def test_voice_and_beat_follow_the_encoding():
+    tiny = replace(TINY, reach=None, voices=None, bar=None, intervals=False)
+    grid, events = build(tiny, GRID), build(tiny, replace(GRID, voices=0))
+    assert grid.beat.voice.num_embeddings == 4 and grid.beat.step.num_embeddings == 3
+    assert not [*events.beat.parameters()]
+    assert not [*build(replace(tiny, voices=0), GRID).beat.parameters()]
+
+
+@pytest.mark.parametrize(
+    ("change", "sizes", "message"),
+    [
+        ({"voices": 4}, {"voices": 0}, r"^voices=4: the encoding has no voices and no beat; leave model.voices out$"),
+        ({"voices": 3}, {}, r"^voices=3: the encoding has 4 voices; leave model.voices out$"),
+        ({"intervals": True}, {"voices": 0}, r"^intervals=true: the encoding has no voices and steps; use data.encodi"),
+        (
+            {"reach": 17},
+            {},
+            r"^reach=17 is more than half of data.crop=32: the vector of all distances beyond",
+        ),
+        ({"reach": 17, "position": "none", "intervals": True}, {}, r"^reach=17 is more than half of data.crop=32"),
+    ],
+)
+def test_settings_that_do_not_fit_the_data(change, sizes, message):
+    tiny = replace(TINY, reach=None, voices=None, bar=None, intervals=False)
+    with pytest.raises(ConfigError, match=message):
+        build(replace(tiny, **change), replace(GRID, **sizes))
+    build(replace(tiny, position="rotary", reach=17), GRID)  # tells no distances apart
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layers": 0}, r"^layers, dim, hidden, heads, reach and bar must be at least 1$"),
+        ({"layers": 0}, r"^layers, dim, hidden, heads, reach, bar and sight must be at least 1$"),
         ({"heads": 3}, r"^dim=128 cannot be divided among heads=3; choose a multiple of 3$"),
         ({"voices": -1}, r"^voices=-1 must be the voices of the grid, or 0 for another encoding$"),
         ({"voices": 0, "intervals": True}, r"^intervals=true needs the grid: without voices=… a place has no pitch"),

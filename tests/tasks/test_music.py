@@ -149,7 +149,7 @@ def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task.save(tmp_path)
     again = load(config, tmp_path)
     path, nothing = again.examples
-    content = again.read(path).content
+    content = again.read(path).opened.content
     assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
     assert again.read(nothing) is None and again.read(" ") is None
     (tmp_path / "example.mid").unlink()  # a run that is older than examples
@@ -198,7 +198,7 @@ def test_events_with_tempo(tmp_path):
     ("change", "message"),
     [
         ({"rows": 0}, r"^crop and rows must be at least 1, window and transpose at least 0$"),
-        ({"drop": 1.5}, r"^tempo=0.0, drop=1.5: shares lie in 0 … 1$"),
+        ({"drop": 1.5}, r"^tempo=0.0, drop=1.5, shown=0.0: shares lie in 0 … 1$"),
         ({"tempo": 0.1}, r"^tempo=0.1: the grid has no tempo; use encoding='events', or tempo=0$"),
         ({"longest": 100}, r"^longest=100 is less than crop=512 or window=512; raise it$"),
         ({"crop": 100}, r"^crop=100, window=512: the grid needs multiples of 64, a bar$"),

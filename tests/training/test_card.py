@@ -28,7 +28,7 @@ def test_it_says_what_was_measured(toy, tmp_path, silent):
 def test_it_asks_the_task(toy, tmp_path, silent):
     run = load_parts(train(toy(), tmp_path / "sums", console=silent))
     text = (tmp_path / "sums" / "README.md").read_text()
-    assert "They were chosen by `accuracy`: more is better." in text
+    assert "as the model is used. They were chosen by `accuracy`: more is better." in text
     assert "- accuracy: `share of right sums`" in text
     with torch.no_grad():
         answer = run.task.answer(run.model, [[1, 2, 3]], None, None)[0][0].text

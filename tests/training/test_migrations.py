@@ -43,6 +43,22 @@ def test_scores_had_each_others_names_before_version_3(before, after):
     assert migrate({"version": 2, "model": ["not", "a", "table"]}, WHERE)["model"] == ["not", "a", "table"]
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"name": "music_transformer", "position": "relative", "intervals": False},
+        {"name": "music_transformer", "position": "none", "intervals": True},
+        {"name": "gpt", "position": "relative"},
+    ],
+)
+def test_vectors_for_the_future_are_no_longer_kept(model):
+    with pytest.raises(CheckpointError, match=r"config.json: a .* of an earlier regard holds vectors for the future"):
+        migrate({"version": 3, "model": model}, WHERE)
+    assert migrate({"version": VERSION, "model": model}, WHERE) == {"model": model}
+    other = {"name": model["name"], "position": "sinusoidal"}
+    assert migrate({"version": 3, "model": other}, WHERE) == {"model": other}
+
+
 @pytest.mark.parametrize(("score", "old_name"), [("additive", "concat"), ("concat", "additive")])
 def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     settings = ["data.pairs=40", "data.vocabulary=300", "model=bahdanau", "model.dim=8", "model.embedding=8"]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from toys import summing
 
+import regard
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.tasks import translation
 from regard.training import recipe as recipes
@@ -250,3 +251,18 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
     taken, tensors = take(Start(vectors=str(path), table=pattern), model, task)
     assert set(taken.vectors) == {source, target} and "vectors for 1 of 29" in taken.vectors[target]
     assert (tensors[source][-1] > 0).all() and (tensors[target][-1] < 0).all()
+
+
+def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
+    (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
+    short = {"training.steps": 1, "training.evaluation.every": 1}
+    given = {"data.paths": [str(tmp_path / "text.txt")], "data.minimum": 1, "data.length": 5, "model.dim": 8} | short
+    words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
+    model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
+    start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}
+    run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
+    assert run.task.words() == words.task.words()
+    taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
+    assert taken["embedding.table.weight"].endswith("words (100%)")
+    with pytest.raises(ConfigError, match=r"start\.vectors=.*nowhere: "):
+        regard.train("tagging", {"start.vectors": "nowhere", "start.vocabulary": True}, out=tmp_path / "x", quiet=True)

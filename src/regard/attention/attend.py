@@ -61,10 +61,11 @@ class Attend(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
-        if _is_flag(mask) and self._is_plain(q, keys, v):  # the common case, at no cost
-            if mask.ordered and self.weigh.scale is not None and is_middling(q, keys):
-                return attend_stepped(Dot(q, keys, self.weigh.scale), v)
-            return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=self.weigh.scale)
+        scale = self.weigh.scale
+        if scale is not None and _is_flag(mask) and self._is_plain(q, keys, v):  # the common case, at no cost
+            if mask.ordered and is_middling(q, keys):
+                return attend_stepped(Dot(q, keys, scale), v)
+            return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=scale)
         check_shapes(q, keys, v)
         check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
         rows, heads, *_ = keys.shape
@@ -79,14 +80,13 @@ class Attend(nn.Module):
         return mixed if folded is q else unfold(mixed, q.shape[0])
 
     def _is_plain(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
-        """Is this what the fused kernel computes by itself, and is it the fastest?"""
+        """Of a scaled inner product: is this what the fused kernel computes by itself, and is it the fastest?"""
         return (
             not followed()
             and q.shape == k.shape == v.shape
             and len(q.shape) == 4
             and q.shape[2] > SHORT
             and q.dtype == k.dtype == v.dtype
-            and self.weigh.scale is not None
             and not (self.training and self.dropout)
         )
 

@@ -8,18 +8,18 @@ from torch import Tensor
 from regard.core.transforms import unsized
 
 
-def by_distance(table: Tensor, t: int, s: int, *, first: int) -> Tensor:
-    """A table (h 2r+1 d) of distances r … -r -> (h t+s-1 d): its rows for every distance that occurs between the
-    queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond ±r the last row is
-    repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
-    reach = table.shape[1] // 2
+def by_distance(table: Tensor, t: int, s: int, *, first: int, most: int) -> Tensor:
+    """A table (h r+most+1 d) of distances r … -most -> (h t+s-1 d): its rows for every distance that occurs between the
+    queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond r back and `most`
+    ahead the last row is repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
+    reach = table.shape[1] - 1 - most
     if unsized():
         distances = torch.arange(first + t - 1, first - s, -1, device=table.device)
-        return table.index_select(1, reach - distances.clamp(-reach, reach))
+        return table.index_select(1, reach - distances.clamp(-most, reach))
     back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
     count = max(0, t + s - 1)
-    before, behind = (min(max(beyond - reach, 0), count) for beyond in (back, ahead))
-    inside = slice(reach - min(back, reach), reach + min(ahead, reach) + 1) if before + behind < count else slice(0)
+    before, behind = min(max(back - reach, 0), count), min(max(ahead - most, 0), count)
+    inside = slice(reach - min(back, reach), reach + min(ahead, most) + 1) if before + behind < count else slice(0)
     parts = [table[:, :1].expand(-1, before, -1), table[:, inside], table[:, -1:].expand(-1, behind, -1)]
     return torch.cat(parts, dim=1)
 

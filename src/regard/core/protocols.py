@@ -21,6 +21,14 @@ class Padded(NamedTuple):
     lengths: Tensor  # (b)
 
 
+class Announced(NamedTuple):
+    """What is told of a piece beforehand: classes, as those of `Padded`, and tokens that it will have."""
+
+    tokens: Tensor  # (b c) classes
+    lengths: Tensor  # (b)
+    given: Padded  # (b s) the token of each place, 0 where it is open
+
+
 class Readout(Protocol):
     """The last layer of a model and its loss, so that a task need not know how either is made."""
 

@@ -49,8 +49,12 @@ class Notes:
 
     conditions: int  # class tokens, marks included
     tokens: int  # tokens of the encoding, marks included
-    longest: int  # longest piece, in tokens
+    longest: int  # tokens that are remembered at once
     marks: Marks = Marks()
+    crop: int | None = None  # tokens of a training example, where that is known
+    voices: int | None = None  # tokens of one time step; 0: the encoding has no steps; None: not known
+    bar: int = 16  # time steps of a bar
+    shown: bool = False  # some tokens may be given beforehand, wherever in the piece they are
 
 
 def family_of(task: ModuleType) -> type:

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from regard.core import fingerprint
+from regard.core import files, fingerprint
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.seed import kept, seed_all
@@ -59,6 +59,12 @@ class Answer:
             raise ConfigError(f"this answer cannot be written as {suffix or 'a file without a suffix'}; kinds: {kinds}")
         return self.files[suffix.lower()]()
 
+    def save(self, path: Path | str) -> Path:
+        """Write it as a file of the kind that the name ends with."""
+        target = Path(path)
+        files.write_bytes(target, self.render(target.suffix))
+        return target
+
 
 class Task:
     """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
@@ -67,6 +73,7 @@ class Task:
     goal: Goal
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     directions: Mapping[str, bool] = MappingProxyType({})
+    scored: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
     only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
@@ -87,7 +94,7 @@ class Task:
         raise NotImplementedError
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
-        """Free-running scores on a split ('valid' or 'test'); the goal's metric is among them."""
+        """Scores on a split ('valid' or 'test'), come about as `scored` says; the goal's metric is among them."""
         raise NotImplementedError
 
     def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:

@@ -54,14 +54,14 @@ class Decoding:
             return self
         if self.has("width") and self.has("nbest"):
             return self.changed(width=max(self.config.width, count), nbest=count)
-        return self._turned_into("beam", width=max(5, count), nbest=count)
+        return self.turned_into("beam", width=max(5, count), nbest=count)
 
     def asked(self, **settings: Any) -> Decoding:
         """The decoder with the settings that are not None; sampling, if it does not have them all."""
         given = {name: value for name, value in settings.items() if value is not None}
-        return self.changed(**given) if all(map(self.has, given)) else self._turned_into("sample", **given)
+        return self.changed(**given) if all(map(self.has, given)) else self.turned_into("sample", **given)
 
-    def _turned_into(self, name: str, **settings: Any) -> Decoding:
+    def turned_into(self, name: str, **settings: Any) -> Decoding:
         """Another decoder with the same constraints."""
         config = find("regard.decoding", name).Config
         kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}

@@ -20,7 +20,8 @@ class Intervals(nn.Module):
     """A place's score + q·p[interval] / √d + q·u[time] / √d.
 
     Queries and keys carry their note as a last feature: 0 where there is none, else 1 … pitches. There are `voices`
-    notes a time step; place i stands before note i, so the key at place j holds note j - 1.
+    notes a time step; place i stands before note i, so the key at place j holds note j - 1. Nobody looks ahead, so
+    there are no vectors for times to come.
     """
 
     def __init__(self, place: Place, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
@@ -28,7 +29,7 @@ class Intervals(nn.Module):
         self.place = place
         self.pitches, self.voices = pitches, voices
         self.pitch = nn.Parameter(torch.randn(heads, 2 * pitches, dim) * dim**-0.5)  # the last row: no interval
-        self.time = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # as in Relative
+        self.time = nn.Parameter(torch.randn(heads, reach + 1, dim) * dim**-0.5)  # from far back to now
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         """(b h t d+1), (b h s d+1) -> (b h t s)."""
@@ -57,7 +58,7 @@ class Intervals(nn.Module):
         lead = first % voices
         whole = pad(q, (0, 0, lead, -(lead + t) % voices)).unflatten(2, (-1, voices)).transpose(2, 3)  # (b h v g d)
         groups, steps = whole.shape[3], -(-(s - 1) // voices) + 1
-        table = by_distance(self.time, groups, steps, first=first // voices + 1)  # (h g+steps-1 d)
+        table = by_distance(self.time, groups, steps, first=first // voices + 1, most=0)  # (h g+steps-1 d)
         by_step = skew(whole @ table[:, None].mT, steps)  # (b h v g steps)
         by_step = by_step.transpose(2, 3).flatten(2, 3)[:, :, lead : lead + t]  # (b h t steps)
         by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
@@ -66,9 +67,9 @@ class Intervals(nn.Module):
     def _by_time_of_rows(self, q: Tensor, s: int, *, column: int, start: Tensor) -> Tensor:
         """The same where each row's places are counted from a `start` (b) of its own: number by number, so it is slower
         and meant for decoding. A query at place i stands in step ⌊i/v⌋ + 1, a key at place j in step ⌈j/v⌉."""
-        reach = self.time.shape[1] // 2
+        reach = self.time.shape[1] - 1
         queries = torch.arange(column, column + q.shape[-2], device=q.device) - start[:, None]  # (b t)
         keys = torch.arange(s, device=q.device) - start[:, None]  # (b s); negative: padding, which is never looked at
         steps = (queries // self.voices + 1)[:, :, None] - (keys + self.voices - 1)[:, None] // self.voices  # (b t s)
-        rows = reach - steps.clamp(-reach, reach)
+        rows = reach - steps.clamp(0, reach)
         return (q @ self.time.mT).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))

@@ -28,6 +28,10 @@ class PositionScheme(nn.Module):
         """What one attention layer with `heads` heads of width `dim` puts inside its score, or None."""
         return None
 
+    def place_behind(self, *, heads: int, dim: int) -> Place | None:
+        """The same for a layer whose queries never look ahead; a scheme may leave out what is for the future."""
+        return self.place(heads=heads, dim=dim)
+
     def forward(self, x: Tensor, start: Tensor | int = 0) -> Tensor:
         """(b t d) features -> the same with their places, counted from `start` (one number, or one per row). What
         stands before place 0 is padding on the left, and is given place 0."""

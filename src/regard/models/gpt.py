@@ -143,7 +143,7 @@ def build(config: Config, sizes: Tokens | Documents | Tagged) -> GPT | Classifie
 
 def _layer(config: Config, position: PositionScheme) -> Block:
     widths = Widths.divided(config.dim, config.heads)
-    place = position.place(heads=widths.heads, dim=widths.head)
+    place = position.place_behind(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
     # the exact GELU: the tanh by which GPT-2 approximates it takes three times as long on a CPU

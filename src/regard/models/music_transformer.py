@@ -4,12 +4,13 @@
 
 There is no encoder. The source of a piece is its conditions (composer, key, mode …): class numbers whose embeddings
 are added to every input. On the grid encoding a place also says which voice and which step of the bar comes next.
+Where some tokens of a piece are given beforehand, a few further layers read them (models/_sight.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, cast
 
@@ -21,7 +22,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL
 from regard.attention.weigh import Anywhere, Place
 from regard.core.errors import ConfigError
-from regard.core.protocols import Padded
+from regard.core.protocols import Announced, Padded
 from regard.core.sizes import Notes
 from regard.core.tree import Shared
 from regard.layers import positions
@@ -34,10 +35,13 @@ from regard.layers.intervals import Intervals
 from regard.layers.linear import Precision
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
+from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
 from regard.layers.residual import NORMS
+from regard.models._sight import Sight, at_places
 
+DISTANCES = 256  # told apart where the length of a training example is not known
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
 
 
@@ -53,21 +57,23 @@ class Config:
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
     position: str = "relative"  # how places are told: see regard list positions
-    reach: int = 512  # distances that relative positions tell apart; those beyond share a vector
-    voices: int = 4  # tokens a time step of the grid; 0: another encoding, without voice and beat
-    bar: int = 16  # time steps of a bar that are told apart
+    reach: int | None = None  # distances that relative positions tell apart; those beyond share one; none: half a crop
+    voices: int | None = None  # tokens of a time step, told with the beat; none: as the encoding has them; 0: not told
+    bar: int | None = None  # time steps of a bar that are told apart; none: as the encoding has them
     intervals: bool = False  # relative pitch and time as well, on the grid
+    sight: int = 2  # layers that read what is given of a piece beforehand, where the data has such (data.shown)
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.hidden, self.heads, self.reach, self.bar) < 1:
-            raise ConfigError("layers, dim, hidden, heads, reach and bar must be at least 1")
+        given = [number for number in (self.reach, self.bar) if number is not None]
+        if min(self.layers, self.dim, self.hidden, self.heads, self.sight, *given) < 1:
+            raise ConfigError("layers, dim, hidden, heads, reach, bar and sight must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
                 f"dim={self.dim} cannot be divided among heads={self.heads}; choose a multiple of {self.heads}"
             )
-        if self.voices < 0:
+        if self.voices is not None and self.voices < 0:
             raise ConfigError(f"voices={self.voices} must be the voices of the grid, or 0 for another encoding")
-        if self.intervals and not self.voices:
+        if self.intervals and self.voices == 0:
             raise ConfigError(
                 "intervals=true needs the grid: without voices=… a place has no pitch and time of its own"
             )
@@ -76,8 +82,8 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4, reach=256)}
-TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=3, bar=2, intervals=True)  # for tests
+PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4)}
+TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=4, bar=2, intervals=True)  # for tests
 
 
 class Beat(nn.Module):
@@ -108,6 +114,7 @@ class MusicState(NamedTuple):
 
     past: tuple[KV, ...]
     condition: Shared[Tensor]  # (b d)
+    seen: Shared[Tensor]  # (b s d) what each place is told of what is given beforehand; (b 0 d): nothing is
 
 
 class MusicTransformer(nn.Module):
@@ -123,23 +130,31 @@ class MusicTransformer(nn.Module):
         last: nn.Module,
         readout: Readout,
         first_pitch: int | None,
+        sight: Sight | None = None,
     ) -> None:
         super().__init__()
         self.embedding, self.conditions, self.beat = embedding, conditions, beat
         self.layers = nn.ModuleList(layers)
         self.last, self.readout = last, readout
         self.first_pitch = first_pitch  # the token of the lowest note, where intervals between notes matter
+        self.sight = sight
 
-    def start(self, source: Padded) -> MusicState:
-        """Conditions (b s), any number of class tokens a piece -> the state before its first token."""
+    def start(self, source: Padded | Announced) -> MusicState:
+        """Conditions (b s), any number of class tokens a piece, and what is given of it -> the state before its first
+        token."""
         condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
         past = tuple(layer.empty(condition) for layer in cast("Iterable[Block]", self.layers))
-        return MusicState(past, Shared(condition))
+        seen = condition.new_zeros(len(condition), 0, condition.shape[1])
+        if isinstance(source, Announced) and self.sight is not None:
+            seen = self.sight(source.given)
+        return MusicState(past, Shared(condition), Shared(seen))
 
     def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
         start = state.past[0].place
         x = self.beat(self.embedding(tokens, start), start)
         x = x + widen(state.condition.value, tokens.shape[0])[:, None]
+        if state.seen.value.shape[1]:
+            x = x + at_places(widen(state.seen.value, tokens.shape[0]), start, tokens.shape[1])
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
@@ -164,8 +179,10 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     first_pitch = sizes.marks.first + REST
-    longest = min(config.reach, sizes.longest) if config.position == "relative" else sizes.longest
+    config = settle(config, sizes)
+    longest = min(cast("int", config.reach), sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
+    beat = Beat(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
     pitches = max(1, sizes.tokens - first_pitch)
     readout = Readout(config.dim, sizes.tokens)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
@@ -173,18 +190,59 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     return MusicTransformer(
         Embedding(table(sizes.tokens, config.dim, pad=pad), position, dropout=config.dropout),
         table(sizes.conditions, config.dim, pad=pad),
-        beat=Beat(config.dim, voices=config.voices, bar=config.bar) if config.voices else NoBeat(),
+        beat=beat,
         layers=[_layer(config, position, pitches=pitches) for _ in range(config.layers)],
         last=NORMS[config.norm].last(config.dim),
         readout=readout,
         first_pitch=first_pitch if config.intervals else None,
+        sight=_sight(config, sizes, beat=beat) if sizes.shown else None,
     )
+
+
+def _sight(config: Config, sizes: Notes, *, beat: nn.Module) -> Sight:
+    """Layers that look in both directions, by distance; where voices and beats are told, they are the same."""
+    widths = Widths.divided(config.dim, config.heads)
+    around = partial(NORMS[config.norm], config.dim, config.dropout)
+    layers = []
+    for _ in range(config.sight):
+        place = Relative(widths.heads, widths.head, reach=cast("int", config.reach))
+        attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
+        layers.append(Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around))
+    tokens = table(sizes.tokens, config.dim, pad=sizes.marks.pad)
+    return Sight(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
+
+
+def settle(config: Config, sizes: Notes) -> Config:
+    """The choices that follow the data, unless they were made: what the encoding has, and half a training example.
+
+    Distances beyond the reach share a vector. With a reach of half an example that vector is trained, and serves for
+    every distance beyond; with a reach of a whole one it would first be met in a piece that is longer.
+    """
+    if sizes.voices is not None and config.voices not in (None, 0, sizes.voices):
+        has = f"has {sizes.voices} voices" if sizes.voices else "has no voices and no beat"
+        raise ConfigError(f"voices={config.voices}: the encoding {has}; leave model.voices out")
+    voices = (sizes.voices or 0) if config.voices is None else config.voices
+    if config.intervals and not voices:
+        raise ConfigError(
+            "intervals=true: the encoding has no voices and steps; use data.encoding=grid or leave it out"
+        )
+    half = DISTANCES if sizes.crop is None else max(1, sizes.crop // 2)
+    if config.reach is not None and sizes.crop is not None and config.reach > half and _tells_distances(config):
+        raise ConfigError(
+            f"reach={config.reach} is more than half of data.crop={sizes.crop}: the vector of all distances beyond it "
+            f"would not be trained; set reach={half} or less, or leave it out"
+        )
+    return replace(config, voices=voices, reach=config.reach or half)
+
+
+def _tells_distances(config: Config) -> bool:
+    return config.position == "relative" or config.intervals
 
 
 def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
     widths = Widths.divided(config.dim, config.heads)
-    place: Place = position.place(heads=widths.heads, dim=widths.head) or Anywhere()
-    if config.intervals:
+    place: Place = position.place_behind(heads=widths.heads, dim=widths.head) or Anywhere()
+    if config.intervals and config.reach and config.voices:
         steps = -(-config.reach // config.voices)
         place = Intervals(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
     score = scores.build("scaled_dot", widths.head)

@@ -6,7 +6,7 @@ decoder: y -> [causal self-attention, attention over the memory, feed-forward] Ã
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, cast
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL, Mask
+from regard.attention.weigh import Place
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.sizes import Text
@@ -28,7 +29,6 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Precision
 from regard.layers.memory import KV
-from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
 from regard.layers.residual import NORMS
 
@@ -159,7 +159,7 @@ def _encoder(config: Config, embedding: Embedding) -> Encoder:
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.layers):
-        own = _attention(config, embedding.position, queries="source", keys="source")
+        own = _attention(config, embedding.position.place, queries="source", keys="source")
         layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around))
     return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
 
@@ -168,15 +168,16 @@ def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.decoder_layers or config.layers):
-        own = _attention(config, embedding.position, queries="target", keys="target")
+        own = _attention(config, embedding.position.place_behind, queries="target", keys="target")
         cross = _attention(config, None, queries="target", keys="source")
         layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around, cross=cross))
     return DecoderStack(embedding, layers, NORMS[config.norm].last(config.dim))
 
 
-def _attention(config: Config, position: PositionScheme | None, *, queries: str, keys: str) -> Heads:
+def _attention(config: Config, where: Callable[..., Place | None] | None, *, queries: str, keys: str) -> Heads:
+    """`where` makes what positions put inside the score, given the heads and their width."""
     widths = Widths.divided(config.dim, config.heads)
-    place = None if position is None else position.place(heads=widths.heads, dim=widths.head)
+    place = None if where is None else where(heads=widths.heads, dim=widths.head)
     score = scores.build(config.score, widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries=queries, keys=keys)
     return Heads(attend, widths)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.protocols import Padded
 from regard.core.sizes import Marks
 from regard.data import batching
-from regard.data.music.key import MODES, TONICS
+from regard.data.music.key import MODES, TONICS, mode_of
 
 Condition = Literal["composer", "key", "mode"]
 FIRST = Marks().first
@@ -39,7 +39,20 @@ class Classes:
                 options = [name.partition(":")[2] for name in self.names]
                 hint = nearest(word, options) if options else "it was trained without data.conditions, so it knows none"
                 raise DataError(f"the model does not know the class {word!r}; {hint}")
+        _check_together([full[word.lower()] for word in words])
         return batching.pad([self.row([full[word.lower()] for word in words])])
+
+
+def _check_together(names: Sequence[str]) -> None:
+    """No two of some classes, as `mode:minor`, may say the same thing differently."""
+    said: dict[str, str] = {}
+    for name in names:
+        kind, _, value = name.partition(":")
+        told = {kind: value} | ({"mode": mode_of(value)} if kind == "key" else {})
+        for what, one in told.items():
+            other = said.setdefault(what, one)
+            if other != one:
+                raise ConfigError(f"like: a piece is of one {what}, not both {other} and {one}; ask for one of them")
 
 
 def classes_of(conditions: Sequence[Condition], composers: Iterable[str]) -> Classes:

@@ -1,35 +1,25 @@
-"""New pieces from a model: from nothing, from a primer, or around a given soprano. Every one is a valid piece."""
+"""New pieces from a model: from nothing, from a primer, around a tune, or into gaps. Every one is a valid piece."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from regard.core.errors import DataError
 from regard.core.evaluating import evaluating
-from regard.core.protocols import Decoder, Grammar
+from regard.core.protocols import Announced, Decoder, Padded, State
 from regard.core.sizes import Notes
-from regard.core.task import Answer
 from regard.core.tree import map_tensors
-from regard.data.music import midi, roll, sound, statistics
+from regard.data.music import statistics
 from regard.data.music.encoding import Encoding, Tokens
-from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
+from regard.data.music.grid import Grid
 from regard.data.music.notes import Note
 from regard.decoding import Decoding, optimised
+from regard.tasks._beginnings import Beginning, Length, continuing
 from regard.tasks._classes import Classes
-
-
-class Beginning(NamedTuple):
-    """Where a piece begins, and what may follow."""
-
-    tokens: Tokens  # given
-    grammar: Grammar
-    limit: int  # tokens that may follow
-    seconds: float  # that the given tokens last
+from regard.tasks._sliding import Sliding
 
 
 class Composition(NamedTuple):
@@ -39,37 +29,7 @@ class Composition(NamedTuple):
     tokens: Tokens
     score: float  # log probability of what is new
     given: float  # seconds that came from the primer
-
-
-def continuing(primer: Any | None, encoding: Encoding, *, keep: float | None, seconds: float) -> Beginning:
-    """The content of a file, or None -> the first `keep` seconds of it, to be continued by so many seconds."""
-    if primer is None:
-        tokens, given = np.zeros(0, dtype=np.int64), 0.0
-    else:
-        content = primer if keep is None else encoding.beginning(primer, keep)
-        tokens = encoding.encode(content)
-        given = max((note.end for note in encoding.notes(content)), default=0.0)
-    return Beginning(tokens, encoding.grammar(tokens, seconds=seconds), encoding.longest(seconds), given)
-
-
-def harmonising(content: Any, encoding: Encoding, *, seconds: float, where: object) -> Beginning:
-    """The content of a file -> a piece in which its highest voice is fixed and the others are new."""
-    if not isinstance(encoding, Grid):
-        raise DataError(f"{where}: only a model of the grid encoding has voices to harmonise; use --prompt")
-    line = highest(content)
-    steps = min(len(line), max(1, round(seconds / encoding.step)))
-    voices = np.repeat(line[:steps, None], len(NAMES), axis=1)
-    fixed = torch.from_numpy(encoding.encode(voices)).view(-1, len(NAMES))[:, 0]
-    end = steps * len(NAMES)
-    grammar = GridGrammar(encoding.size, before=0, end=end, fixed=fixed)
-    return Beginning(np.zeros(0, dtype=np.int64), grammar, end, 0.0)
-
-
-def highest(grid: NDArray[np.int16]) -> NDArray[np.int16]:
-    """(steps voices) -> the first voice, or where it is silent throughout the highest one that sounds."""
-    first = grid[:, 0]
-    top: NDArray[np.int16] = grid.max(axis=1)
-    return top if (first == SILENT).all() else first
+    rank: float = 0.0  # the mean log probability of a new token: pieces are of unlike length
 
 
 class Composer(NamedTuple):
@@ -80,47 +40,53 @@ class Composer(NamedTuple):
     sizes: Notes
 
     def from_nothing(self, model: Decoder, decoding: Decoding, *, seconds: float) -> list[Composition]:
-        """New pieces of so many seconds, best first."""
-        return self.compose(model, continuing(None, self.encoding, keep=None, seconds=seconds), decoding)
+        """New pieces of at most so many seconds, best first."""
+        return self.compose(model, continuing(None, self.encoding, keep=None, length=Length(seconds)), decoding)
 
     def compose(
         self, model: Decoder, beginning: Beginning, decoding: Decoding, *, like: Sequence[str] = ()
     ) -> list[Composition]:
         """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
-        given, longest, marks = beginning.tokens, self.sizes.longest, self.sizes.marks
-        if beginning.limit > longest - len(given) - 1:
-            raise DataError(
-                f"the primer has {len(given)} tokens and {beginning.limit} more are asked for, but the model remembers "
-                f"{longest}; ask for fewer seconds, keep less of the primer, or set data.longest in training"
-            )
+        given, marks = beginning.tokens, self.sizes.marks
+        asked = self.classes.ask(like)
         with evaluating(model) as device:
             model = optimised(model)
+
+            def begin(place: int) -> State:
+                return model.start(map_tensors(self._announced(asked, beginning.shown, place), lambda x: x.to(device)))
+
+            sliding = Sliding(model, begin, longest=self.sizes.longest, bar=beginning.encoding.bar)
             tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
-            state = model.start(map_tensors(self.classes.ask(like), lambda x: x.to(device)))
+            state = sliding.start(tokens)
             if tokens.shape[1] > 1:
-                _, state = model.features(tokens[:, :-1], state)
+                _, state = sliding.features(tokens[:, :-1], state)
             limits = torch.tensor([beginning.limit], device=device)
             (hypotheses,) = decoding(
-                model, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
+                sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
             )
-        wholes = [np.concatenate([given, np.array(each.tokens, dtype=np.int64)]) for each in hypotheses]
-        notes = [self.encoding.notes(self.encoding.decode(whole)) for whole in wholes]
-        scores = [hypothesis.score for hypothesis in hypotheses]
-        return [Composition(*piece, beginning.seconds) for piece in zip(notes, wholes, scores, strict=True)]
+        made = []
+        for each in hypotheses:
+            whole = np.concatenate([given, np.array(each.tokens, dtype=np.int64)])
+            rank = each.score / (len(each.tokens) + 1)  # with the end mark
+            made.append(Composition(heard(whole, beginning), whole, each.score, beginning.seconds, rank))
+        return sorted(made, key=lambda piece: -piece.rank)
+
+    def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | Announced:
+        """What the model is told beforehand, of a piece that it reads from a place on."""
+        if not self.sizes.shown or shown is None:
+            return classes
+        given = torch.from_numpy(shown[place:])[None]
+        return Announced(*classes, Padded(given, torch.tensor([given.shape[1]])))
 
 
-def answer(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> Answer:
-    """A piece -> how long it is, and what makes files of it: MIDI, sound, a picture, a drawing for a terminal."""
-    notes, given = piece.notes, piece.given
-    last = max((note.end for note in notes), default=0.0)
-    text = f"{last:.1f} s, {len(notes)} notes, {len(piece.tokens)} tokens, log p {piece.score:.1f}"
-    rendered: dict[str, Callable[[], bytes]] = {
-        ".mid": lambda: midi.render(notes, tempo=encoding.tempo, names=encoding.voices),
-        ".wav": lambda: sound.render(notes),
-        ".png": lambda: roll.render(notes, title=title, names=encoding.voices, given=given),
-        ".txt": lambda: roll.draw(notes, given=given).encode(),
-    }
-    return Answer(text, piece.score, piece.score, value=piece, files=rendered, remarks=remarks)
+def heard(tokens: Tokens, beginning: Beginning) -> list[Note]:
+    """The tokens of a piece -> its notes in seconds; those that were given are as they were given."""
+    encoding = beginning.encoding
+    content = encoding.decode(tokens)
+    notes = encoding.notes(content, beginning.struck) if isinstance(encoding, Grid) else encoding.notes(content)
+    if not beginning.tune:
+        return notes
+    return sorted([*beginning.tune, *(note for note in notes if note.voice != 0)])
 
 
 def compare(pieces: Sequence[Composition], real: Sequence[Any], encoding: Encoding) -> dict[str, float]:

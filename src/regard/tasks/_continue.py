@@ -25,6 +25,7 @@ from regard.decoding import Decoding, optimised
 from regard.tasks._forcing import log_probabilities, picked
 
 LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
+READ = 2**14  # tokens that are read at once: the features inside a model are many times as many
 
 Row = tuple[int, ...]
 
@@ -47,7 +48,7 @@ def nats(model: Decoder, tokens: TokenArray, sizes: Tokens, device: torch.device
     """Tokens (n) of a text -> -log p of each (n); a long text in windows that overlap by half."""
     values = np.zeros(len(tokens))
     parts = windows(len(tokens), sizes.longest)
-    rows = max(1, LOGITS // (sizes.longest * sizes.size))
+    rows = max(1, min(READ, LOGITS // sizes.size) // sizes.longest)
     for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
         length = max(part.end - part.begin for part in batch)
         read = torch.full((len(batch), length + 1), sizes.marks.start)

@@ -5,25 +5,26 @@ A crop is an example number: piece, place, transposition, tempo and what is left
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard.core.evaluating import evaluating
 from regard.core.progress import track
-from regard.core.protocols import Decoder, Indices, Padded
+from regard.core.protocols import Announced, Decoder, Indices, Padded
 from regard.core.seed import mix
 from regard.core.sizes import Marks
 from regard.data import batching
-from regard.data.batching import PairBatch
 from regard.data.music.encoding import Encoding, Tokens
 from regard.data.music.key import find_key, mode_of, shift_key
 from regard.data.music.pieces import Piece
 from regard.tasks._classes import Classes, Condition
 from regard.tasks._forcing import log_probabilities, picked
+from regard.tasks._shown import PieceBatch, nothing_of, shown_of
 
 PLACES, SHIFTS, TEMPI, DROPS = 2**20, 2**8, 2**4, 2**4  # how many of each an example number can tell apart
 TEMPO_STEPS = 5  # tempi tried, from slowest to fastest; the middle one is the piece's own
@@ -65,6 +66,8 @@ class Shape(NamedTuple):
     tempo: float  # at most so much slower or faster, as a share
     conditions: tuple[Condition, ...]
     drop: float  # how often a condition is not told
+    shown: float = 0.0  # how often some of the crop is shown beforehand
+    voices: int = 0  # tokens of a time step
 
 
 def plan(
@@ -132,14 +135,25 @@ class TrainingPieces:
         lengths = [len(self.tokens(piece)) - 1 for piece in range(len(self.pieces))]
         return plan(lengths, self._ranges, shape=self.shape, seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> PairBatch:
-        """Example numbers -> conditions, and crops with one label more than inputs."""
+    def batch(self, examples: Indices) -> PieceBatch:
+        """Example numbers -> conditions and what is shown, and crops with one label more than inputs."""
         crops = [unpack(int(number)) for number in examples]
         rows = []
         for crop in crops:
             row = self.tokens(crop.piece, crop.tempo)[crop.place : crop.place + self.shape.length + 1]
             rows.append(self.encoding.shift(row, crop.shift))
-        return PairBatch(batching.pad([self._told(crop) for crop in crops]), batching.pad(rows))
+        told, target = batching.pad([self._told(crop) for crop in crops]), batching.pad(rows)
+        if not self.shape.shown:
+            return PieceBatch(told, target)
+        given = [self._shown(int(number), row[1:]) for number, row in zip(examples, rows, strict=True)]
+        return PieceBatch(Announced(*told, batching.pad(given)), target)
+
+    def _shown(self, number: int, labels: Tokens) -> Tokens:
+        """What is shown of a crop; its number decides."""
+        random = np.random.default_rng(number)
+        if random.random() >= self.shape.shown:
+            return np.zeros_like(labels)
+        return shown_of(labels, random, voices=self.shape.voices, bar=self.shape.bar)
 
     def _told(self, crop: Crop) -> list[int]:
         key, values = self._keys[crop.piece], {"composer": self.pieces[crop.piece].composer}
@@ -180,9 +194,16 @@ def tempo_factor(step: int, most: float) -> float:
 
 
 def note_nats(
-    model: Decoder, rows: Sequence[Tokens], *, window: int, bar: int, budget: int
+    model: Decoder,
+    rows: Sequence[Tokens],
+    *,
+    window: int,
+    bar: int,
+    budget: int,
+    told: Callable[[Tensor], Padded | Announced] = nothing_of,
 ) -> list[NDArray[np.float64]]:
-    """Rows `start n1 … nn end` -> -log p of their note tokens, no condition told; `window` 0 reads pieces whole."""
+    """Rows `start n1 … nn end` -> -log p of their note tokens; `window` 0 reads pieces whole, and `told` says what is
+    told beforehand of rows of tokens."""
     nats = [np.zeros(len(row) - 2) for row in rows]
     cuts = [excerpts(len(row) - 1, window or len(row), bar) for row in rows]
     parts = [(i, part) for i, cut in enumerate(cuts) for part in cut]
@@ -191,8 +212,7 @@ def note_nats(
         for batch in track(batching.by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[number] for number in batch]
             tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
-            none = Padded(tokens.new_full((len(tokens), 1), Marks.pad), tokens.new_ones(len(tokens)))
-            scores = picked(log_probabilities(model, none, tokens), tokens).double().cpu().numpy()
+            scores = picked(log_probabilities(model, told(tokens), tokens), tokens).double().cpu().numpy()
             for (i, part), row in zip(chosen, scores, strict=True):
                 last = min(part.end, len(nats[i]))  # the end mark is no note
                 nats[i][part.counted : last] = -row[part.counted - part.begin : last - part.begin]

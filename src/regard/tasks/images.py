@@ -115,6 +115,7 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
+    scored = "each pixel foretold from the true ones before it"
     goal, counted, opens = Goal("bits", more=False), "levels", _images.OPENS
 
     def __init__(

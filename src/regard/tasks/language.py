@@ -106,6 +106,7 @@ class Language(Task):
     """Plain text as a task: crops, loss, nats and bits, texts that go on."""
 
     goal = Goal("nats", more=False)
+    scored = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, Marks()

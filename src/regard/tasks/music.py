@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from regard import decoding as decoders
 from regard.core import files, fingerprint
 from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
 from regard.core.evaluating import evaluating
-from regard.core.protocols import Decoder, Goal, Indices, Loss
+from regard.core.protocols import Announced, Decoder, Goal, Indices, Loss, Padded
 from regard.core.shown import Shown
 from regard.core.sizes import Marks, Notes
 from regard.core.task import Answer, Task
-from regard.data.batching import PairBatch
-from regard.data.music import midi, pieces
+from regard.data.music import pieces
 from regard.data.music.encoding import Encoding
 from regard.data.music.events import Events
 from regard.data.music.grid import Grid
 from regard.data.music.pieces import Collection, Piece
 from regard.decoding import Decoding
-from regard.tasks import _compose, _heard, _overview
+from regard.tasks import _compose, _heard, _overview, _shown
+from regard.tasks._beginnings import Beginning, Length, MusicFile, continuing, harmonising, infilling
 from regard.tasks._classes import Classes, Condition, classes_of
 from regard.tasks._compose import Composer
+from regard.tasks._composed import composed, to_midi
 from regard.tasks._crops import Shape, TrainingPieces, marked, note_nats
-from regard.tasks._forcing import teacher_forced
+from regard.tasks._shown import PieceBatch, highest_of, nothing_of
+from regard.tasks._wishes import Options
 
 VERB = "generate"
 SIZES = Notes
@@ -56,7 +59,7 @@ class Config:
 
     path: Path | None = None  # chorales as JSON, or a folder of MIDI or MusicXML files
     encoding: Literal["grid", "events"] = "grid"  # four voices in equal steps, or notes as they are played
-    limit: int | None = None  # pieces read, of each split that is given
+    limit: int | None = None  # pieces read, drawn from each split that is given
     crop: int = 512  # tokens of a training example
     window: int = 512  # tokens that evaluation sees at once; 0: whole pieces
     rows: int = 8  # crops in a batch
@@ -65,13 +68,18 @@ class Config:
     longest: int = 4096  # tokens the model remembers, primer and continuation together
     conditions: tuple[Condition, ...] = ()  # what a piece can be asked to be like: composer, key, mode
     drop: float = 0.2  # how often a condition is not told in training, so that it need not be given later
-    seed: int = 1  # of splits that are not given
+    shown: float = (
+        0.0  # how often some of a crop is shown beforehand; then tunes are harmonised with sight of what comes
+    )
+    seed: int = 1  # of splits that are not given, and of the pieces that `limit` leaves
 
     def __post_init__(self) -> None:
         if min(self.crop, self.rows) < 1 or min(self.window, self.transpose) < 0:
             raise ConfigError("crop and rows must be at least 1, window and transpose at least 0")
-        if not 0 <= self.tempo < 1 or not 0 <= self.drop <= 1:
-            raise ConfigError(f"tempo={self.tempo}, drop={self.drop}: shares lie in 0 … 1")
+        if not 0 <= self.tempo < 1 or not 0 <= self.drop <= 1 or not 0 <= self.shown <= 1:
+            raise ConfigError(f"tempo={self.tempo}, drop={self.drop}, shown={self.shown}: shares lie in 0 … 1")
+        if self.shown and self.encoding != "grid":
+            raise ConfigError(f"shown={self.shown}: only the grid has voices and bars to show; use shown=0")
         if self.tempo and self.encoding == "grid":
             raise ConfigError(f"tempo={self.tempo}: the grid has no tempo; use encoding='events', or tempo=0")
         if self.longest < max(self.crop, self.window):
@@ -84,49 +92,21 @@ class Config:
 TINY = Config(limit=12, crop=64, window=64, longest=1024)  # for tests
 
 
-@dataclass(frozen=True)
-class Options:
-    """What one can ask for. A file that is given is continued; without one, a piece is made from nothing."""
-
-    seconds: float = 30.0  # of what is new, or of the whole where a soprano is harmonised
-    prompt: Path | None = None  # a MIDI or MusicXML file to continue
-    keep: float | None = None  # seconds of the prompt that are used; none: all
-    harmonise: Path | None = None  # a file whose soprano is kept; the other voices are new
-    like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
-    samples: int | None = None  # how many pieces; none, here and below: as the run's decoding says
-    temperature: float | None = None  # above 1: more surprising, below: less
-    top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
-    top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
-    seed: int | None = None  # another one gives other pieces
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds < 24 * 3600:
-            raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
-        if self.keep is not None and self.keep <= 0:
-            raise ConfigError(f"keep={self.keep}: keep more than 0 seconds of the prompt, or leave it out")
-
-    def search(self, decoding: Decoding | None) -> Decoding:
-        """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
-        drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        return (decoding or decoders.build("sample")).asked(**{name: getattr(self, name) for name in drawn})
-
-
-class MusicFile(NamedTuple):
-    """A file in the encoding's own form, and what had to be mended in it."""
-
-    path: Path
-    content: Any
-    remarks: tuple[str, ...]
-
-
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
     goal, opens = Goal("nats", more=False), pieces.KINDS
+    scored = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
-        self.sizes = Notes(classes.size, encoding.size, longest=config.longest, marks=self.marks)
+        self.sizes = Notes(
+            *(classes.size, encoding.size, config.longest, self.marks),
+            crop=config.crop,
+            voices=encoding.together,
+            bar=encoding.bar // max(1, encoding.together),
+            shown=config.shown > 0,
+        )
         self.composer = Composer(encoding, classes, self.sizes)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
@@ -169,21 +149,23 @@ class Music(Task):
     @cached_property
     def training(self) -> TrainingPieces:
         """The pieces of the training split, as crops."""
-        named = {name: getattr(self.config, name) for name in ("rows", "transpose", "tempo", "conditions", "drop")}
-        shape = Shape(length=self.config.crop, bar=self.encoding.bar, **named)
+        settings = ("rows", "transpose", "tempo", "conditions", "drop", "shown")
+        named = {name: getattr(self.config, name) for name in settings}
+        shape = Shape(length=self.config.crop, bar=self.encoding.bar, voices=self.encoding.together, **named)
         return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
 
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number; the same on every process."""
         return self.training.plan(epoch, seed)
 
-    def batch(self, examples: Indices) -> PairBatch:
-        """Example numbers -> conditions and crops of `crop` inputs with one label more."""
+    def batch(self, examples: Indices) -> PieceBatch:
+        """Example numbers -> conditions, what is shown, and crops of `crop` inputs with one label more."""
         return self.training.batch(examples)
 
-    def loss(self, model: Decoder, batch: PairBatch) -> Loss:
-        """The training loss: cross entropy summed over note tokens and end marks; padding is never counted."""
-        return teacher_forced(model, batch, pad=self.marks.pad)
+    def loss(self, model: Decoder, batch: PieceBatch) -> Loss:
+        """The training loss: cross entropy summed over note tokens and end marks that were not shown; padding is never
+        counted."""
+        return _shown.loss(model, batch, pad=self.marks.pad)
 
     def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """`nats`: mean -log p of every note token of a split, each counted once; marks and padding are not.
@@ -194,17 +176,30 @@ class Music(Task):
         nats = self.token_nats(model, split, window=self.config.window)
         return {"nats": sum(float(values.sum()) for values in nats) / sum(map(len, nats))}
 
-    def token_nats(self, model: Decoder, split: str, *, window: int) -> list[NDArray[np.float64]]:
+    def token_nats(self, model: Decoder, split: str, *, window: int, **told: Any) -> list[NDArray[np.float64]]:
         """For each piece of a split -log p of its note tokens, in order; `window` 0 reads pieces whole."""
         rows = [marked(self.encoding.encode(piece.content)) for piece in self.split(split)]
         budget = self.config.rows * max(self.config.crop, window)
-        return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget)
+        return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget, **told)
 
     def report(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """Pieces from nothing, drawn as `sample` does without settings, beside those of a split: pitches, intervals,
         voice leading, repetition."""
-        drawn = self.composer.from_nothing(model, decoders.build("sample", samples=8), seconds=30.0)
-        return _compose.compare(drawn, [piece.content for piece in self.split(split)], self.encoding)
+        drawn = self.composer.from_nothing(model, decoders.build("sample", samples=8), seconds=self.encoding.usual)
+        compared = _compose.compare(drawn, [piece.content for piece in self.split(split)], self.encoding)
+        return compared | (self.lower_nats(model, split) if self.encoding.together else {})
+
+    def lower_nats(self, model: Decoder, split: str) -> dict[str, float]:
+        """Nats per token of all voices but the highest; of a model that can see that one, also with sight of it."""
+        told: dict[str, Callable[[Tensor], Padded | Announced]] = {"lower_voices": nothing_of}
+        if self.sizes.shown:
+            told["lower_voices_tune_in_sight"] = partial(highest_of, voices=self.encoding.together)
+        found = {}
+        for name, saying in told.items():
+            nats = np.concatenate(self.token_nats(model, split, window=self.config.window, told=saying))
+            lower = np.arange(len(nats)) % self.encoding.together > 0  # pieces are whole steps
+            found[f"nats_{name}"] = float(nats[lower].mean())
+        return found
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
@@ -224,14 +219,14 @@ class Music(Task):
         """The beginning of a validation piece as a MIDI file, or of a training piece where there is none."""
         piece = (self.collection.splits["valid"] or self.split("train"))[0]
         notes = self.encoding.notes(self.encoding.beginning(piece.content, SECONDS))
-        return midi.render(notes, tempo=self.encoding.tempo, names=self.encoding.voices)
+        return to_midi(notes, self.encoding)
 
     def read(self, text: str) -> MusicFile | None:
         """The path of a MIDI or MusicXML file -> its content; an empty text is nothing, from which a piece is made."""
         if not text.strip():
             return None
         path = Path(text.strip())
-        return MusicFile(path, *self.encoding.open(path))
+        return MusicFile(path, self.encoding.open(path))
 
     def answer(
         self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: Decoding | None
@@ -240,25 +235,36 @@ class Music(Task):
         return [self._answers(model, given, options, options.search(decoding)) for given in inputs]
 
     def _answers(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding) -> list[Answer]:
-        if sum(part is not None for part in (given, options.prompt, options.harmonise)) > 1:
-            raise ConfigError("a prompt is continued, a soprano harmonised; give one of them")
-        path = options.prompt or options.harmonise
-        given = given if path is None else self.read(str(path))
-        content, remarks, title = (None, (), "") if given is None else (given.content, given.remarks, given.path.stem)
-        if options.harmonise is not None:
-            beginning = _compose.harmonising(content, self.encoding, seconds=options.seconds, where=path)
+        beginning, title = self._beginning(given, options)
+        made = self.composer.compose(model, beginning, decoding, like=options.like)
+        return [composed(piece, beginning.encoding, title=title, remarks=beginning.remarks) for piece in made]
+
+    def _beginning(self, given: MusicFile | None, options: Options) -> tuple[Beginning, str]:
+        """What a piece begins with, and what it is called after."""
+        if sum(part is not None for part in (given, options.prompt, options.harmonise, options.infill)) > 1:
+            raise ConfigError("a prompt is continued, a tune harmonised, a gap filled; give one file")
+        path = options.prompt or options.harmonise or options.infill
+        file = given if path is None else self.read(str(path))
+        if options.keep is not None and (file is None or path not in (None, options.prompt)):
+            raise ConfigError(
+                f"keep={options.keep}: it is how much of a prompt is used; give a prompt, or leave it out"
+            )
+        if file is None or path is None or path == options.prompt:
+            length = Length(options.seconds, options.exactly)
+            beginning = continuing(file, self.encoding, keep=options.keep, length=length)
+        elif options.harmonise is not None:
+            beginning = harmonising(file, self.encoding, seconds=options.seconds)
         else:
-            beginning = _compose.continuing(content, self.encoding, keep=options.keep, seconds=options.seconds)
-        composed = self.composer.compose(model, beginning, decoding, like=options.like)
-        return [_compose.answer(piece, self.encoding, title=title, remarks=remarks) for piece in composed]
+            beginning = infilling(file, self.encoding, voices=options.voices, bars=options.bars)
+        return beginning, "" if file is None else file.path.stem
 
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
         if given is None:
-            short = min(options.seconds, SECONDS)
+            short = min(options.seconds or SECONDS, SECONDS)
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
         else:
-            tokens = self.encoding.encode(given.content)[: min(SHOWN, self.sizes.longest - 1)]
+            tokens = self.encoding.encode(given.opened.content)[: min(SHOWN, self.sizes.longest - 1)]
         path = Path("a piece from nothing") if given is None else given.path
         with evaluating(model):
             return _heard.show(model, tokens, encoding=self.encoding, marks=self.marks, path=path)

@@ -59,7 +59,7 @@ def _scores(recipe: Recipe, task: Task, now: Progress) -> str:
     computed = [f"- {name}: `{how}`" for name, how in task.signatures().items() if name in now.best.metrics]
     return "\n".join(
         [
-            f"Of the weights in `model.safetensors` (step {now.best.step}), free-running. "
+            f"Of the weights in `model.safetensors` (step {now.best.step}), {task.scored}. "
             f"They were chosen by `{metric}`: {direction} is better.\n",
             "| metric | value |\n|---|---|",
             *rows,

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
-VERSION = 3
+VERSION = 4
+LOOK_BACK = ("gpt", "transformer")  # models that may tell distances apart and never look ahead
 
 
 def _identities(table: Table) -> Table:
@@ -30,8 +31,20 @@ def _scores(table: Table) -> Table:
     return {**table, "model": {**table["model"], "score": other[score]}}
 
 
+def _distances(table: Table) -> Table:
+    """Version 4 keeps no vectors for distances ahead where nobody looks ahead, so weights have another shape."""
+    model = table.get("model")
+    if isinstance(model, dict) and (model.get("name") in LOOK_BACK or "intervals" in model):
+        if model.get("position") == "relative" or model.get("intervals"):
+            raise CheckpointError(
+                f"a {model['name']} with relative positions of an earlier regard holds vectors for the future, which "
+                "are never looked at and are no longer kept; train the run anew"
+            )
+    return table
+
+
 # version -> the function that brings a table of that version to the next one
-MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType({1: _identities, 2: _scores})
+MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType({1: _identities, 2: _scores, 3: _distances})
 
 
 def migrate(table: Table, where: Path) -> Table:
@@ -47,5 +60,8 @@ def migrate(table: Table, where: Path) -> Table:
     for step in range(version, VERSION):
         if step not in MIGRATIONS:
             raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
-        table = MIGRATIONS[step](table)
+        try:
+            table = MIGRATIONS[step](table)
+        except CheckpointError as wrong:
+            raise CheckpointError(f"{where}: {wrong}") from None
     return table

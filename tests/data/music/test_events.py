@@ -77,7 +77,7 @@ def test_transposition_moves_every_note(scale):
 
 def drawn(before: np.ndarray, seconds: float, rows: int = 6, most: int = 400) -> torch.Tensor:
     """Tokens drawn evenly from what the grammar allows."""
-    grammar = EVENTS.grammar(before, seconds=seconds)
+    grammar = EVENTS.grammar(before, seconds=seconds, least=seconds)
     history = torch.zeros(rows, 0, dtype=torch.long)
     while history.shape[1] < most:
         odds = grammar.allowed(history).float()
@@ -111,6 +111,30 @@ def test_any_draw_by_the_grammar_is_a_file():
             assert midi.parse(midi.render(notes), "second", where="x.mid").notes
 
 
+def test_a_performance_may_end_when_nothing_sounds(scale):
+    tokens = torch.from_numpy(EVENTS.encode(scale))[None]
+    free = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=0)
+    kind = EVENTS.kinds[0]
+    for place in range(tokens.shape[1] + 1):
+        sounding = (kind[tokens[0, :place]] == ON).sum() > (kind[tokens[0, :place]] == OFF).sum()
+        assert bool(free.allowed(tokens[:, :place])[0, 3]) == (place > 0 and not bool(sounding))
+    exact = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=60)
+    assert not exact.allowed(tokens)[0, 3]
+
+
+def test_a_score_is_heard_at_its_tempo(tmp_path):
+    path = tmp_path / "x.musicxml"
+    note = "<note><pitch><step>C</step><octave>4</octave></pitch><duration>1</duration></note>"
+    tempo = '<direction><sound tempo="60"/></direction>'
+    attributes = "<attributes><divisions>1</divisions></attributes>"
+    score = f"<score-partwise><part><measure>{attributes}{{}}</measure></part></score-partwise>"
+    path.write_text(score.format(tempo + note * 2))
+    opened = EVENTS.open(path)
+    assert [(one.start, one.end) for one in opened.content] == [(0, 1), (1, 2)] and opened.read.pace.tempo == 60
+    path.write_text(score.format(note))
+    assert EVENTS.open(path).content[0].end == pytest.approx(0.6)
+
+
 def test_what_is_cut_short_can_be_played_too(scale):
     tokens = EVENTS.encode(scale)
     for end in range(1, len(tokens)):
@@ -122,12 +146,12 @@ def test_what_is_cut_short_can_be_played_too(scale):
 def test_a_primer_is_gone_on_from(scale):
     tokens = EVENTS.encode(scale)
     on = int(np.flatnonzero(EVENTS.kinds[0].numpy()[tokens] == ON)[-1])
-    may = EVENTS.grammar(tokens[: on + 2], seconds=5).allowed(torch.zeros(1, 0, dtype=torch.long))[0]
+    may = EVENTS.grammar(tokens[: on + 2], seconds=5, least=5).allowed(torch.zeros(1, 0, dtype=torch.long))[0]
     kind, pitch, _ = EVENTS.kinds
     assert may[kind == SHIFT].all()
     assert not may[(kind == OFF)].any()  # the last note was struck this very moment
     assert not may[(kind == ON) & (pitch == pitch[tokens[on]])].any()
-    assert EVENTS.grammar(tokens[: on + 1], seconds=5).allowed(torch.zeros(1, 0, dtype=torch.long))[
+    assert EVENTS.grammar(tokens[: on + 1], seconds=5, least=5).allowed(torch.zeros(1, 0, dtype=torch.long))[
         0
     ].nonzero().shape == (
         32,
@@ -138,7 +162,7 @@ def test_a_primer_is_gone_on_from(scale):
 def test_real_music_follows_the_grammar(scale):
     chords = [note._replace(pitch=note.pitch + more) for note in scale for more in (0, 4, 7)]
     tokens = torch.from_numpy(EVENTS.encode(untangle(chords, "x").notes))[None]
-    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=1e6)
+    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=1e6, least=0)
     for place in range(tokens.shape[1]):
         assert grammar.allowed(tokens[:, :place])[0, tokens[0, place]]
 
@@ -158,7 +182,7 @@ def test_what_does_not_fit(write):
         Events(9, 3)
     with pytest.raises(ConfigError, match=r"^rate=7, velocities=32: an even rate and 1 … 127 velocities are needed$"):
         Events(rate=7)
-    assert EVENTS.longest(10) == 600
+    assert EVENTS.longest(10) == 2400
     assert EVENTS.notes(opened.content) == opened.content
 
 

@@ -93,7 +93,10 @@ def test_transposition_stays_in_the_range(grid, wanted):
 
 def test_any_draw_by_the_grammar_is_a_piece():
     fixed = torch.tensor([10, 11, 12])
-    for grammar in (GridGrammar(GRID.size, before=0, end=12), GridGrammar(GRID.size, before=0, end=12, fixed=fixed)):
+    given = torch.zeros(12, dtype=torch.long)
+    given[::4] = fixed
+    for wanted in (None, given):
+        grammar = GridGrammar(GRID.size, before=0, end=12, least=12, given=wanted)
         history = torch.zeros(5, 0, dtype=torch.long)
         for _ in range(12):
             odds = grammar.allowed(history).float()
@@ -105,9 +108,46 @@ def test_any_draw_by_the_grammar_is_a_piece():
 
 
 def test_a_continuation_begins_where_the_primer_ends():
-    grammar = GRID.grammar(np.full(8, REST), seconds=2 * GRID.step)
-    assert not grammar.allowed(torch.zeros(1, 7, dtype=torch.long))[0, 3]
-    assert grammar.allowed(torch.zeros(1, 8, dtype=torch.long))[0, 3]
+    grammar = GRID.grammar(np.full(8, REST), seconds=3 * GRID.step, least=2 * GRID.step)
+    ends = [bool(grammar.allowed(torch.zeros(1, length, dtype=torch.long))[0, 3]) for length in range(13)]
+    assert ends == [False] * 8 + [True] + [False] * 3 + [True]  # between two steps, from the second on
+    assert not grammar.allowed(torch.zeros(1, 12, dtype=torch.long))[0, REST:].any()  # at the third it must
+
+
+def test_the_pace_of_a_file_is_heard(write):
+    pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).read.pace
+    slow = GRID.at(pace)
+    assert slow.tempo == 60 and slow.step == 0.25 and slow.longest(1.0) == 16 and GRID.at(None) is GRID
+    assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metre" not in slow.settings()
+
+
+def test_four_parts_are_laid_out_from_high_to_low_whatever_their_order(write):
+    parts = [[48, 50], [60, 62], [65, 67], [76, 74]]  # the bass first
+    notes = [
+        Note(i * 0.5, i * 0.5 + 0.5, pitch, voice=v) for v, part in enumerate(parts) for i, pitch in enumerate(part)
+    ]
+    assert GRID.open(write(notes)).content[::4].tolist() == [[76, 65, 60, 48], [74, 67, 62, 50]]
+
+
+def test_chords_in_one_of_four_parts_are_told(write):
+    notes = [Note(0, 0.5, pitch, voice=v) for v, pitch in enumerate((76, 65, 60, 48))]
+    assert GRID.open(write(notes)).remarks == ()
+    opened = GRID.open(write([*notes, Note(0, 0.5, 72)]))
+    assert opened.content[0].tolist() == [76, 65, 60, 48]
+    assert opened.remarks[0].endswith("piece.mid: 4 steps have several notes in one part; one of them is kept")
+
+
+def test_repeated_notes_of_a_file_are_known(write):
+    opened = GRID.open(write([Note(i * 0.5, i * 0.5 + 0.5, 60) for i in range(4)]))
+    assert len(GRID.notes(opened.content)) == 1
+    assert len(GRID.notes(opened.content, opened.struck)) == 4
+    assert len(GRID.notes(opened.content, opened.struck[:8])) == 2
+
+
+def test_a_line_is_told_in_an_octave_that_the_grid_has():
+    tune = [Note(0, 1, 96), Note(1, 2, 24), Note(2, 2.1, 60)]
+    assert GRID.line(tune).tolist() == [72] * 4 + [36] * 4 + [60]
+    assert Grid(low=60, high=64).line([Note(0, 0.25, 70)]).tolist() == [60] and not len(GRID.line([]))
 
 
 def test_seconds_are_tokens():

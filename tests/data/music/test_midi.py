@@ -38,7 +38,7 @@ def test_tempo_changes_are_heard_in_seconds_and_not_in_beats():
     assert [note.start for note in seconds.notes] == pytest.approx([0, 0.5, 1.5], abs=1e-3)
     assert [note.start for note in quarters.notes] == [0, 1, 2]
     assert seconds.remarks == ("x.mid: 2 tempo marks; times are read in seconds, as played",)
-    assert quarters.remarks == ("x.mid: 2 tempo marks; times are read in beats, the tempo is left out",)
+    assert quarters.remarks == ("x.mid: 2 tempo marks; times are read in beats, the first tempo is kept",)
 
 
 def test_the_pedal_of_a_file_is_folded_in():

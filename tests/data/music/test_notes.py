@@ -26,7 +26,7 @@ def test_overlaps_are_cut_and_told():
 
 
 def test_what_does_not_overlap_is_left_alone(scale):
-    assert untangle(scale, "x.mid") == (scale, ())
+    assert untangle(scale, "x.mid")[:2] == (scale, ())
     assert sustain(scale, []) == scale
 
 

@@ -213,3 +213,19 @@ def test_without_a_seed_every_split_has_all(tmp_path):
     for number in range(3):
         (tmp_path / f"{number}.mid").write_bytes(tune(60 + number))
     assert [len(split) for split in collect(tmp_path, GRID, seed=None).splits.values()] == [3, 3, 3]
+
+
+def test_a_limit_draws_by_the_seed_and_not_by_name(tmp_path):
+    for name in ("train", "valid"):
+        (tmp_path / name).mkdir()
+        for i in range(9):
+            (tmp_path / name / f"{'Bach' if i < 5 else 'Chopin'} {i}.mid").write_bytes(tune(50 + i))
+    drawn = {
+        seed: [piece.name for piece in collect(tmp_path, Events(), limit=3, seed=seed).splits["train"]]
+        for seed in range(8)
+    }
+    assert all(len(names) == 3 for names in drawn.values()) and len({tuple(names) for names in drawn.values()}) > 4
+    assert {name.split("/")[1].split()[0] for names in drawn.values() for name in names} == {"Bach", "Chopin"}
+    again = collect(tmp_path, Events(), limit=3, seed=5).splits
+    assert [piece.name for piece in again["train"]] == drawn[5] and len(again["valid"]) == 3
+    assert pieces.drawn_names("abc", None, 1) == pieces.drawn_names("abc", 5, 1) == set("abc")

@@ -49,3 +49,14 @@ def test_descriptions_are_of_each_piece_alike():
     texture = statistics.texture([[Note(0, 2, 60, 100), Note(2, 4, 60, 50)]])
     assert texture == {"notes_per_second": 0.5, "note_seconds": 2.0, "velocity": 75.0}
     assert statistics.texture([[]]) == {"notes_per_second": 0.0, "note_seconds": 0.0, "velocity": 0.0}
+
+
+def test_a_piece_ends_on_a_triad_or_not():
+    for chord, ends in (
+        ([72, 67, 64, 48], 1.0),
+        ([72, 67, 63, 48], 1.0),
+        ([72, 67, 60, 52], 0.0),
+        ([72, 67, 64, -1], 0.0),
+    ):
+        assert statistics.cadence(np.array([[60, 60, 60, 60], chord, [-1] * 4], dtype=np.int16)) == ends
+    assert statistics.cadence(np.zeros((0, 4), dtype=np.int16)) == 0.0

@@ -79,6 +79,19 @@ def test_relative_is_the_naive_gather(reach, t, s):
     torch.testing.assert_close(torch.autograd.grad(skewed, leaves, change), torch.autograd.grad(naive, leaves, change))
 
 
+@pytest.mark.parametrize("reach", [0, 2, 20])
+def test_where_nobody_looks_ahead_there_are_no_vectors_for_the_future(reach):
+    place = build("relative", 8, longest=reach).place_behind(heads=2, dim=4)
+    assert place.table.shape == (2, reach + 1, 4)
+    whole = build("relative", 8, longest=reach).place(heads=2, dim=4)
+    with torch.no_grad():
+        whole.table[:, : reach + 1] = place.table
+    q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 6, 4)
+    found, expected = (each.score(scores.build("scaled_dot", 4), q, k, 3) for each in (place, whole))
+    seen = torch.arange(3)[:, None] + 3 >= torch.arange(6)
+    torch.testing.assert_close(found.masked_fill(~seen, 0), expected.masked_fill(~seen, 0))
+
+
 def test_relative_with_a_negative_reach():
     with pytest.raises(ShapeError, match="reach=-1 is negative; give the farthest distance told apart"):
         Relative(2, 4, reach=-1)

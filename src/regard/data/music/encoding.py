@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.protocols import Grammar
-from regard.data.music.notes import Note
+from regard.data.music.notes import Note, Pace, Reading
 
 Tokens = NDArray[np.int64]
 
 
 class Opened(NamedTuple):
-    """The content of a file in an encoding's own form, and what had to be mended, one line each."""
+    """A file: its content in an encoding's own form, what had to be mended, and what the encoding has no place for."""
 
     content: Any
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # those of the reading included
+    read: Reading = Reading([])  # its notes as they stand there, in quarters or in seconds, and its pace
+    struck: NDArray[np.bool_] | None = None  # (steps voices) where a note of the grid begins, though it may be repeated
 
 
 class Spot(NamedTuple):
@@ -43,15 +45,30 @@ class Encoding(Protocol):
         """Tokens of a bar; crops begin at multiples of it. 1 where the encoding has no bars."""
 
     @property
+    def together(self) -> int:
+        """Tokens of one time step: a note of each voice. 0 where the encoding has no steps."""
+
+    @property
     def voices(self) -> tuple[str, ...]:
         """What the voices are called in files."""
 
     @property
-    def tempo(self) -> float:
-        """Quarters a minute that files are written with."""
+    def pace(self) -> Pace:
+        """How fast a piece goes and how it is counted, in files and by the ear."""
+
+    @property
+    def program(self) -> int:
+        """The instrument of its voices in files."""
+
+    @property
+    def usual(self) -> float:
+        """Seconds after which a piece ends at the latest, where nobody says otherwise."""
+
+    def at(self, pace: Pace | None) -> Encoding:
+        """The same encoding at the pace of a piece; None leaves it as it is."""
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
-        """A MIDI file (or MusicXML, on the grid; or its bytes) -> content."""
+        """A MIDI or MusicXML file, or the bytes of a MIDI file -> content."""
 
     def encode(self, content: Any) -> Tokens:
         """Content -> tokens (n)."""
@@ -71,8 +88,9 @@ class Encoding(Protocol):
     def transposable(self, tokens: Tokens) -> tuple[int, int]:
         """The lowest (negative or 0) and the highest shift, in semitones, that keep a piece within the range."""
 
-    def grammar(self, before: Tokens, *, seconds: float) -> Grammar:
-        """What may follow `before`, in a continuation that ends when it has lasted `seconds`."""
+    def grammar(self, before: Tokens, *, seconds: float, least: float) -> Grammar:
+        """What may follow `before`, in a continuation that ends when it has lasted `seconds`, or by itself when it has
+        lasted `least`."""
 
     def longest(self, seconds: float) -> int:
         """The most tokens that so many seconds can take."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from torch import Tensor
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.core.sizes import Marks
-from regard.data.music import midi
+from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
-from regard.data.music.notes import Note, untangle, within
+from regard.data.music.notes import Note, Pace, in_seconds, untangle, within
 
 MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
+UNSAID = 100.0  # quarters a minute of a score without a tempo
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
 
@@ -33,7 +35,10 @@ class Events:
 
     name = "events"
     bar = 1
+    together = 0
     voices = ("Piano",)
+    program = 0  # a piano
+    usual = 60.0
     tempo = 120.0  # what MidiTok is told: a beat is half a second
 
     def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
@@ -42,6 +47,7 @@ class Events:
         if rate < 2 or rate % 2 or not 1 <= velocities <= 127:
             raise ConfigError(f"rate={rate}, velocities={velocities}: an even rate and 1 … 127 velocities are needed")
         self.low, self.high, self.rate, self.velocities = low, high, rate, velocities
+        self.pace = Pace(self.tempo)  # of the bars in files that are written
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -79,13 +85,23 @@ class Events:
                 kind[number] = VELOCITY
         return kind, pitch, steps
 
+    def at(self, pace: Pace | None) -> Events:
+        other = copy(self)
+        other.pace = pace or self.pace
+        return other
+
     def open(self, path: Path, data: bytes | None = None) -> Opened:
-        read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
+        if data is None and path.suffix.lower() in musicxml.SUFFIXES:
+            read = musicxml.read(path)
+            read = read._replace(notes=in_seconds(read.notes, (read.pace or Pace(UNSAID)).tempo))
+        else:
+            read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
         inside = within(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this encoding holds; transpose it")
         merged = untangle([note._replace(voice=0) for note in inside.notes], str(path))
-        return Opened(merged.notes, (*read.remarks, *inside.remarks, *merged.remarks))
+        remarks = (*read.remarks, *inside.remarks, *merged.remarks)
+        return Opened(merged.notes, remarks, read)
 
     def encode(self, content: Sequence[Note]) -> Tokens:
         symusic = require("symusic", extra="music")
@@ -151,11 +167,12 @@ class Events:
         above = pitch[(kind == ON) | (kind == OFF)]
         return (-int(above.min()), self.high - self.low - int(above.max())) if len(above) else (0, 0)
 
-    def grammar(self, before: Tokens, *, seconds: float) -> EventsGrammar:
-        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=round(seconds * self.rate))
+    def grammar(self, before: Tokens, *, seconds: float, least: float) -> EventsGrammar:
+        steps, fewest = round(seconds * self.rate), round(least * self.rate)
+        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=steps, least=fewest)
 
     def longest(self, seconds: float) -> int:
-        return max(64, round(seconds * 60))  # a dense performance: some twenty notes a second
+        return max(256, round(seconds * 240))  # eighty notes a second: more than is ever played
 
     def label(self, token: int, place: int) -> str:
         kind, pitch, steps = (int(table[token]) for table in self.kinds)
@@ -185,11 +202,11 @@ class Events:
 
 class EventsGrammar:
     """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began; a piece
-    ends when nothing sounds."""
+    ends when nothing sounds, `least` steps of time from the beginning or later, and at `steps` it must."""
 
-    def __init__(self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int) -> None:
+    def __init__(self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int) -> None:
         self.kind, self.pitch, self.length = kinds
-        self.before, self.steps = before, steps
+        self.before, self.steps, self.least = before, steps, max(1, min(least, steps))
         self.ending = torch.arange(len(self.kind)) == Marks.end
 
     def allowed(self, history: Tensor) -> Tensor:
@@ -201,11 +218,12 @@ class EventsGrammar:
         new = torch.zeros(len(whole), pitches).scatter_add(1, pitch, fresh.float()) > 0  # (r pitches)
         change = (kind == ON).float() - (kind == OFF).float()
         on = torch.zeros(len(whole), pitches).scatter_add(1, pitch, change) > 0
-        over = (self.length[history].sum(dim=1) >= self.steps)[:, None]
+        lasted = self.length[history].sum(dim=1)[:, None]
+        over = lasted >= self.steps
         struck = kind[:, -1:] == ON  # (r 1): a velocity must come; with no token yet there is none
         struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
         may = (self.kind == ON) & ~on[:, self.pitch] & ~over
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
         may = may | ((self.kind == SHIFT) & ~(over & ~(on & new).any(dim=1, keepdim=True)))
-        may = may | (self.ending & over & ~on.any(dim=1, keepdim=True))
+        may = may | (self.ending & (lasted >= self.least) & ~on.any(dim=1, keepdim=True))
         return torch.where(struck, self.kind == VELOCITY, may)

@@ -1,12 +1,13 @@
 """The grid encoding: a token for each voice at each time step, S1 A1 T1 B1 S2 …; a pitch, or a rest.
 
-Held and repeated notes are not told apart, as in the published chorale set: equal neighbours are one note when heard.
+Tokens do not tell held and repeated notes apart, as in the published chorale set: equal neighbours are one note when
+heard. Where a file was read, it is known beside the grid which notes were struck again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from regard.core.sizes import Marks
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
-from regard.data.music.notes import Note, Reading, within
+from regard.data.music.notes import Note, Pace, Reading, within
+from regard.data.music.tune import high_to_low
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
 REST = Marks.end + 1  # the token of a rest; pitches follow
@@ -37,9 +39,13 @@ class Grid:
     resolution: int = 4
     tempo: float = 90.0  # quarters a minute
     measure: int = 16  # steps
+    metre: tuple[int, int] = (4, 4)  # in files
 
     name = "grid"
     voices = NAMES
+    together = len(NAMES)
+    program = 52  # a choir that sings "ah"
+    usual = 120.0  # the longest chorales
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 127:
@@ -60,6 +66,17 @@ class Grid:
         """Seconds of a time step."""
         return 60 / self.tempo / self.resolution
 
+    @property
+    def pace(self) -> Pace:
+        return Pace(self.tempo, self.metre)
+
+    def at(self, pace: Pace | None) -> Grid:
+        return self if pace is None else replace(self, tempo=pace.tempo, metre=pace.metre)
+
+    def steps(self, seconds: float) -> int:
+        """How many time steps so many seconds are, at least one."""
+        return max(1, round(seconds / self.step))
+
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
             read = musicxml.read(path)
@@ -68,19 +85,27 @@ class Grid:
         inside = within(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this grid holds; transpose it")
-        voices, remarks = self.lay_out(inside.notes, where=str(path))
-        return Opened(voices, (*read.remarks, *inside.remarks, *remarks))
+        voices, remarks = self.lay_out(inside.notes, where=str(path), names=read.names)
+        struck = self.onsets(voices, inside.notes)
+        return Opened(voices, (*read.remarks, *inside.remarks, *remarks), read, struck)
 
-    def lay_out(self, notes: Sequence[Note], where: str = "piece") -> tuple[Voices, tuple[str, ...]]:
-        """Notes in quarters -> steps of four voices: a voice for each part if there are four, else by pitch."""
+    def lay_out(
+        self, notes: Sequence[Note], where: str = "piece", *, names: Sequence[str] = ()
+    ) -> tuple[Voices, tuple[str, ...]]:
+        """Notes in quarters -> steps of four voices: a voice for each part if there are four, from the highest to the
+        lowest whatever their order; else by pitch."""
         placed = [(*_steps(note, self.resolution), note) for note in notes]
         length = max(end for _, end, _ in placed)
-        if len({note.voice for note in notes}) == len(NAMES):
-            order = {voice: i for i, voice in enumerate(sorted({note.voice for note in notes}))}
+        parts = high_to_low(notes, names)
+        if len(parts) == len(NAMES):
             grid = np.full((length, len(NAMES)), SILENT, dtype=np.int16)
+            several = np.zeros(length, dtype=bool)
             for start, end, note in sorted(placed, key=lambda item: (item[0], item[2].pitch)):
-                grid[start:end, order[note.voice]] = note.pitch
-            return grid, ()
+                cells = grid[start:end, parts.index(note.voice)]
+                several[start:end] |= (cells != SILENT) & (cells != note.pitch)
+                cells[:] = note.pitch
+            remark = f"{where}: {several.sum()} steps have several notes in one part; one of them is kept"
+            return grid, (remark,) if several.any() else ()
         sounding: list[set[int]] = [set() for _ in range(length)]
         for start, end, note in placed:
             for step in range(start, end):
@@ -88,6 +113,27 @@ class Grid:
         crowded = sum(len(pitches) > len(NAMES) for pitches in sounding)
         remark = f"{where}: {crowded} steps have more than four notes; the outer ones and two between are kept"
         return _by_pitch(sounding), (remark,) if crowded else ()
+
+    def onsets(self, grid: Voices, notes: Sequence[Note]) -> NDArray[np.bool_]:
+        """A grid and the notes in quarters that it was laid out of -> (steps voices) where one of them begins."""
+        struck = np.zeros(grid.shape, dtype=bool)
+        for note in notes:
+            start, _ = _steps(note, self.resolution)
+            struck[start] |= grid[start] == note.pitch
+        return struck
+
+    def line(self, tune: Sequence[Note]) -> NDArray[np.int16]:
+        """A tune in quarters -> its pitch at each step; what lies too high or too low is told in another octave."""
+        steps = [_steps(note, self.resolution) for note in tune]
+        line = np.full(max((end for _, end in steps), default=0), SILENT, dtype=np.int16)
+        for (start, end), note in zip(steps, tune, strict=True):
+            line[start:end] = self._folded(note.pitch)
+        return line
+
+    def _folded(self, pitch: int) -> int:
+        """A pitch moved by octaves into the range, or to its edge where that is narrower than an octave."""
+        moved = pitch - 12 * max(0, -(-(pitch - self.high) // 12)) + 12 * max(0, -(-(self.low - pitch) // 12))
+        return min(max(moved, self.low), self.high)
 
     def encode(self, content: Voices) -> Tokens:
         flat = np.asarray(content, dtype=np.int64).reshape(-1)
@@ -103,17 +149,22 @@ class Grid:
         pitches = np.where(whole <= REST, SILENT, whole - REST - 1 + self.low)
         return pitches.reshape(-1, len(NAMES)).astype(np.int16)
 
-    def notes(self, content: Voices) -> list[Note]:
+    def notes(self, content: Voices, struck: NDArray[np.bool_] | None = None) -> list[Note]:
+        """Content -> notes in seconds; in the steps that `struck` tells of, a note that was struck again is two."""
         notes = []
         for voice, line in enumerate(np.asarray(content).T):
-            edges = np.flatnonzero(np.diff(line, prepend=SILENT - 1, append=SILENT - 1))
+            changes = np.diff(line, prepend=SILENT - 1, append=SILENT - 1) != 0
+            if struck is not None:
+                known = min(len(line), len(struck))
+                changes[:known] |= struck[:known, voice]
+            edges = np.flatnonzero(changes)
             for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
                 if line[start] != SILENT:
                     notes.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
         return sorted(notes)
 
     def beginning(self, content: Voices, seconds: float) -> Voices:
-        return content[: max(1, round(seconds / self.step))]
+        return content[: self.steps(seconds)]
 
     def shift(self, tokens: Tokens, semitones: int) -> Tokens:
         return np.where(tokens > REST, tokens + semitones, tokens)
@@ -124,11 +175,12 @@ class Grid:
             return 0, 0
         return REST + 1 - int(pitches.min()), self.size - 1 - int(pitches.max())
 
-    def grammar(self, before: Tokens, *, seconds: float) -> GridGrammar:
-        return GridGrammar(self.size, before=len(before), end=len(before) + self.longest(seconds))
+    def grammar(self, before: Tokens, *, seconds: float, least: float) -> GridGrammar:
+        end, first = (len(before) + self.longest(length) for length in (seconds, min(least, seconds)))
+        return GridGrammar(self.size, before=len(before), end=end, least=first)
 
     def longest(self, seconds: float) -> int:
-        return max(1, round(seconds / self.step)) * len(NAMES)
+        return self.steps(seconds) * len(NAMES)
 
     def label(self, token: int, place: int) -> str:
         return f"{NAMES[place % len(NAMES)][0]} {'rest' if token <= REST else name_pitch(token - REST - 1 + self.low)}"
@@ -141,24 +193,27 @@ class Grid:
         return spots
 
     def settings(self) -> dict[str, Any]:
-        return {"name": self.name, **asdict(self)}
+        return {"name": self.name, **{name: value for name, value in asdict(self).items() if name != "metre"}}
 
 
 class GridGrammar:
-    """Whole time steps, then the end mark; where a voice is fixed, its tokens and no others."""
+    """Whole time steps, then the end mark: between two steps from `least` tokens on, and at `end` at the latest. Where
+    a token is given, that and no other."""
 
-    def __init__(self, size: int, *, before: int, end: int, fixed: Tensor | None = None) -> None:
-        self.before, self.end = before, end  # in tokens
-        self.fixed = fixed  # (steps) tokens of the first voice, or none
+    def __init__(self, size: int, *, before: int, end: int, least: int, given: Tensor | None = None) -> None:
+        self.before, self.end, self.least = before, end, least  # in tokens
+        self.given = given  # (places) tokens of the whole piece, 0 where any may come; or none
         self.notes = torch.arange(size) >= REST
         self.ending = torch.arange(size) == Marks.end
 
     def allowed(self, history: Tensor) -> Tensor:
         place = self.before + history.shape[1]
-        step, voice = divmod(place, len(NAMES))
-        may = self.ending if place >= self.end and voice == 0 else self.notes
-        if voice == 0 and self.fixed is not None and step < len(self.fixed):
-            may = torch.arange(len(may)) == self.fixed[step]
+        between = place % len(NAMES) == 0
+        may = self.ending if place >= self.end and between else self.notes
+        if self.given is not None and place < len(self.given) and self.given[place]:
+            may = torch.arange(len(may)) == self.given[place]
+        elif place >= self.least and between:
+            may = may | self.ending
         return may.to(history.device).expand(history.shape[0], -1)
 
 
@@ -194,4 +249,4 @@ def read_voices(reading: Reading, resolution: int) -> Voices | None:
     """Notes in quarters -> the grid if there are just four voices, else None: not a chorale."""
     if len({note.voice for note in reading.notes}) != len(NAMES):
         return None
-    return Grid(low=0, high=127, resolution=resolution).lay_out(reading.notes)[0]
+    return Grid(low=0, high=127, resolution=resolution).lay_out(reading.notes, names=reading.names)[0]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.music.notes import Note, Pedal, Reading, sustain, untangle
+from regard.data.music.notes import Note, Pace, Pedal, Reading, pace_of, sustain, untangle
 
 Unit = Literal["second", "quarter"]
 TICKS = 480  # a quarter note, in what we write
@@ -35,7 +35,7 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
         raise DataError(f"{where}: more than {LARGEST // 2**20} MB, which no piece has as MIDI; export it again")
     try:
         score = symusic.Score.from_midi(data)
-        changes = len(score.tempos)
+        changes, pace = len(score.tempos), _pace(score)
         timed = score.to(unit)
     except (RuntimeError, ValueError) as wrong:
         raise DataError(f"{where}: not a MIDI file, or a broken one ({_first_line(wrong)}); export it again") from None
@@ -49,10 +49,20 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
         notes += sustain(read.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
     if not all(note.end <= LONGEST for note in notes):  # not a number, where a beat has no ticks
         raise DataError(f"{where}: a note lasts beyond a day or has no time, the file is damaged; export it again")
-    return Reading(sorted(notes), tuple(remarks))
+    return Reading(sorted(notes), tuple(remarks), pace, tuple(track.name for track in tracks))
 
 
-_TEMPO = {"second": "times are read in seconds, as played", "quarter": "times are read in beats, the tempo is left out"}
+_TEMPO = {
+    "second": "times are read in seconds, as played",
+    "quarter": "times are read in beats, the first tempo is kept",
+}
+
+
+def _pace(score: Any) -> Pace | None:
+    """The first tempo and metre; a file without a tempo goes at 120, as the format says."""
+    tempo = score.tempos[0].qpm if len(score.tempos) else 120.0
+    first = score.time_signatures[0] if len(score.time_signatures) else None
+    return pace_of(tempo, None if first is None else (first.numerator, first.denominator))
 
 
 def _note(note: Any, voice: int) -> Note:
@@ -63,18 +73,26 @@ def _first_line(wrong: Exception) -> str:
     return (str(wrong).splitlines() or [""])[0].removeprefix("MiniMidi: ").strip()
 
 
-def render(notes: Sequence[Note], *, tempo: float = 120.0, names: Sequence[str] = ("Piano",)) -> bytes:
-    """Notes in seconds -> the bytes of a MIDI file at that tempo, a track for each voice."""
+def render(
+    notes: Sequence[Note],
+    *,
+    tempo: float = 120.0,
+    metre: tuple[int, int] = (4, 4),
+    names: Sequence[str] = ("Piano",),
+    program: int = 0,
+) -> bytes:
+    """Notes in seconds -> the bytes of a MIDI file at that tempo and metre, a track for each voice, all of which are
+    played by the instrument of that number (General MIDI, counted from 0)."""
     symusic = require("symusic", extra="music")
     if not notes:
         raise DataError("there are no notes to write; let the piece be longer")
     score = symusic.Score(TICKS)
     score.tempos.append(symusic.Tempo(0, tempo))
-    score.time_signatures.append(symusic.TimeSignature(0, 4, 4))
+    score.time_signatures.append(symusic.TimeSignature(0, *metre))
     rate = TICKS * tempo / 60
     for voice in range(max(note.voice for note in notes) + 1):
         name = names[voice] if voice < len(names) else f"Voice {voice + 1}"
-        track = symusic.Track(name=name, program=0)
+        track = symusic.Track(name=name, program=program)
         for note in notes:
             if note.voice == voice:
                 start = round(note.start * rate)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from regard.core.errors import DataError
-from regard.data.music.notes import Note, Reading
+from regard.data.music.notes import Note, Reading, pace_of
 
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 SUFFIXES = (".mxl", ".xml", ".musicxml")
@@ -42,7 +42,33 @@ def read(path: Path) -> Reading:
     notes = [note._replace(voice=keys.index((i, note.voice))) for i, part in enumerate(parts) for note in part]
     if not notes:
         raise DataError(f"{path}: there are no notes in it; give a score with notes")
-    return Reading(sorted(notes))
+    listed = [part.findtext("part-name", "") for part in root.findall("part-list/score-part")]
+    names = tuple(listed[i] if i < len(listed) else "" for i, _ in keys)
+    return Reading(sorted(notes), pace=pace_of(_tempo(root), _metre(root)), names=names)
+
+
+def _tempo(root: Element) -> float | None:
+    """The first tempo of a score, in quarters a minute."""
+    found = (sound.get("tempo") for sound in root.iter("sound"))
+    return next((_number(text) for text in found if text), None)
+
+
+def _metre(root: Element) -> tuple[int, int] | None:
+    """The first metre of a score; 3+2 is 5."""
+    time = next(root.iter("time"), None)
+    if time is None:
+        return None
+    beats = [_number(part) for part in time.findtext("beats", "").split("+")]
+    unit = _number(time.findtext("beat-type", ""))
+    return None if None in (*beats, unit) else (int(sum(beats)), int(unit))  # type: ignore[arg-type]  # no None is left
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < LONGEST else None
 
 
 def _inside(data: bytes) -> bytes:

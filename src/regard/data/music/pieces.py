@@ -10,7 +10,7 @@ import json
 import lzma
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,23 +51,42 @@ def raw(content: Any) -> bytes:
 
 
 def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> Collection:
-    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given.
+    """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given, drawn by the
+    seed and not by their names.
 
     Pieces without a split are parted by the seed; without one, every split has all of them.
     """
     if path is None:
-        return Collection(split_pieces([Piece(*item, "Bach") for item in _fitting(chorales(), encoding)[:limit]], seed))
+        built_in = dict(_fitting(chorales(), encoding))
+        drawn = drawn_names(built_in, limit, seed)
+        return Collection(
+            split_pieces([Piece(name, built_in[name], "Bach") for name in built_in if name in drawn], seed)
+        )
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give JSON, a folder of .mid files, or leave data.path out")
     if path.is_file() and path.name.endswith((".json", ".json.gz")):
-        return Collection(_limited(read_json(path, encoding), limit))
+        return Collection(_limited(read_json(path, encoding), limit, seed))
     if path.is_dir():
         return _read_folder(path, encoding, limit=limit, seed=seed)
     raise DataError(f"{path}: neither JSON nor a folder; give Jsb16thSeparated.json.gz or a folder of .mid files")
 
 
-def _limited(splits: dict[str, list[Piece]], limit: int | None) -> dict[str, list[Piece]]:
-    return {name: pieces[:limit] for name, pieces in splits.items()}
+def drawn_names(names: Iterable[str], limit: int | None, seed: int | None) -> set[str]:
+    """At most `limit` of some names, by chance but the same for the same seed, whatever else is among them."""
+    listed = set(names)
+    if limit is None or len(listed) <= limit:
+        return listed
+    salt = (seed or 0).to_bytes(8, "little")
+
+    def lot(name: str) -> bytes:
+        return hashlib.blake2b(name.encode(errors="surrogateescape"), salt=salt).digest()
+
+    return set(sorted(listed, key=lot)[:limit])
+
+
+def _limited(splits: dict[str, list[Piece]], limit: int | None, seed: int | None) -> dict[str, list[Piece]]:
+    drawn = {name: drawn_names((piece.name for piece in pieces), limit, seed) for name, pieces in splits.items()}
+    return {name: [piece for piece in pieces if piece.name in drawn[name]] for name, pieces in splits.items()}
 
 
 def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
@@ -156,12 +175,12 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
     remarks: list[str] = []
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     loose: list[Piece] = []
+    drawn = None if limit is None else _drawn_files(path, index, limit=limit, seed=seed)
     for name, source, data in _files(path, remarks):
-        row = index.get(Path(name).name, {})
-        split = row.get("split") or _named_split(name)
-        into = loose if split is None else splits.setdefault(split, [])
-        if limit is not None and len(into) >= limit:
+        if drawn is not None and name not in drawn:
             continue
+        row, split = index.get(Path(name).name, {}), _split_of(name, index)
+        into = loose if split is None else splits.setdefault(split, [])
         try:
             opened = encoding.open(source, data)
         except RegardError as wrong:
@@ -179,9 +198,17 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
     return Collection(splits, tuple(remarks))
 
 
-def _named_split(name: str) -> str | None:
+def _drawn_files(path: Path, index: dict[str, dict[str, str]], *, limit: int, seed: int | None) -> set[str]:
+    """The names of the files that are read: `limit` of each split, and of those without one."""
+    groups: dict[str | None, list[str]] = {}
+    for name, _, _ in _files(path, []):
+        groups.setdefault(_split_of(name, index), []).append(name)
+    return {name for names in groups.values() for name in drawn_names(names, limit, seed)}
+
+
+def _split_of(name: str, index: dict[str, dict[str, str]]) -> str | None:
     first = Path(name).parts[0].split(".")[0]
-    return first if first in SPLITS else None
+    return index.get(Path(name).name, {}).get("split") or (first if first in SPLITS else None)
 
 
 def _read_index(path: Path) -> dict[str, dict[str, str]]:

@@ -62,6 +62,16 @@ def parallels(grid: Voices, interval: int) -> float:
     return _ratio(parallel, moves)
 
 
+def cadence(grid: Voices) -> float:
+    """1 where the last chord is a triad with its root in the bass, or that without its fifth; else 0."""
+    last = grid[(grid != SILENT).any(axis=1)][-1:] if len(grid) else grid
+    sounding = [int(pitch) for pitch in last.flatten() if pitch != SILENT]
+    if not sounding or last[0, -1] == SILENT:
+        return 0.0
+    above = {(pitch - int(last[0, -1])) % 12 for pitch in sounding}
+    return float(above in ({0, 4}, {0, 3}, {0, 4, 7}, {0, 3, 7}, {0, 7}))
+
+
 def repetition(grid: Voices) -> float:
     """The share of bars that are exactly like an earlier one of the piece."""
     bars = [grid[i : i + MEASURE].tobytes() for i in range(0, len(grid) - MEASURE + 1, MEASURE)]
@@ -80,6 +90,7 @@ def describe(grids: Sequence[Voices]) -> dict[str, float]:
         "parallel_fifths": lambda grid: parallels(grid, 7),
         "parallel_octaves": lambda grid: parallels(grid, 0),
         "repeated_bars": repetition,
+        "final_triad": cadence,
         "held": held,
         "rests": lambda grid: _ratio((grid == SILENT).sum(), grid.size),
     }

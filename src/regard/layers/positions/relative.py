@@ -18,19 +18,27 @@ class Position(PositionScheme):
     def place(self, *, heads: int, dim: int) -> Relative:
         return Relative(heads, dim, reach=self.longest)
 
+    def place_behind(self, *, heads: int, dim: int) -> Relative:
+        return Relative(heads, dim, reach=self.longest, ahead=0)
+
 
 class Relative(nn.Module):
-    """score(q, k) + q·e[distance] / √d; distances are clipped to ±reach, a table of its own for every head."""
+    """score(q, k) + q·e[distance] / √d; a table of its own for every head.
 
-    def __init__(self, heads: int, dim: int, *, reach: int) -> None:
+    Distances are clipped to `reach` back and `ahead` (without it as far as back). Where nobody looks ahead it is 0:
+    no vector is kept for what never comes.
+    """
+
+    def __init__(self, heads: int, dim: int, *, reach: int, ahead: int | None = None) -> None:
         super().__init__()
         if reach < 0:
             raise ShapeError(f"relative positions: reach={reach} is negative; give the farthest distance told apart")
-        self.table = nn.Parameter(torch.randn(heads, 2 * reach + 1, dim) * dim**-0.5)  # distance reach (back) … -reach
+        self.ahead = reach if ahead is None else ahead
+        self.table = nn.Parameter(torch.randn(heads, reach + self.ahead + 1, dim) * dim**-0.5)  # from far back on
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         s = k.shape[-2]
-        table = by_distance(self.table, q.shape[-2], s, first=first)  # (h t+s-1 d)
+        table = by_distance(self.table, q.shape[-2], s, first=first, most=self.ahead)  # (h t+s-1 d)
         met = (q * q.shape[-1] ** -0.5) @ table.mT  # (b h t t+s-1)
         scores: Tensor = score(q, k) + skew(met, s)
         return scores

@@ -1,7 +1,6 @@
 // An image as it was made: hover a pixel to see its block, the memory of its block and where each head looked; play the order.
 
 import { announce, choice, make, number, select } from "../dom.js";
-import { headColour } from "../colour.js";
 import { distribution } from "../distribution.js";
 import { Picture } from "../picture.js";
 import { clamp } from "../state.js";
@@ -27,7 +26,7 @@ const meanOf = (each) => each[0].map((_, i) => each.reduce((sum, one) => sum + o
 // Small pictures, one for each head, that are chosen by a click.
 function eyes(image, map, head, pick) {
   const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": `where head ${i + 1} looked` }));
-  const element = make("div", { class: "pictures" }, pictures.map((picture, i) => make("figure", { class: "pictured" },
+  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMB + 32}px` } }, pictures.map((picture, i) => make("figure", { class: "pictured" },
     make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: `head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `canvas:head:${i}`, onclick: () => pick(i) }, picture.canvas),
     make("figcaption", { class: "quiet" }, `head ${i + 1}`))));
   return { pictures, element };
@@ -133,11 +132,11 @@ export const view = {
       make("div", { class: "controls" }, play.button,
         select("Map", data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
         choice("Head", numbers, head, (key) => page.change({ head: key })),
-        make("span", { class: "quiet" }, make("span", { style: { color: headColour(0) } }, "□ "), extra.blocks.length ? "white: its block; blue: the memory it may look at" : "blue: what it may look at")),
+        make("span", { class: "quiet" }, extra.blocks.length ? "red: the pixel; white: its block; blue: the memory it may look at" : "red: the pixel; blue: what it may look at")),
       make("section", { class: "card split" },
-        make("div", { class: "pictures" }, labelled("made", picture),
+        make("div", { class: "pictures" }, labelled("made", picture), heads.element,
           small ? labelled(`given, ${extra.small.height}x${extra.small.width}`, small) : null,
-          bicubic ? labelled("bicubic", bicubic) : null, truth ? labelled("true", truth) : null, heads.element), panel));
+          bicubic ? labelled("bicubic", bicubic) : null, truth ? labelled("true", truth) : null), panel));
     if (chosen === null) panel.append(make("p", { class: "quiet hint" }, "Point at a pixel, or move with the arrow keys, to see what it looked at before it was made."));
     else choose(chosen);
     return () => play.stop();

@@ -84,12 +84,13 @@ function whatIf(run, several) {
     announce(again[chosen].text);
   });
   pick(-1);
-  return make("figure", { class: "pictured what-if", style: { margin: "0" } }, several ? make("figcaption", { class: "quiet" }, nameOf(run)) : null, picture.canvas, says);
+  return make("figure", { class: "pictured what-if" }, several ? make("figcaption", { class: "quiet" }, nameOf(run)) : null, picture.canvas, says);
 }
 
 export const view = {
   name: "captions",
   title: "Caption",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.captions),
   beside: true,
   show(data, element, page) {

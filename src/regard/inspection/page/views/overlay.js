@@ -7,7 +7,9 @@ import { Picture } from "../picture.js";
 import { clamp } from "../state.js";
 
 const SIZE = 420;
-const THUMB = 104;
+const THUMB = 128; // of the image without some patches
+const SMALL = 64; // of a head
+const MOST = 64; // heads of all layers that are shown at once
 const ROLLOUT = "rollout";
 
 // Weights over the patches: of one query, or of the class token or the mean of all where none is chosen.
@@ -20,12 +22,20 @@ function looked(map, head, row, before) {
   return sum;
 }
 
-function thumbs(data, extra, maps, items, { head, chosen, pick }) {
-  return maps.map((map) => {
-    const picture = new Picture(extra, THUMB, { "aria-label": map.title });
-    picture.lit(items, looked(map, head < 0 || head < map.heads ? head : -1, null, extra.before));
-    return make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: map.title, "aria-pressed": String(map.name === chosen), "data-key": `overlay:${map.name}`, onclick: () => pick(map.name) }, picture.canvas);
-  });
+// Layers by heads, each a small picture of where it looked; of very many, those of the chosen head alone.
+function thumbs(extra, maps, items, { head, chosen, pick }) {
+  const most = Math.max(...maps.map((map) => map.heads));
+  const columns = most * maps.length <= MOST ? Array.from({ length: most }, (_, i) => i) : [head];
+  const thumb = (map, one) => {
+    const title = `${map.title}, ${one < 0 ? "mean of heads" : `head ${one + 1}`}`;
+    const picture = new Picture(extra, SMALL, { "aria-label": title });
+    picture.lit(items, looked(map, one, null, extra.before));
+    return make("button", { type: "button", class: "thumb", style: { width: "auto" }, title, "aria-pressed": String(map.name === chosen && one === head), "data-key": `overlay:${map.name}:${one}`, onclick: () => pick(map.name, one) }, picture.canvas);
+  };
+  return make("div", { class: "thumbs", style: { "grid-template-columns": `auto repeat(${columns.length}, auto)` }, role: "group", "aria-label": "layers by heads" },
+    make("span"), columns.map((one) => make("span", { class: "thumb-head figure" }, one < 0 ? "mean" : `head ${one + 1}`)),
+    maps.map((map) => [make("span", { class: "thumb-layer figure" }, map.rows === 1 ? "pooling" : `layer ${map.layer + 1}`),
+      columns.map((one) => (one < map.heads ? thumb(map, one) : make("span")))]));
 }
 
 function removals(extra, items) {
@@ -50,7 +60,7 @@ export const view = {
     const rolling = page.state.map === ROLLOUT;
     const map = maps.find((one) => one.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
-    page.looked = { map, head: Math.max(0, head) };
+    page.looked = rolling ? null : { map, head: Math.max(0, head) };
     const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": "the image, lit where the model looked" });
     const panel = make("div", { class: "lines-side" });
     const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
@@ -82,7 +92,7 @@ export const view = {
       make("div", { class: "controls" }, select("Map", names, rolling ? ROLLOUT : map.name, (name) => page.change({ map: name })),
         rolling ? null : choice("Head", heads, head, (key) => page.change({ head: key }))),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas,
-        make("div", { class: "pictures" }, thumbs(data, extra, maps, items, { head, chosen: rolling ? null : map.name, pick: (name) => page.change({ map: name }) }))), panel),
+        thumbs(extra, maps, items, { head, chosen: rolling ? null : map.name, pick: (name, one) => page.change({ map: name, head: one }) })), panel),
       make("section", { class: "card" }, make("h2", {}, "Without the strongest patches"),
         make("p", { class: "quiet" }, "The patches that rollout gives most to are covered with grey, and the model is asked again."),
         make("div", { class: "pictures" }, removals(extra, items))));

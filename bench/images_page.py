@@ -1,0 +1,49 @@
+"""The parts of docs/results.md on images that are no scores of single runs: what samples are taken for, and costs.
+
+Figures are those of bench/image_samples.py (docs/image_samples.json), bench/image_cost.py (docs/image_cost.json) and
+bench/images.py (docs/images_speed.md).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import image_cost
+
+DOCS = Path(__file__).parents[1] / "docs"
+SAMPLES, COST, SPEED = DOCS / "image_samples.json", DOCS / "image_cost.json", DOCS / "images_speed.md"
+
+
+def recognised(found: dict[str, Any]) -> str:
+    """How many made digits are taken for their class."""
+    classes = ", ".join(f"{number}: {share:.0f}" for number, share in enumerate(found["by_class"]))
+    return (
+        f"### Samples\n\nOf {found['samples']:,} digits made by `digits_images` at temperature 1, as many of each"
+        f" class, `digits_vit` takes {found['recognised']:.1f} % for the class that was asked for ({classes});"
+        f" of the real digits of the test split {found['real_recognised']:.1f} %."
+        " By `python bench/image_samples.py RUNS`.\n\n![ten samples of each class](images/digits_samples.png)\n"
+    )
+
+
+def cost(found: dict[str, Any]) -> str:
+    """Exponents, and the plot."""
+    lines = "\n".join(f"- {line}" for line in image_cost.summary(found))
+    return (
+        "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`;"
+        f" exponents are fitted from side {image_cost.FROM} on.\n\n{lines}\n\n![cost](images/image_cost.png)\n"
+    )
+
+
+def sections() -> list[str]:
+    """Those for which there are figures."""
+    parts = []
+    made = json.loads(SAMPLES.read_text()).get("digits_images", {}) if SAMPLES.exists() else {}
+    if "recognised" in made:
+        parts.append(recognised(made))
+    if COST.exists():
+        parts.append(cost(json.loads(COST.read_text())))
+    if SPEED.exists():
+        parts.append("Speed beside timm's ViT, and of sampling: [images_speed.md](images_speed.md).\n")
+    return parts

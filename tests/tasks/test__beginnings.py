@@ -1,0 +1,34 @@
+"""What is fixed of a new piece: bars and voices that are not there are told."""
+
+import numpy as np
+import pytest
+
+from regard.core.errors import ConfigError
+from regard.data.music.grid import Grid
+from regard.tasks._beginnings import _numbers, _steps_of
+
+
+def test_voices_by_name_or_letter():
+    assert _numbers(()) == [0, 1, 2, 3] and _numbers(("Bass", "a", "alto")) == [1, 3]
+    with pytest.raises(ConfigError, match=r"^voices: there is no voice 'tenro'; did you mean 'tenor'\?$"):
+        _numbers(("tenro",))
+
+
+def test_bars_are_counted_in_the_metre_of_the_piece():
+    three = Grid(metre=(3, 4))
+    assert _steps_of("2", three, 100) == [*range(12, 24)] and _steps_of("1, 3-4", Grid(), 60) == [
+        *range(16),
+        *range(32, 60),
+    ]
+    assert _steps_of(None, three, 5) == [0, 1, 2, 3, 4]
+    for bars, message in (
+        ("two", r"^bars='two': give bars as 5-8, or as 3,9; the first is 1$"),
+        ("0", r"^bars='0': the piece has bars 1 to 4$"),
+        ("5-6", r"^bars='5-6': the piece has bars 1 to 4$"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            _steps_of(bars, Grid(), 60)
+
+
+def test_pitches_are_kept(tmp_path):
+    assert np.asarray(Grid().line([])).tolist() == []
