@@ -37,10 +37,12 @@ from marks import put
 
 from regard.core.errors import RegardError
 
-SHARES = {"runs": 25, "texts": 20, "tables": 16, "scores": 14, "images": 15, "requests": 10}  # of a hundred cases
+SHARES = {  # of a hundred cases
+    "runs": 22, "texts": 18, "tables": 15, "scores": 13, "images": 14, "requests": 8, "service": 10,
+}  # fmt: skip
 NAMES = {
     "runs": "run folders", "texts": "texts as inputs", "tables": "tables and text files", "scores": "scores",
-    "images": "images", "requests": "requests to the server",
+    "images": "images", "requests": "requests to the page's server", "service": "requests to verbs",
 }  # fmt: skip
 ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
 LONGEST = 2000  # letters of a line that says what is wrong
