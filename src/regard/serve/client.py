@@ -88,7 +88,7 @@ class Client(Verbs):
     def _asked(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON of a request."""
         own = dict(options)
-        beside = {key: own.pop(key) for key in ("decoding", "files") if key in own}
+        beside: dict[str, Any] = {key: own.pop(key) for key in ("decoding", "files") if key in own}
         paths = [key for key, told in self.about["options"]["properties"].items() if "Upload" in json.dumps(told)]
         sent = {key: _file(Path(value)) if key in paths and value is not None else value for key, value in own.items()}
         return {"run": self.name, "inputs": [self._sent(given) for given in inputs], "options": sent, **beside}
