@@ -129,6 +129,13 @@ def test_a_mistake_is_one_line(client, path, body, status, said):
     assert answer.status_code == status and said in answer.json()["error"] and "\n" not in answer.json()["error"]
 
 
+def test_a_number_that_is_no_token_is_one_line(client):
+    for decoding, name in (({"forbid": [10**9]}, "forbid"), ({"name": "prefix", "tokens": [10**9]}, "tokens")):
+        answer = ask(client, decoding=decoding)
+        assert answer.status_code == 400
+        assert f"{name} holds 1000000000, but the vocabulary has" in answer.json()["error"]
+
+
 def test_what_is_not_json_or_not_for_this_page_is_refused(client):
     for content in (b"", b"\xff\xfe", b"[" * 100_000, b'{"inputs": [1e999]}', b'{"inputs": ["\\ud800"]}', b"\0"):
         assert client.post("/v1/translate", content=content).status_code == 400

@@ -36,6 +36,11 @@ def plan(config: Config) -> Plan:
     beginning = torch.tensor([*config.tokens, -1])
 
     def choose(scores: Tensor, running: Running) -> Candidates:
+        size = scores.shape[2]
+        if max(config.tokens, default=0) >= size:
+            raise ConfigError(
+                f"tokens holds {max(config.tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}"
+            )
         places = running.lengths.clamp(max=len(config.tokens)).to(beginning.device)
         wanted = beginning[places].to(scores.device)[:, None].expand(running.sums.shape)
         there = scores.gather(2, wanted.clamp_min(0)[..., None])[..., 0] > -torch.inf

@@ -80,15 +80,17 @@ def _short(value: Any) -> Any:
 def _table(body: dict[str, Any]) -> str:
     rows = []
     for name, each in body["properties"].items():
-        rows.append(_row(name, each, name in body.get("required", ())))
-        rows += [_row(f"{name}.{key}", inner, False) for key, inner in each.get("properties", {}).items()]
+        inside = each.get("properties")
+        rows += [_row(f"{name}.{key}", inner) for key, inner in (inside or {}).items()]
+        if inside is None:
+            rows.append(_row(name, each, required=name in body.get("required", ())))
     title = f"<h3>{html.escape(body['title'])}</h3>" if "title" in body else ""
     return (
         f"{title}<table><tr><th>name</th><th>kind</th><th>unless told</th><th>meaning</th></tr>{''.join(rows)}</table>"
     )
 
 
-def _row(name: str, told: dict[str, Any], required: bool) -> str:
+def _row(name: str, told: dict[str, Any], *, required: bool = False) -> str:
     default = "needed" if required else json.dumps(told["default"], ensure_ascii=False) if "default" in told else ""
     cells = [f"<code>{html.escape(name)}</code>", html.escape(_kind(told)), html.escape(default)]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in [*cells, html.escape(told.get('description', ''))])}</tr>"

@@ -11,7 +11,7 @@ from regard.api.run import Run, load
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError, nearest
 from regard.core.registry import find, names
-from regard.core.task import Answer
+from regard.core.task import Answer, Task
 from regard.decoding import Decoding
 from regard.serve import schema
 from regard.serve.gate import Gate
@@ -37,6 +37,12 @@ class Hosted:
     def opens(self) -> tuple[str, ...]:
         """Suffixes of the files that are its inputs; none where they are texts."""
         return self.run.task.opens or ()
+
+    @property
+    def texts(self) -> bool:
+        """Whether its inputs are texts, or may be."""
+        task = self.run.task
+        return not self.opens or self.from_nothing or type(task).read_text is not Task.read_text
 
     @cached_property
     def options(self) -> Kind:

@@ -100,23 +100,14 @@ def _verb(verb: str, hosted: Sequence[Hosted]) -> dict[str, Any]:
 def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
     """What a request to a run may say."""
     text = {"type": "string", "maxLength": schema.LETTERS}
-    inputs = [*([schema.UPLOAD] if hosted.opens else []), text]
-    wanted = {
-        "type": "array",
-        "minItems": 1,
-        "maxItems": INPUTS,
-        "items": inputs[0] if len(inputs) == 1 else {"anyOf": inputs},
-    }
+    inputs = [*([schema.UPLOAD] if hosted.opens else []), *([text] if hosted.texts else [])]
+    one = inputs[0] if len(inputs) == 1 else {"anyOf": inputs}
+    kinds = [*([f"files ({', '.join(hosted.opens)})"] if hosted.opens else []), *(["texts"] if hosted.texts else [])]
+    wanted = {"type": "array", "minItems": 1, "maxItems": INPUTS, "items": one, "description": " or ".join(kinds)}
+    which = "which run; needed where several have the verb"
     properties: dict[str, Any] = {
-        "run": {
-            "type": "string",
-            "enum": [hosted.name],
-            "description": "which run; needed where several have the verb",
-        },
-        "inputs": {
-            **wanted,
-            "description": f"texts, or files ({', '.join(hosted.opens)})" if hosted.opens else "texts",
-        },
+        "run": {"type": "string", "enum": [hosted.name], "description": which},
+        "inputs": wanted,
         "options": schema.schema(hosted.options),
         "files": {
             "type": "array",
