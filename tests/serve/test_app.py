@@ -175,7 +175,7 @@ def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
     def gone():
         raise GivenUp("the client has gone")
 
-    with session._lock, pytest.raises(GivenUp, match="the client has gone"):
+    with session._gate.alone(), pytest.raises(GivenUp, match="the client has gone"):
         session.look(sentence, Changes(), gone)
     assert session.look(sentence, Changes())["id"] == "1"
 

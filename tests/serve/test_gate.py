@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
+from regard.core.giving_up import GivenUp
 from regard.serve.gate import Gate
 
 
+def no_longer():
+    raise GivenUp("not wanted any more")
+
+
 def test_many_share_it_and_one_has_it_alone():
-    gate = Gate()
-    with gate.shared(), gate.shared():
-        assert not gate.acquire(timeout=0.01)
-    assert gate.acquire(timeout=0.01) and not gate.acquire(timeout=0.01)
-    entered = threading.Event()
+    gate, entered = Gate(), threading.Event()
+    with gate.shared(), gate.shared(), pytest.raises(GivenUp, match="not wanted any more"), gate.alone(no_longer):
+        pass
 
     def share():
         with gate.shared():
             entered.set()
 
     thread = threading.Thread(target=share, daemon=True)
-    thread.start()
-    assert not entered.wait(0.05)
-    gate.release()
+    with gate.alone():
+        with pytest.raises(GivenUp), gate.alone(no_longer):
+            pass
+        thread.start()
+        assert not entered.wait(0.05)
     assert entered.wait(5)
     thread.join(5)
-    with gate:
-        assert not gate.acquire(timeout=0.01)
 
 
 def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
-    gate, inside, order = Gate(), threading.Event(), []
-    leaving = threading.Event()
+    gate, inside, leaving, order = Gate(), threading.Event(), threading.Event(), []
 
     def long():
         with gate.shared():
@@ -38,7 +42,7 @@ def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
             leaving.wait(10)
 
     def alone():
-        with gate:
+        with gate.alone():
             order.append("alone")
 
     def later():

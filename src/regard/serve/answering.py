@@ -78,10 +78,17 @@ class Answering:
             found = await attended.until_left(self.request, asyncio.wrap_future(job.done), seconds)
         finally:
             self.lines[wanted.hosted.name].leave(job)
-        return await asyncio.get_running_loop().run_in_executor(None, self._written, wanted, found)
+        return await self._write(wanted, found)
+
+    async def _write(self, wanted: Asked, found: Any) -> bytes:
+        """As JSON; files are made where looks are, since they wait for the model."""
+        if not wanted.files:
+            return self._written(wanted, found)
+        looks = self.request.app.state.looks
+        return await asyncio.get_running_loop().run_in_executor(looks, self._written, wanted, found)
 
     def _written(self, wanted: Asked, found: Any) -> bytes:
-        with wanted.hosted.gate if wanted.files else nullcontext():  # a picture may run the model again
+        with wanted.hosted.gate.alone() if wanted.files else nullcontext():  # a picture may run the model again
             rows = answers.to_json(found, wanted.files)
         table = {"run": wanted.hosted.name, "verb": self.verb, "answers": rows}
         return self.uploads.plain(json.dumps(table, ensure_ascii=False, allow_nan=False)).encode()
@@ -101,8 +108,7 @@ class Answering:
                 async for text, tokens in job.hearing.heard():
                     yield _event("token", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
                 found = await asyncio.wrap_future(job.done)
-            run_in = asyncio.get_running_loop().run_in_executor
-            yield _event("answers", (await run_in(None, self._written, wanted, found)).decode())
+            yield _event("answers", (await self._write(wanted, found)).decode())
             status = 200
         except Exception as wrong:
             late = GivenUp(attended.TOO_LONG.format(attended.LONGEST))

@@ -7,6 +7,7 @@ waits for any more is not computed further. The verbs of runs are added by servi
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from regard.serve.limits import Allowed, Limits, is_loopback
 from regard.serve.refused import add_refusals
 from regard.serve.request import read_json, read_request
 from regard.serve.session import Session
+
+LOOKS = 4  # threads for looks, most of which wait for a model; answers have others
 
 
 class Explored(NamedTuple):
@@ -63,18 +66,20 @@ def application(
 ) -> Any:
     """Runs by name -> the application with their pages; `closing` is called when the last request is answered."""
     fastapi = require("fastapi", extra="serve")
+    looks = ThreadPoolExecutor(LOOKS)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         with told_to_end(allowed.end):
             yield
         closing()
+        looks.shutdown(wait=False, cancel_futures=True)
 
     app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     add_refusals(app, partial(_refusal, explored))
     add_pages(app, explored)
     app.add_middleware(Limits, allowed=allowed)
-    app.state.allowed = allowed
+    app.state.allowed, app.state.looks = allowed, looks
     return app
 
 

@@ -29,7 +29,7 @@ async def attended(request: Any, work: Callable[[Ask], T]) -> T:
     watching = asyncio.ensure_future(_left(request))
     watching.add_done_callback(lambda _: gone.set())
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, work, ask)
+        return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
     except asyncio.CancelledError:
         raise GivenUp("the server has been told to end") from None
     finally:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from regard.core.giving_up import Ask
+
+ASKED = 0.1  # seconds between two questions whether whoever waits is still wanted
 
 
 class Gate:
@@ -14,14 +17,14 @@ class Gate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._inside = 0  # who share it
-        self._alone = False
+        self._taken = False  # by one alone
         self._wanting = 0  # who want it alone
 
     @contextmanager
     def shared(self) -> Iterator[None]:
         """Beside others who share it."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._alone and not self._wanting)
+            self._changed.wait_for(lambda: not self._taken and not self._wanting)
             self._inside += 1
         try:
             yield
@@ -30,30 +33,22 @@ class Gate:
                 self._inside -= 1
                 self._changed.notify_all()
 
-    def acquire(self, timeout: float = -1) -> bool:
-        """Alone; False where that could not be had within so many seconds."""
-        ends = None if timeout < 0 else time.monotonic() + timeout
+    @contextmanager
+    def alone(self, ask: Ask = lambda: None) -> Iterator[None]:
+        """Beside nobody; `ask` raises as soon as it is not wanted any more."""
         with self._changed:
             self._wanting += 1
             try:
-                while self._alone or self._inside:
-                    left = None if ends is None else ends - time.monotonic()
-                    if (left is not None and left <= 0) or not self._changed.wait(left):
-                        return False
-                self._alone = True
-                return True
+                while self._taken or self._inside:
+                    self._changed.wait(ASKED)
+                    ask()
+                self._taken = True
             finally:
                 self._wanting -= 1
                 self._changed.notify_all()
-
-    def release(self) -> None:
-        """For the next."""
-        with self._changed:
-            self._alone = False
-            self._changed.notify_all()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken = False
+                self._changed.notify_all()

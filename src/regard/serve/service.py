@@ -47,7 +47,7 @@ class Service:
     def _explored(self, each: Hosted, text: str | None) -> Explored:
         first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
         base = base_of(each.name, len(self.hosted))
-        return Explored(Session(subject(each.run, name=each.name), lock=each.gate, own=(first,), base=base), first)
+        return Explored(Session(subject(each.run, name=each.name), gate=each.gate, own=(first,), base=base), first)
 
     @property
     def opens_files(self) -> bool:

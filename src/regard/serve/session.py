@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -18,6 +17,7 @@ from regard.inspection.pack import Budget, pack_tile, pyramid, quantise
 from regard.inspection.tables import Tables
 from regard.inspection.whatif import Changes
 from regard.serve.asked import PIXELS
+from regard.serve.gate import Gate
 from regard.serve.uploads import Uploads
 
 KEPT = 4  # inspections whose tiles can still be asked for at once
@@ -41,9 +41,11 @@ class Session:
     server, and may.
     """
 
-    def __init__(self, subject: Subject, *, lock: Any = None, own: Collection[str] = (), base: str = "/api") -> None:
+    def __init__(
+        self, subject: Subject, *, gate: Gate | None = None, own: Collection[str] = (), base: str = "/api"
+    ) -> None:
         self._subject = subject
-        self._lock = lock or threading.Lock()
+        self._gate = gate or Gate()
         self._own, self.base = {*own, *subject.task.examples}, base
         self._count = 0  # of all looks; the number of one is its name
         self._asked: OrderedDict[str, Asked] = OrderedDict()
@@ -58,13 +60,8 @@ class Session:
 
     def look(self, text: str, changes: Changes, ask: Ask = lambda: None, upload: Any = None) -> dict[str, Any]:
         """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
-        while not self._lock.acquire(timeout=0.1):
-            ask()
-        try:
-            with asking(ask):
-                return self._look(Asked(text, changes, upload))
-        finally:
-            self._lock.release()
+        with self._gate.alone(ask), asking(ask):
+            return self._look(Asked(text, changes, upload))
 
     def _look(self, asked: Asked) -> dict[str, Any]:
         inspection = self._collect(asked)
@@ -100,7 +97,7 @@ class Session:
 
     def kept(self, look: str) -> Inspection:
         """What was looked at before; one that is no longer kept is looked at again, which gives the same."""
-        with self._lock:
+        with self._gate.alone():
             if look not in self._kept:
                 if look not in self._asked:
                     raise RegardError(f"there is no look {look[:80]!r}; look again")
