@@ -12,6 +12,6 @@ def test_an_image_is_refused_by_its_head():
     check_pixels(10**6, 10**6, "a.png")
     with bounded(pixels=100):
         check_pixels(10, 10, "a.png")
-        with pytest.raises(DataError, match="a.png: 10x11 pixels; a request's image has at most 100: scale it down"):
+        with pytest.raises(DataError, match=r"a.png: 10x11 pixels; a request's image has at most 100: scale it down"):
             check_pixels(10, 11, "a.png")
     check_pixels(10, 11, "a.png")
