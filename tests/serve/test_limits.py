@@ -67,6 +67,9 @@ def test_a_page_of_another_site_may_not_ask():
     status, error, _, seen = ask({**HEADERS, "origin": "https://evil.example"})
     assert (status, error, seen) == (403, "a page of 'https://evil.example' may not ask this server", [])
     assert ask({**HEADERS, "origin": "null"})[0] == 403
+    pictured = {**HEADERS, "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+    assert ask(pictured)[:2] == (403, "a page of another site may not ask this server")
+    assert ask({**pictured, "sec-fetch-mode": "navigate"})[0] == 200  # a link that somebody follows
     assert ask({**HEADERS, "origin": "http://127.0.0.1:8765"})[0] == 200
 
 

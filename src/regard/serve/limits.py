@@ -140,6 +140,8 @@ def _check(headers: Mapping[str, str], *, loopback: bool, largest: int) -> None:
     origin = headers.get("origin")
     if origin is not None and _name(origin) != host:
         raise Refused(403, f"a page of {origin[:80]!r} may not ask this server")
+    if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+        raise Refused(403, "a page of another site may not ask this server")  # as a picture or a script of its own
     stated = headers.get("content-length", "0")
     if not stated.isdecimal() or len(stated) > 18 or int(stated) > largest:
         raise Refused(413, f"a request has at most {largest:,} bytes")
