@@ -23,7 +23,6 @@ from pathlib import Path
 import regard
 from regard.serve.client import Client
 
-CORPUS = 512  # inputs answered at once by the run itself
 KINDS = 32  # different inputs
 
 
@@ -81,7 +80,7 @@ def inputs_of(run):
     return list(dict.fromkeys(found))[:KINDS]
 
 
-def measure(url, folder, server, *, clients, seconds, options):
+def measure(url, folder, server, *, clients, seconds, options, size):
     """The table of one run."""
     run = regard.load(folder)
     client = next(Client(url, name) for name in names(url) if name == Path(folder).resolve().name)
@@ -93,10 +92,10 @@ def measure(url, folder, server, *, clients, seconds, options):
             continue  # a part of an example may be no input
     bodies = [json.dumps(client._asked([text], options)) for text, _ in given]
     wanted = [[answer.text for answer in answers] for _, answers in given]
-    corpus = [given[number % len(given)][0] for number in range(CORPUS)]
+    corpus = [given[number % len(given)][0] for number in range(size)]
     begun = time.monotonic()
     run.answer(corpus, **options)
-    rate = CORPUS / (time.monotonic() - begun)
+    rate = size / (time.monotonic() - begun)
     print(f"\n{client.name} ({client.about['model']} for {client.about['task']}): {rate:.1f} inputs/s as a corpus")
     print("| clients | requests/s | of one client | of the corpus | p50 ms | p99 ms | refused | wrong | MB |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -124,6 +123,7 @@ def main():
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
     parser.add_argument("--clients", default="1,10,50,200", help="how many at once, with commas")
     parser.add_argument("--seconds", type=float, default=10, help="for each number of clients; 600 for a soak")
+    parser.add_argument("--corpus", type=int, default=512, help="inputs answered at once by the run itself")
     parser.add_argument("--options", default="{}", help="of every request, as JSON")
     given = parser.parse_args()
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
@@ -132,7 +132,7 @@ def main():
         for folder in given.runs:
             counts = [int(count) for count in given.clients.split(",")]
             options = json.loads(given.options)
-            measure(url, folder, server, clients=counts, seconds=given.seconds, options=options)
+            measure(url, folder, server, clients=counts, seconds=given.seconds, options=options, size=given.corpus)
     finally:
         server.terminate()
         server.wait(60)
