@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from calling import call
@@ -23,10 +25,12 @@ def free():
 
 def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch, capsys):
     created, served = [], []
-    monkeypatch.setattr(
-        "regard.serve.service.create",
-        lambda hosted, text, host, key: created.append(([each.name for each in hosted], text, host, key)),
-    )
+
+    def create(hosted, text, *, host, key):
+        created.append(([each.name for each in hosted], text, host, key))
+        return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=hosted)))
+
+    monkeypatch.setattr("regard.serve.service.create", create)
     monkeypatch.setattr("regard.serve.ending.serve", lambda app, taken: served.append(taken.getsockname()))
     call("serve", small, "--port", free)
     monkeypatch.setenv("REGARD_KEY", "sesame")
@@ -39,6 +43,15 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
     said = capsys.readouterr()
     assert f"serving {small.name} on http://127.0.0.1:{free}/" in said.out
     assert f"regard: {tmp_path / 'none'} is not served: " in said.err and said.err.count("\n") == 1
+
+
+def test_several_processes_share_the_port(small, free, monkeypatch, capsys):
+    made = []
+    monkeypatch.setattr("regard.serve.ending.serve_in_processes", lambda make, taken, count: made.append((make, count)))
+    call("serve", small, "--workers", "2", "--port", free)
+    ((starting, count),) = made
+    assert count == 2 and starting.folders == (small,) and pickle.loads(pickle.dumps(starting)) == starting
+    assert f"serving 1 runs by 2 processes on http://127.0.0.1:{free}/" in capsys.readouterr().out
 
 
 def test_where_no_run_can_be_served_it_says_why(tmp_path, free, capsys):
