@@ -208,8 +208,12 @@ def page(figures: dict[str, Any]) -> str:
 
 def spread(figures: dict[str, Any], data: str, name: str) -> str:
     """Mean, lowest and highest of the seeds."""
-    scores = [figures[f"{data} {name} {seed}"]["score"] for seed in SEEDS]
-    return f"{statistics.mean(scores):.3f} ({min(scores):.3f}–{max(scores):.3f})"
+    keys = (f"{data} {name} {seed}" for seed in SEEDS)
+    scores = [figures[key]["score"] for key in keys if key in figures]
+    if not scores:
+        return "–"
+    fewer = "" if len(scores) == len(SEEDS) else f", seeds: {len(scores)}"
+    return f"{statistics.mean(scores):.3f} ({min(scores):.3f}–{max(scores):.3f}{fewer})"
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from regard.core.errors import DataError
 from regard.data import schemes, tagged, tagging, tokens, units
 from regard.data.builtin import entities
 from regard.data.tagging import Encoder
@@ -103,3 +104,13 @@ def test_decomposed_text_is_the_same_to_the_model():
 
 def test_what_data_is_tagged_by():
     assert tagging.natural_units(ENGLISH) == "words" and tagging.natural_units(KOREAN) == "characters"
+
+
+def test_a_type_of_entity_that_is_never_trained_is_named():
+    strange = ENGLISH[0]._replace(text="in Oz", units=((0, 2), (3, 5)), tags=("O", "B-world"), place="valid.conll:7")
+    known = {kind for sentence in ENGLISH for *_, kind in tagged.entities(sentence)}
+    tagging.check_types({"train": ENGLISH, "valid": ENGLISH[:2]}, known)
+    with pytest.raises(
+        DataError, match=r"^valid\.conll:7: type 'world' is not in the training data; known: person, place"
+    ):
+        tagging.check_types({"train": ENGLISH, "valid": [strange]}, known)

@@ -259,6 +259,7 @@ def build(config: Config, folder: Path | None = None) -> Tagging:
     kinds = {kind for sentence in train for *_, kind in tagged.entities(sentence)}
     if not kinds:
         raise DataError(f"{splits['train'].where}: no unit is tagged as part of an entity; there is nothing to learn")
+    tagging.check_types(splits, kinds)
     tokenizer = _vocabulary(config, train) if folder is None else tokens.load(folder / _corpus.TOKENIZER)
     names = tuple(schemes.vocabulary(kinds, config.tags))
     natural = tagging.natural_units(train)
