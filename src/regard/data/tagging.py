@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, trainers
 from torch import Tensor
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import nearest
 from regard.core.sizes import Marks
 from regard.data import batching, schemes, units
 from regard.data.schemes import Entity, Scheme
@@ -152,12 +152,18 @@ def alphabet_of(sentences: Iterable[Sentence]) -> str:
     return "".join(sorted({letter for sentence in sentences for letter in nfc(sentence.text) if not letter.isspace()}))
 
 
-def check_types(splits: Mapping[str, Iterable[Sentence]], known: Collection[str]) -> None:
-    """A type of entity that no training sentence has is an error: it could never be found."""
+def untrained(splits: Mapping[str, Iterable[Sentence]], known: Collection[str]) -> list[str]:
+    """A line for each type of entity that no training sentence has, so that it is never found: where it stands first."""
+    first: dict[str, str] = {}
     for sentence in chain.from_iterable(splits.values()):
         for *_, kind in entities(sentence):
             if kind not in known:
-                raise DataError(f"{sentence.place}: type {kind!r} is not in the training data; {nearest(kind, known)}")
+                first.setdefault(kind, sentence.place)
+    why = "it is never found and counts as missed"
+    return [
+        f"{place}: type {kind!r} is not in the training data: {why}; {nearest(kind, known)}"
+        for kind, place in first.items()
+    ]
 
 
 def natural_units(sentences: Iterable[Sentence]) -> units.Unit:

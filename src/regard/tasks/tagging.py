@@ -136,7 +136,8 @@ class Tagging(Task):
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
         more = [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
-        return [*reading.said(self.sentences.values()), *more]
+        known = {tag.partition("-")[2] for tag in self.encoder.tags}
+        return [*reading.said(self.sentences.values()), *more, *tagging.untrained(self.sentences, known)]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -259,7 +260,6 @@ def build(config: Config, folder: Path | None = None) -> Tagging:
     kinds = {kind for sentence in train for *_, kind in tagged.entities(sentence)}
     if not kinds:
         raise DataError(f"{splits['train'].where}: no unit is tagged as part of an entity; there is nothing to learn")
-    tagging.check_types(splits, kinds)
     tokenizer = _vocabulary(config, train) if folder is None else tokens.load(folder / _corpus.TOKENIZER)
     names = tuple(schemes.vocabulary(kinds, config.tags))
     natural = tagging.natural_units(train)
