@@ -153,7 +153,7 @@ def alphabet_of(sentences: Iterable[Sentence]) -> str:
 
 
 def untrained(splits: Mapping[str, Iterable[Sentence]], known: Collection[str]) -> list[str]:
-    """A line for each type of entity that no training sentence has, so that it is never found: where it stands first."""
+    """A line for each type of entity that no training sentence has: where it stands first."""
     first: dict[str, str] = {}
     for sentence in chain.from_iterable(splits.values()):
         for *_, kind in entities(sentence):
