@@ -3,8 +3,9 @@
 python bench/recommendation.py ranking RUNS      RUNS/<recipe>-<seed>/ are runs; means over seeds, rivals from the first
 python bench/recommendation.py scoring RUN       all items for all users of a run: seconds
 python bench/recommendation.py million           1,000,000 items × 10,000 users: exact in chunks, and by an index
-python bench/recommendation.py training [--data ../shared/data/ml-100k]
-                                                 histories/s of SASRec of the same shape: regard, and plain PyTorch
+python bench/recommendation.py training [--data ../shared/data/ml-100k] [--recbole PYTHON]
+                                                 choices/s of SASRec of the same shape: regard, plain PyTorch, and
+                                                 RecBole in an interpreter that has it
 
 Each prints its table, keeps it in docs/recommendation.json and writes docs/results.md anew.
 """
@@ -15,6 +16,8 @@ import argparse
 import json
 import resource
 import statistics
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from systems.sasrec_peer import PlainSASRec
 
 ITEMS, USERS, WIDTH, TOP = 1_000_000, 10_000, 64, 10
 ROUNDS = 3
+BATCHES = 8  # of 256 choices, that RecBole is timed on
 Figures = dict[str, Any]
 
 
@@ -128,8 +132,8 @@ def million() -> None:
     keep("million", found)
 
 
-def training(path: Path) -> None:
-    """One epoch over the same histories, systems in turn."""
+def training(path: Path, recbole: Path | None) -> None:
+    """One epoch over the same histories, systems in turn; of RecBole, which takes hours for one, some batches."""
     task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
     shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
     ours = sasrec.build(sasrec.Config(hidden=64, **shape), task.sizes).train()
@@ -141,13 +145,25 @@ def training(path: Path) -> None:
             begun = time.perf_counter()
             epoch()
             seconds[name].append(time.perf_counter() - begun)
-    count = len(task.histories.windows)
-    found = {
-        name: {"median": count / statistics.median(s), "range": [count / max(s), count / min(s)]}
-        for name, s in seconds.items()
-    }
+    count = sum(len(window.rows) - (not window.first) for window in task.histories.windows)
+    speeds = {name: [count / one for one in each] for name, each in seconds.items()}
+    if recbole is not None:
+        speeds["RecBole"] = [_recbole(task, recbole) for _ in range(ROUNDS)]
+    found = {name: {"median": statistics.median(s), "range": [min(s), max(s)]} for name, s in speeds.items()}
     print(found)
     keep("training", found)
+
+
+def _recbole(task: Any, python: Path) -> float:
+    """Choices a second of RecBole's SASRec on the same ratings, in a process of its own."""
+    events, peer = task.data.events, Path(__file__).parent / "systems" / "recbole_peer.py"
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as table:
+        rows = zip(events.users.tolist(), events.items.tolist(), events.times.tolist(), strict=True)
+        table.writelines(f"{user}\t{item}\t{when}\n" for user, item, when in rows)
+        table.flush()
+        words = [str(python), "-W", "ignore", str(peer), table.name, str(BATCHES)]
+        done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout.splitlines()[-1])["per_second"])
 
 
 def _our_epoch(task: Any, model: Any) -> None:
@@ -182,6 +198,7 @@ def main() -> None:
     words.add_argument("what", choices=("ranking", "scoring", "million", "training"))
     words.add_argument("path", nargs="?", type=Path)
     words.add_argument("--data", type=Path, default=Path("../shared/data/ml-100k"))
+    words.add_argument("--recbole", type=Path, help="an interpreter in which RecBole is installed")
     given = words.parse_args()
     if given.what in ("ranking", "scoring") and given.path is None:
         words.error(f"{given.what} needs a folder")
@@ -189,7 +206,7 @@ def main() -> None:
         "ranking": lambda: ranking(given.path),
         "scoring": lambda: scoring(given.path),
         "million": million,
-        "training": lambda: training(given.data),
+        "training": lambda: training(given.data, given.recbole),
     }
     work[given.what]()
 

@@ -24,5 +24,5 @@ def test_the_page_has_means_ranges_and_rivals():
     }
     page = "\n".join(recommendation_page.sections(found))
     assert "0.2500 (0.2000–0.3000)" in page and "| popularity | 1 | – | 0.0700 |" in page
-    assert "new users hr@10" in page and "sampled hr@10" in page and "190.0–210.0" in page
+    assert "new users hr@10" in page and "sampled hr@10" in page and "190–210" in page
     assert recommendation_page.sections({}) == []

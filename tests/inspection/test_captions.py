@@ -88,7 +88,7 @@ def test_a_part_is_greyed_out(single, browser):
 
 
 def test_runs_stand_side_by_side(several, browser):
-    with opened(browser, several, fragment="#view=captions&row=2") as page:
+    with opened(browser, several, fragment="#row=2") as page:  # the page begins with this view
         assert page.locator(".told").count() == 3
         says = page.locator(".told .readout").all_inner_texts()
         assert "(1.00)" in says[1] and says[2].startswith("No attention: the whole image is one vector")

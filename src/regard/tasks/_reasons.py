@@ -109,4 +109,6 @@ def say(checked: Checked, rank: int, count: int) -> str:
         return ""
     told = ", ".join(f"{reason.name} {reason.share:.0%}" for reason in checked.reasons[:count])
     first = checked.reasons[0].name
-    return f"because of {told}; without {first} it is no. {checked.rank_without} instead of {rank}"
+    kept = checked.rank_without == rank
+    place = f"stays no. {rank}" if kept else f"is no. {checked.rank_without} instead of {rank}"
+    return f"because of {told}; without {first} it {place}"

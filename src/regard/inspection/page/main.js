@@ -51,7 +51,7 @@ class Page {
   }
 
   get view() {
-    return this.suited.find((view) => view.name === this.state.view) || this.suited[0];
+    return this.suited.find((view) => view.name === this.state.view) || this.suited.find((view) => view.opens) || this.suited[0];
   }
 
   // Another view or run is a step of its own for the back button.

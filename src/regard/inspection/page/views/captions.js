@@ -90,6 +90,7 @@ function whatIf(run, several) {
 export const view = {
   name: "captions",
   title: "Caption",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.captions),
   beside: true,
   show(data, element, page) {

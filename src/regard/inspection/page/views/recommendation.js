@@ -4,6 +4,7 @@
 import { draw, make, number, select } from "../dom.js";
 import { matrix } from "../matrix.js";
 
+const LABELLED = { display: "grid", "grid-template-columns": "6.5em minmax(0, 1fr)", margin: "6px 0" }; // a name, then a box to fill in
 const percent = (share) => `${Math.round(100 * share)} %`;
 
 // What is asked of the server: the profile that is filled in, a bar, the titles.
@@ -15,9 +16,9 @@ function words(fields, titles) {
 function profile(raw, editable) {
   return raw.fields.map((field) => {
     const box = editable
-      ? make("input", { name: `field:${field.name}`, value: field.value, list: `values:${field.name}`, "data-key": `field:${field.name}`, autocomplete: "off" })
+      ? make("input", { type: "text", name: `field:${field.name}`, value: field.value, list: `values:${field.name}`, "data-key": `field:${field.name}`, autocomplete: "off" })
       : make("span", { class: "word" }, field.value || "not told");
-    return make("label", { class: "choice" }, make("span", { class: "choice-label" }, field.name), box,
+    return make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, field.name), box,
       editable && field.values.length ? make("datalist", { id: `values:${field.name}` }, field.values.map((value) => make("option", { value }))) : null);
   });
 }
@@ -42,8 +43,8 @@ function left(raw, page) {
   form.append(make("h2", {}, raw.user ? `User ${raw.user}` : "A new user"), ...profile(raw, Boolean(ask)),
     make("h3", {}, `History, latest first (${raw.history.length})`), history(raw, ask));
   if (ask) {
-    form.append(make("label", { class: "choice" }, make("span", { class: "choice-label" }, "and then"),
-      make("input", { name: "more", list: "titles", "data-key": "more", autocomplete: "off" }),
+    form.append(make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, "and then"),
+      make("input", { type: "text", name: "more", list: "titles", "data-key": "more", autocomplete: "off" }),
       make("datalist", { id: "titles" }, raw.titles.map((value) => make("option", { value })))),
     make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Recommend"));
     if (page.server.wrong) form.append(make("p", { class: "wrong", role: "alert" }, page.server.wrong));
@@ -56,7 +57,7 @@ function because(one, rank) {
     make("span", { class: "share-label", title: reason.name }, reason.name),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * reason.share}%` } })),
     make("span", { class: "figure share-value", title: reason.weight === null ? "" : `attention ${number(reason.weight, 3)}` }, percent(reason.share))));
-  const check = one.reasons.length ? make("p", { class: "quiet check" }, `Without ${one.reasons[0].name}: no. ${one.without} instead of ${rank}.`) : null;
+  const check = one.reasons.length ? make("p", { class: "quiet check" }, `Without ${one.reasons[0].name}: ${one.without === rank ? `still no. ${rank}, so the weight was no reason` : `no. ${one.without} instead of ${rank}`}.`) : null;
   return make("details", { open: rank === 1 }, make("summary", {}, make("strong", {}, one.title), " ", make("span", { class: "quiet figure" }, number(one.score, 2)),
     " ", make("span", { class: "quiet" }, Object.values(one.about).filter(Boolean).join(" · ").replaceAll("|", ", "))), make("ul", { class: "shares" }, bars), check);
 }
@@ -106,6 +107,7 @@ function places(raw, width) {
 export const view = {
   name: "recommendation",
   title: "Recommendation",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.recommendation),
   show(data, element, page) {
     const raw = data.extra.recommendation;
