@@ -23,6 +23,7 @@ TOGETHER = 64  # inputs of a batch
 QUEUE = 512  # inputs that may wait
 THREADS = 64  # jobs under way where their searches are joined
 UNDER_WAY = 256  # inputs of them
+IDLE = 5.0  # seconds after which a thread without work ends
 
 Answers = list[list[Answer]]
 Work = Callable[[Sequence[Any], Any, Any, Hearing | None], Answers]
@@ -89,9 +90,8 @@ class Line:
         self._pace = 0.0  # seconds between two inputs that were answered, of late
         self._last = time.monotonic()
         self._under_way = 0  # inputs
-        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(THREADS if joined else 1)]
-        for thread in self._threads:
-            thread.start()
+        self._most, self._idle = THREADS if joined else 1, 0
+        self._threads: set[threading.Thread] = set()  # begun when there is work for them, ended when there is none
 
     @property
     def waiting(self) -> int:
@@ -107,6 +107,10 @@ class Line:
                 seconds = max(1, min(60, round(self._turns.size * self._pace)))
                 raise Busy(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
             self._turns.add(job)
+            if self._turns.count > self._idle and len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, daemon=True)
+                self._threads.add(thread)
+                thread.start()
             self._changed.notify()
 
     def leave(self, job: Job) -> None:
@@ -124,17 +128,22 @@ class Line:
     def join(self, seconds: float) -> None:
         """Wait until it has ended."""
         ends = time.monotonic() + seconds
-        for thread in self._threads:
+        for thread in list(self._threads):
             thread.join(max(0.0, ends - time.monotonic()))
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                idle = not self._turns.size
-                self._changed.wait_for(self._free)
+                alone = not self._turns.size or not self._under_way
+                self._idle += 1
+                free = self._changed.wait_for(self._free, IDLE)
+                self._idle -= 1
                 if not self._turns.size:
+                    self._threads.discard(threading.current_thread())
                     return
-                if idle and self._pause:  # it has just come, and so may others
+                if not free:
+                    continue
+                if alone and self._pause:  # it has just come, and so may others
                     self._changed.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
                 jobs = [job for job in self._turns.take(self._together) if not job.late]
                 size = sum(job.size for job in jobs)

@@ -32,6 +32,11 @@ class Turns(Generic[W]):
         self._lines: OrderedDict[str, deque[W]] = OrderedDict()
         self.size = 0  # inputs that wait
 
+    @property
+    def count(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._lines.values()))
+
     def add(self, one: W) -> None:
         """The last of its client's line."""
         self._lines.setdefault(one.client, deque()).append(one)
