@@ -132,9 +132,10 @@ class Line:
             thread.join(max(0.0, ends - time.monotonic()))
 
     def _run(self) -> None:
+        alone = True  # the first has just come, and so may others
         while True:
             with self._changed:
-                alone = not self._turns.size or not self._under_way
+                alone = alone or not self._turns.size
                 self._idle += 1
                 free = self._changed.wait_for(self._free, IDLE)
                 self._idle -= 1
@@ -143,11 +144,12 @@ class Line:
                     return
                 if not free:
                     continue
-                if alone and self._pause:  # it has just come, and so may others
+                if alone and self._pause:
                     self._changed.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
                 jobs = [job for job in self._turns.take(self._together) if not job.late]
                 size = sum(job.size for job in jobs)
                 self._under_way += size
+            alone = False  # while it is answered others gather
             self._answer(jobs)
             with self._changed:
                 self._under_way -= size
