@@ -9,7 +9,7 @@ attention over a few hundred keys is trained in blocks of queries (stepped.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +52,7 @@ class Attend(nn.Module):
     ) -> None:
         super().__init__()
         self.weigh = Weigh(score, normalizer=normalizer, place=place)
+        self.scale, self.projects = self.weigh.scale, score.projects  # asked at every call, so they are kept at hand
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
@@ -60,9 +61,18 @@ class Attend(nn.Module):
         return Projected(self.weigh.score.project_keys(k))
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
-        keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
-        scale = self.weigh.scale
-        if scale is not None and _is_flag(mask) and self._is_plain(q, keys, v):  # the common case, at no cost
+        keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k) if self.projects else k
+        scale = self.scale
+        if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
+            scale is not None
+            and (mask is CAUSAL or mask is EVERYTHING or _is_flag(mask))
+            and not followed()
+            and (shape := q.shape) == keys.shape == v.shape
+            and len(shape) == 4
+            and shape[2] > SHORT
+            and q.dtype == keys.dtype == v.dtype
+            and not (self.training and self.dropout)
+        ):
             if mask.ordered and is_middling(q, keys):
                 return attend_stepped(Dot(q, keys, scale), v)
             return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=scale)
@@ -79,23 +89,10 @@ class Attend(nn.Module):
         mixed = self._seen(folded, keys, v, mask)
         return mixed if folded is q else unfold(mixed, q.shape[0])
 
-    def _is_plain(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
-        """Of a scaled inner product: is this what the fused kernel computes by itself, and is it the fastest?"""
-        return (
-            not followed()
-            and q.shape == k.shape == v.shape
-            and len(q.shape) == 4
-            and q.shape[2] > SHORT
-            and q.dtype == k.dtype == v.dtype
-            and not (self.training and self.dropout)
-        )
-
-    def _as_they_are(self, k: Tensor) -> Tensor:
-        if self.weigh.score.projects:
-            kind = type(self.weigh.score).__module__.rpartition(".")[2]
-            raise ShapeError(f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
-                             "give attend.project(keys), made once per memory")  # fmt: skip
-        return k
+    def _as_they_are(self, k: Tensor) -> NoReturn:
+        kind = type(self.weigh.score).__module__.rpartition(".")[2]
+        raise ShapeError(f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
+                         "give attend.project(keys), made once per memory")  # fmt: skip
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
@@ -197,9 +194,10 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 def _is_flag(mask: Mask) -> bool:
     """Is all that it says whether one may look ahead?"""
-    if mask is EVERYTHING or mask is CAUSAL:
-        return True
-    return isinstance(mask, Mask) and not mask.regional and mask.keys is mask.pairs is mask.start is None
+    if not isinstance(mask, Mask):
+        return False
+    _, window, blocks, raster, keys, pairs, start, canvas = mask
+    return window is blocks is raster is keys is pairs is start is canvas is None
 
 
 def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:
