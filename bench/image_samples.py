@@ -2,10 +2,11 @@
 
     python bench/image_samples.py RUNS [--count 100]
 
-Of the runs that are there (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, and which
-share of `--count` of each class the run of digits_vit recognises; digits_upscale and faces_upscale -> input, bicubic,
-likeliest, a sample at temperature 1, and truth side by side; mnist_binary_local_2d -> samples, and lower halves made to
-given upper halves; scenes_detr -> boxes. Pictures go to docs/images/, figures to docs/image_samples.json.
+Of the runs that are there (RUNS/<recipe name>): digits_images -> ten digits of each class at temperature 1, which
+share of `--count` of each class the run of digits_vit recognises, and completed upper halves; digits_upscale and
+faces_upscale -> input, bicubic, likeliest, a sample at temperature 1, and truth side by side; mnist_binary_local_2d ->
+samples, and completed upper halves; scenes_detr -> boxes. Pictures go to docs/images/, figures to
+docs/image_samples.json.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,12 @@ from regard.data.images import drawing
 from regard.data.images.reading import png
 from regard.decoding import sample
 from regard.tasks._levels import bicubic, decode, encode
-from regard.tasks._painting import paint_all
+from regard.tasks._painting import UNKNOWN, paint_all
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"
 SHOWN = 8  # images of a row
+GREY = 96  # what is not known yet
 WARM = sample.Config(temperature=1.0, seed=1)
 
 
@@ -45,6 +48,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     subject = Subject(labels, torch.zeros(len(labels), 0, dtype=torch.long))
     images = decode(paint_all(run.model, subject, None, sizes=task.sizes, how=WARM), task.sizes)
     keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
+    completed(run)
     if not (runs / "digits_vit").exists():
         return {}
     judge = load(runs / "digits_vit")
@@ -57,6 +61,24 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
         "by_class": [round(100 * float(part.double().mean()), 1) for part in right.view(10, count)],
         "real_recognised": round(100 * float(known.mean()), 2),
     }
+
+
+def completed(run: Run) -> None:
+    """One row a test image: its upper half, three times what is made of it, the truth."""
+    task: Any = run.task
+    truth, labels = task.split("test")
+    chosen = [list(labels).index(label) for label in (2, 5, 8)]
+    truth = truth[chosen]
+    known, subject = encode(truth, np.full(len(truth), -1), task.sizes)
+    known[:, known.shape[1] // 2 :] = UNKNOWN
+    upper = truth.copy()
+    upper[:, truth.shape[1] // 2 :] = GREY
+    made = [
+        decode(paint_all(run.model, subject, known, sizes=task.sizes, how=replace(WARM, seed=seed)), task.sizes)
+        for seed in (1, 2, 3)
+    ]
+    rows = np.stack([upper, *made, truth], axis=1)
+    keep("digits_completed", rows.reshape(-1, *truth.shape[1:]), columns=len(made) + 2, scale=8)
 
 
 def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:

@@ -103,3 +103,12 @@ def test_decomposed_text_is_the_same_to_the_model():
 
 def test_what_data_is_tagged_by():
     assert tagging.natural_units(ENGLISH) == "words" and tagging.natural_units(KOREAN) == "characters"
+
+
+def test_a_type_of_entity_that_is_never_trained_is_named():
+    strange = ENGLISH[0]._replace(text="in Oz", units=((0, 2), (3, 5)), tags=("O", "B-world"), place="valid.conll:7")
+    known = {kind for sentence in ENGLISH for *_, kind in tagged.entities(sentence)}
+    assert tagging.untrained({"train": ENGLISH, "valid": ENGLISH[:2]}, known) == []
+    (line,) = tagging.untrained({"train": ENGLISH, "valid": [strange, strange]}, known)
+    assert line.startswith("valid.conll:7: type 'world' is not in the training data: it is never found and counts as")
+    assert line.endswith("missed; known: person, place, time")

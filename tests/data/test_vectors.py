@@ -84,6 +84,14 @@ def test_nothing_known_leaves_the_table_as_it_is(tmp_path):
     assert torch.equal(weight, table())
 
 
+def test_a_number_that_is_not_finite_is_named_with_its_word(tmp_path):
+    (tmp_path / "x.vec").write_text("2 2\na 1 2\nthe 1 nan\n")
+    with pytest.raises(
+        DataError, match=r"x\.vec: the vector of 'the' has a number that is not finite; take the word out"
+    ):
+        start_table(table(width=2), ["the", "a"], tmp_path / "x.vec")
+
+
 def test_a_width_that_does_not_fit_is_one_clear_line(tmp_path):
     (tmp_path / "x.vec").write_bytes(to_text(MADE))
     words = "its vectors have width 7, but the table of embeddings has 9; set the width of the model to 7"

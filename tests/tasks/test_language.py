@@ -88,6 +88,12 @@ def test_a_prompt_may_be_an_option_but_not_twice(task, model):
         task.answer(model, ["the"], Options(prompt="the dog"), SAMPLE)
 
 
+def test_what_was_given_stays_as_it_was_given(task, model):
+    ((answer,),) = task.answer(model, ["THE cat 🎬"], Options(tokens=4, samples=1), SAMPLE)
+    assert answer.text.startswith("THE cat 🎬")
+    assert answer.remarks == ("4 of the 9 tokens given are unknown to the model",)
+
+
 def test_a_decoder_without_such_settings_is_replaced_by_sampling(task, model):
     greedy = decoding.build("greedy")
     assert Options().search(greedy) == greedy

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, trainers
 from torch import Tensor
 
+from regard.core.errors import nearest
 from regard.core.sizes import Marks
 from regard.data import batching, schemes, units
 from regard.data.schemes import Entity, Scheme
@@ -148,6 +150,20 @@ def batch(sentences: Sequence[Encoded]) -> TaggedBatch:
 def alphabet_of(sentences: Iterable[Sentence]) -> str:
     """The letters of sentences, in order."""
     return "".join(sorted({letter for sentence in sentences for letter in nfc(sentence.text) if not letter.isspace()}))
+
+
+def untrained(splits: Mapping[str, Iterable[Sentence]], known: Collection[str]) -> list[str]:
+    """A line for each type of entity that no training sentence has: where it stands first."""
+    first: dict[str, str] = {}
+    for sentence in chain.from_iterable(splits.values()):
+        for *_, kind in entities(sentence):
+            if kind not in known:
+                first.setdefault(kind, sentence.place)
+    why = "it is never found and counts as missed"
+    return [
+        f"{place}: type {kind!r} is not in the training data: {why}; {nearest(kind, known)}"
+        for kind, place in first.items()
+    ]
 
 
 def natural_units(sentences: Iterable[Sentence]) -> units.Unit:

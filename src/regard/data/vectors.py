@@ -63,6 +63,10 @@ def start_table(weight: Tensor, words: Sequence[str], path: Path) -> Coverage:
             f"{path}: its vectors have width {width}, but the table of embeddings has {weight.shape[1]}; "
             f"set the width of the model to {width}, or give other vectors"
         )
+    broken = ~np.isfinite(vectors.matrix).all(axis=1)
+    if broken.any():
+        word = vectors.words[int(broken.argmax())]
+        raise DataError(f"{path}: the vector of {word!r} has a number that is not finite; take the word out or mend it")
     places = {word: row for row, word in enumerate(vectors.words)}
     rows = [(number, places.get(word, places.get(word.lower()))) for number, word in enumerate(words) if word]
     found = [(number, row) for number, row in rows if row is not None]

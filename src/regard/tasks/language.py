@@ -188,12 +188,14 @@ class Language(Task):
         prompts = [self._prompt(text, options) for text in inputs]
         with evaluating(model) as device:
             texts = self._go_on(model, prompts, options, decoding, device)
-            return [
-                sorted(
-                    (self._answer(model, prompt, text, device) for text in some), key=lambda answer: -(answer.rank or 0)
-                )
-                for prompt, some in zip(prompts, texts, strict=True)
+            answers = [
+                [
+                    self._answer(model, prompts[text.prompt], text, device, begun=given or options.prompt)
+                    for text in some
+                ]
+                for given, some in zip(inputs, texts, strict=True)
             ]
+        return [sorted(some, key=lambda answer: -(answer.rank or 0)) for some in answers]
 
     def _prompt(self, text: str, options: Options) -> Row:
         if text and options.prompt:
@@ -206,10 +208,15 @@ class Language(Task):
         search = options.search(decoding)
         return go_on(model, prompts, count=options.tokens, sizes=self.sizes, decoding=search, device=device)
 
-    def _answer(self, model: Decoder, prompt: Row, text: Continuation, device: torch.device) -> Answer:
+    def _answer(self, model: Decoder, prompt: Row, text: Continuation, device: torch.device, *, begun: str) -> Answer:
+        """What was given stays as it was given, with letters that the model does not know."""
         whole = (*prompt, *text.tokens)
         score = -float(nats(model, torch.tensor(whole).numpy(), self.sizes, device)[len(prompt) :].sum())
-        return Answer(self.tokenizer.decode([whole])[0], score, score, value=text.tokens)
+        told, read = self.tokenizer.decode([whole, prompt])
+        told = begun + told.removeprefix(read) if told.startswith(read) else told
+        unknown = prompt.count(self.marks.unknown)
+        remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
+        return Answer(told, score, score, value=text.tokens, remarks=remarks)
 
     def show(self, model: Decoder, given: str, options: Options, decoding: Decoding | None) -> Shown:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.

@@ -136,7 +136,8 @@ class Tagging(Task):
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
         more = [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
-        return [*reading.said(self.sentences.values()), *more]
+        known = {tag.partition("-")[2] for tag in self.encoder.tags}
+        return [*reading.said(self.sentences.values()), *more, *tagging.untrained(self.sentences, known)]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""

@@ -48,7 +48,8 @@ function labelsOf(options, place) {
 
 // What the rows and the columns are.
 function titlesOf(options, place) {
-  const middle = place.top + place.height / 2;
+  const half = (options.rowTitle?.length ?? 0) * 3.6; // beside few rows the title would reach below the picture
+  const middle = Math.min(place.top + place.height / 2, place.top + place.height + 6 - half);
   return [
     options.rowTitle ? draw("text", { class: "axis-title", x: 11, y: middle, transform: `rotate(-90 11 ${middle})`, "text-anchor": "middle" }, options.rowTitle) : null,
     options.columnTitle ? draw("text", { class: "axis-title", x: place.left + place.width / 2, y: 13, "text-anchor": "middle" }, options.columnTitle) : null,

@@ -1,0 +1,85 @@
+"""What dividing dot products by √d does, as the width d grows."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import torch
+
+from regard.attention import scores
+from regard.experiments._experiment import Cell, Figures, Verdict, lines, means
+from regard.experiments._lookup import Lookup, accuracy_after
+
+CLAIM = "Dot products grow with the width, so the softmax saturates and its gradient dies; dividing by √d prevents it."
+WHERE = "Vaswani et al. 2017, section 3.2.1"
+WIDTHS = (16, 64, 256)
+KEYS, QUERIES = 64, 256
+NAMES = {"dot": "not divided", "scaled_dot": "divided by √d"}
+SEEDS = 3
+
+
+def cells(effort: float) -> list[Cell]:
+    """Each width with and without the division, three seeds."""
+    steps = max(2, round(250 * effort))
+    return [
+        Cell(f"{NAMES[score]}, d = {dim}, seed {seed}", partial(_measure, score, dim, steps, seed))
+        for dim in WIDTHS
+        for score in NAMES
+        for seed in range(1, SEEDS + 1)
+    ]
+
+
+def _measure(score: str, dim: int, steps: int, seed: int) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(seed)
+    q = torch.randn(1, 1, QUERIES, dim, generator=generator, requires_grad=True)
+    k = torch.randn(1, 1, KEYS, dim, generator=generator)
+    made = scores.build(score, dim)(q, k)
+    weights = made.softmax(dim=-1)
+    entropy = -(weights * weights.clamp_min(1e-30).log()).sum(dim=-1).mean()
+    (slope,) = torch.autograd.grad((weights * torch.randn(weights.shape, generator=generator)).sum(), made)
+    torch.manual_seed(seed)
+    return {
+        "deviation of scores": float(made.detach().std()),
+        "entropy, share of the most": float(entropy.detach()) / math.log(KEYS),
+        "gradient at the scores": float(slope.norm()) / QUERIES,
+        "accuracy when trained": accuracy_after(Lookup(dim, score), steps, seed=seed),
+    }
+
+
+def _at(name: str, dim: int) -> str:
+    return f"{NAMES[name]}, d = {dim}"
+
+
+def verdict(figures: Figures) -> Verdict:
+    """Scores grow only where they are not divided, and the widest model learns better with the division."""
+    spread, entropy, quality = (
+        means(figures, figure)
+        for figure in ("deviation of scores", "entropy, share of the most", "accuracy when trained")
+    )
+    low, high = WIDTHS[0], WIDTHS[-1]
+    grows = spread[_at("dot", high)] / spread[_at("dot", low)]
+    stays = spread[_at("scaled_dot", high)] / spread[_at("scaled_dot", low)]
+    better = quality[_at("scaled_dot", high)] - quality[_at("dot", high)]
+    holds = grows > 0.7 * math.sqrt(high / low) and stays < 1.3 and better > 0
+    return Verdict(
+        holds,
+        f"From d = {low} to {high} scores grow {grows:.1f} times where they are not divided (√{high // low} ="
+        f" {math.sqrt(high / low):.0f}) and {stays:.1f} times where they are. At d = {high} the entropy of the weights"
+        f" is {entropy[_at('dot', high)]:.0%} of the most without and {entropy[_at('scaled_dot', high)]:.0%} with the"
+        f" division; a trained layer answers {quality[_at('dot', high)]:.0%} and"
+        f" {quality[_at('scaled_dot', high)]:.0%} rightly. {SEEDS} seeds.",
+    )
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """Entropy and trained accuracy against the width."""
+    curves = {}
+    for figure, word in (("entropy, share of the most", "entropy"), ("accuracy when trained", "accuracy")):
+        found = means(figures, figure)
+        for score, name in NAMES.items():
+            curves[f"{word}, {name}"] = {float(dim): found[_at(score, dim)] for dim in WIDTHS}
+    lines(axes, curves, x="width d", y="share")
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(0, 1.05)
