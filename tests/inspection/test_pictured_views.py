@@ -66,7 +66,7 @@ def test_a_pixel_shows_its_block_and_every_head_and_the_making_plays(canvas, bro
         assert drawing(page, "canvas") != plain and "row=10" in page.url
         page.locator("canvas[data-key='canvas']").press("ArrowRight")
         page.wait_for_function("location.hash.includes('row=11')")
-        page.locator("[data-key='canvas:head:1']").click()
+        page.locator("[data-key='eye:1']").click()
         assert "head=1" in page.url
         button = page.locator("[data-key='canvas:play']")
         button.click()

@@ -96,7 +96,7 @@ def remarks_of(given: GivenImage | None) -> tuple[str, ...]:
 
 def with_remarks(text: str, given: GivenImage | None) -> str:
     """The title of a page, with what had to be done to what was given."""
-    return " ".join([text, *(f"({remark})" for remark in remarks_of(given))])
+    return text if given is None or not given.remarks else f"{text} ({'; '.join(given.remarks)})"
 
 
 def class_number(name: str, known: Sequence[str]) -> int:

@@ -1,8 +1,10 @@
 // An image on a canvas, and on it what attention looked at: items with boxes (left, top, right, bottom as shares of the image)
 // shine as much as they were looked at, all else is dimmed.
 
-import { sharpCanvas } from "./dom.js";
+import { inkOn } from "./colour.js";
+import { make, sharpCanvas } from "./dom.js";
 
+const THUMB = 104; // CSS pixels of the picture of a single head
 const DIM = 0.72; // how dark an image becomes where nobody looks
 
 // {height, width, pixels: [[grey] or [red, green, blue], …]} -> a canvas of one pixel each.
@@ -68,6 +70,18 @@ export class Picture {
     this.context.setLineDash([]);
   }
 
+  // A word on a plate of its colour, above a box or, where there is no room, inside it.
+  label(box, text, colour) {
+    const [x, y] = this.edges(box);
+    this.context.font = "600 13px sans-serif";
+    const wide = this.context.measureText(text).width + 8;
+    const [left, top] = [Math.max(0, Math.min(x, this.width - wide)), y < 20 ? y : y - 18];
+    this.context.fillStyle = colour;
+    this.context.fillRect(left, top, wide, 18);
+    this.context.fillStyle = inkOn(1);
+    this.context.fillText(text, left + 4, top + 13);
+  }
+
   // The outline of a set of items, which need not be a rectangle.
   outline(items, colour, { width = 2 } = {}) {
     const key = (x, y) => `${Math.round(x)},${Math.round(y)}`;
@@ -92,4 +106,13 @@ export class Picture {
     const [x, y] = [(event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height];
     return items.findIndex(({ box }) => box && x >= box[0] && x < box[2] && y >= box[1] && y < box[3]);
   }
+}
+
+// Small pictures, one for each head, that are chosen by a click.
+export function eyes(image, map, head, pick) {
+  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": `where head ${i + 1} looked` }));
+  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMB + 32}px` } }, pictures.map((picture, i) => make("figure", { class: "pictured" },
+    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: `head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, picture.canvas),
+    make("figcaption", { class: "quiet" }, `head ${i + 1}`))));
+  return { pictures, element };
 }

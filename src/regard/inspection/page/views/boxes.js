@@ -2,7 +2,7 @@
 
 import { announce, choice, make, number, select } from "../dom.js";
 import { headColour } from "../colour.js";
-import { Picture } from "../picture.js";
+import { Picture, eyes } from "../picture.js";
 import { clamp } from "../state.js";
 
 const SIZE = 460;
@@ -27,17 +27,22 @@ export const view = {
     const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "boxes", "aria-label": `${sure.length} objects: ${sure.map((query) => query.label).join(", ")}` });
     const labels = [...new Set(extra.queries.map((query) => query.label))].sort();
     const colour = (query) => headColour(labels.indexOf(query.label));
+    const each = eyes(extra, map, head, (one) => page.change({ head: one }));
     let chosen = page.state.row === undefined ? null : clamp(page.state.row, extra.queries.length);
 
     const redraw = () => {
       picture.plain();
       if (chosen !== null) picture.lit(cells, mean(map, head, chosen));
+      each.pictures.forEach((one, i) => {
+        one.plain();
+        if (chosen === null) return;
+        one.lit(cells, map.row(i, chosen));
+        one.frame(extra.queries[chosen].box, colour(extra.queries[chosen]));
+      });
       const shown = chosen === null ? sure : extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.i === chosen);
       shown.forEach((query) => {
         picture.frame(query.box, colour(query), { width: 3, dash: query.share >= extra.least ? [] : [5, 4] });
-        const [x, y] = picture.edges(query.box);
-        Object.assign(picture.context, { fillStyle: colour(query), font: "600 13px sans-serif" });
-        picture.context.fillText(`${query.label} ${number(query.share, 2)}`, x, Math.max(12, y - 4));
+        picture.label(query.box, `${query.label} ${number(query.share, 2)}`, colour(query));
       });
       list.querySelectorAll("button").forEach((button) => button.setAttribute("aria-pressed", String(Number(button.dataset.query) === chosen)));
     };
@@ -62,7 +67,7 @@ export const view = {
     element.append(
       make("div", { class: "controls" }, select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })),
         choice("Head", heads, head, (key) => page.change({ head: key }))),
-      make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas), list),
+      make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas, each.element), list),
       make("p", { class: "quiet" }, "Point at a box, or at a query, to see which cells of the image its query looked at."));
     redraw();
   },

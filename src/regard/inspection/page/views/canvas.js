@@ -2,12 +2,11 @@
 
 import { announce, choice, make, number, select } from "../dom.js";
 import { distribution } from "../distribution.js";
-import { Picture } from "../picture.js";
+import { Picture, eyes } from "../picture.js";
 import { clamp } from "../state.js";
 
 const SIZE = 460; // pixels of the large image on the screen
 const BESIDE = 220; // and of those beside it
-const THUMB = 104; // and of those of single heads
 const [OWN, SEEN, MARK] = ["rgba(255, 255, 255, 0.95)", "rgba(120, 190, 255, 0.9)", "#ff5a36"]; // block, memory, pixel
 const SECONDS = 8; // that the making of an image takes to play
 
@@ -22,15 +21,6 @@ function blockOf(extra, place, items) {
 // What every head gave to every key from one row, and the mean of them.
 const everyHead = (map, row) => Promise.all(Array.from({ length: map.heads }, (_, i) => map.rowLater(i, row)));
 const meanOf = (each) => each[0].map((_, i) => each.reduce((sum, one) => sum + one[i], 0) / each.length);
-
-// Small pictures, one for each head, that are chosen by a click.
-function eyes(image, map, head, pick) {
-  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": `where head ${i + 1} looked` }));
-  const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMB + 32}px` } }, pictures.map((picture, i) => make("figure", { class: "pictured" },
-    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: `head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `canvas:head:${i}`, onclick: () => pick(i) }, picture.canvas),
-    make("figcaption", { class: "quiet" }, `head ${i + 1}`))));
-  return { pictures, element };
-}
 
 function playButton(step, count) {
   let frame = null;
