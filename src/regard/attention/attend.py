@@ -194,12 +194,9 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ShapeError(f"attend: {sharing}; give a multiple: {_shapes(q, k, v)}")
 
 
-def _is_flag(mask: Mask) -> bool:
-    """Is all that it says whether one may look ahead?"""
-    if not isinstance(mask, Mask):
-        return False
-    _, window, blocks, raster, keys, pairs, start, canvas = mask
-    return window is blocks is raster is keys is pairs is start is canvas is None
+def _is_flag(mask: Any) -> bool:
+    """Is it a mask, and all that it says whether one may look ahead?"""
+    return isinstance(mask, Mask) and all(said is None for said in mask[1:])
 
 
 def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:
