@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import results_page
 import torch
-from recommendation_page import PLACE
+from recommendation_page import PLACE, RIVALS
 
-from regard.api.run import load
+from regard.api.run import Run, load
 from regard.core.choosing import Shelf
 from regard.core.sizes import Choices
 from regard.layers import choices
@@ -58,18 +58,22 @@ def ranking(runs: Path) -> None:
     for folder in sorted(path for path in runs.iterdir() if (path / "model.safetensors").exists()):
         name, _, seed = folder.name.rpartition("-")
         run = load(folder)
-        scores = run.evaluate("test")
-        extra = run.report("test")
-        rivals |= {key: value for key, value in extra.items() if not key.startswith(("new_", "sampled_"))}
-        own = {key: value for key, value in extra.items() if key.startswith(("new_", "sampled_"))}
+        scores = _scores(run)
+        rivals |= {key: value for key, value in scores.items() if key.startswith(RIVALS)}
+        own = {key: value for key, value in scores.items() if not key.startswith(RIVALS)}
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
-        found.setdefault(name, []).append(
-            {**scores, **own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters}
-        )
-        print(name, seed, {key: round(value, 4) for key, value in scores.items()}, flush=True)
+        found.setdefault(name, []).append({**own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters})
+        print(name, seed, {key: round(value, 4) for key, value in own.items()}, flush=True)
     old = results_page.stored(PLACE).get("ranking", {})
     keep("ranking", old | found)
     keep("rivals", rivals)
+
+
+def _scores(run: Run) -> Figures:
+    """What `regard evaluate` has written into the run's folder, where it was called, else computed now."""
+    for path in run.folder.glob("evaluation-test-*.json"):
+        return dict(json.loads(path.read_text(encoding="utf-8"))["scores"])
+    return run.evaluate("test") | run.report("test")
 
 
 def _rows(path: Path) -> list[Any]:

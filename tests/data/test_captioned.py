@@ -86,7 +86,7 @@ def test_bad_input_is_named_counted_and_left_out(folder):
     assert "images/large.png: another size: brought to 8x8" in remarks
     assert "images/clear.png: transparent: laid on white" in remarks
     assert "1 images cannot be read and are left out: images/broken.png: " in remarks
-    assert "3 images that have captions are not there: broken.png, gone.png, lost.png" in remarks
+    assert "3 images that have captions are not there, or cannot be read: broken.png, gone.png, lost.png" in remarks
     assert "1 images have no caption and are left out: images/silent.png" in remarks
     assert "1 captions are empty and are left out" in remarks
 

@@ -53,6 +53,12 @@ def test_images_are_turned_at_times():
     assert any(turned) and any(same) and all(a != b for a, b in zip(turned, same, strict=True))
 
 
+def test_images_lose_their_colours_at_times():
+    images = captioning.build(replace(TINY, grey=0.5)).batch(np.arange(12)).images
+    pale = {bool((image == image.mean(dim=0)).all()) for image in images}
+    assert pale == {True, False}
+
+
 def test_captions_that_are_too_long_are_counted_and_left_out():
     short = captioning.build(replace(TINY, longest=6))
     said = sum(map(len, short.collection.split("train").captions))

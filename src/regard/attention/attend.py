@@ -52,6 +52,7 @@ class Attend(nn.Module):
     ) -> None:
         super().__init__()
         self.weigh = Weigh(score, normalizer=normalizer, place=place)
+        self.scale = self.weigh.scale  # asked at every call, so it is kept at hand
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
@@ -61,8 +62,17 @@ class Attend(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
-        scale = self.weigh.scale
-        if scale is not None and _is_flag(mask) and self._is_plain(q, keys, v):  # the common case, at no cost
+        scale = self.scale
+        if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
+            scale is not None
+            and (mask is CAUSAL or mask is EVERYTHING or _is_flag(mask))
+            and not followed()
+            and (shape := q.shape) == keys.shape == v.shape
+            and len(shape) == 4
+            and shape[2] > SHORT
+            and q.dtype == keys.dtype == v.dtype
+            and not (self.training and self.dropout)
+        ):
             if mask.ordered and is_middling(q, keys):
                 return attend_stepped(Dot(q, keys, scale), v)
             return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=scale)
@@ -78,17 +88,6 @@ class Attend(nn.Module):
             folded = fold(q, keys, mask)
         mixed = self._seen(folded, keys, v, mask)
         return mixed if folded is q else unfold(mixed, q.shape[0])
-
-    def _is_plain(self, q: Tensor, k: Tensor, v: Tensor) -> bool:
-        """Of a scaled inner product: is this what the fused kernel computes by itself, and is it the fastest?"""
-        return (
-            not followed()
-            and q.shape == k.shape == v.shape
-            and len(q.shape) == 4
-            and q.shape[2] > SHORT
-            and q.dtype == k.dtype == v.dtype
-            and not (self.training and self.dropout)
-        )
 
     def _as_they_are(self, k: Tensor) -> Tensor:
         if self.weigh.score.projects:
@@ -195,11 +194,9 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ShapeError(f"attend: {sharing}; give a multiple: {_shapes(q, k, v)}")
 
 
-def _is_flag(mask: Mask) -> bool:
-    """Is all that it says whether one may look ahead?"""
-    if mask is EVERYTHING or mask is CAUSAL:
-        return True
-    return isinstance(mask, Mask) and not mask.regional and mask.keys is mask.pairs is mask.start is None
+def _is_flag(mask: Any) -> bool:
+    """Is it a mask, and all that it says whether one may look ahead?"""
+    return isinstance(mask, Mask) and all(said is None for said in mask[1:])
 
 
 def check_kinds(q: Tensor, k: Tensor, v: Tensor, *, mask: Mask, mixes: bool) -> None:

@@ -12,7 +12,11 @@ from torch.autograd import forward_ad
 
 def followed() -> bool:
     """Is a compiler, a tracer or a transform following? Then no value may be looked at, and operations are plain."""
-    return torch.compiler.is_compiling() or bool(torch._C._is_tracing()) or transformed()
+    return (
+        torch.compiler.is_compiling()
+        or bool(torch._C._is_tracing())
+        or (bool(torch._C._are_functorch_transforms_active()) or forward_ad._current_level >= 0)
+    )
 
 
 def unsized() -> bool:

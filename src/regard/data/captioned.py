@@ -196,7 +196,7 @@ def _match(said: Sequence[caption_files.Caption], images: Stored) -> Matched:
 def _remarks(matched: Matched, images: Stored) -> list[str]:
     silent = [images.classes[label] for row, label in enumerate(images.labels) if row not in matched.captions]
     return [
-        *listed("images that have captions are not there", matched.missing),
+        *listed("images that have captions are not there, or cannot be read", matched.missing),
         *listed("images have no caption and are left out", silent),
         *([f"{matched.blank} captions are empty and are left out"] if matched.blank else []),
     ]

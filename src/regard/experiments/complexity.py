@@ -18,7 +18,7 @@ from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lin
 
 CLAIM = (
     "A layer of self-attention costs O(n²·d), a recurrent one O(n·d²), a convolution O(k·n·d²); attention over a window"
-    " O(w·n·d). A path from one end to the other takes 1, n and many layers."
+    " O(w·n·d). One end reaches the other in one step of attention, n of recurrence, many layers of convolution."
 )
 WHERE = "Vaswani et al. 2017, table 1"
 LENGTHS, WIDTHS = (512, 1024, 2048, 4096), (64, 128, 256, 512)

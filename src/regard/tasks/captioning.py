@@ -21,7 +21,7 @@ from regard.core.task import Answer, Task
 from regard.data import captioned, tokens
 from regard.data.builtin import scenes
 from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
-from regard.data.images.augment import flip
+from regard.data.images.augment import flip, grey
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
@@ -67,6 +67,7 @@ class Config:
     captions: int = 5  # of an image that are learned at once; of more, so many are drawn
     rows: int = 32  # images in a batch
     flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
+    grey: float = 0.0  # how often a training image loses its colours, so that shapes are known in every colour
     smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
     seed: int = 1  # of the built-in data, and of splits that are not given
 
@@ -74,7 +75,7 @@ class Config:
         for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        for name in ("flip", "smoothing"):
+        for name in ("flip", "grey", "smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
         if self.path is None:
@@ -170,7 +171,8 @@ class Captioning(Task):
         captions = captioned.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
         part = self.collection.split("train")
         images = self.see.rows(part.pixels, part.rows[examples])
-        return CaptionBatch(flip(images, self.config.flip) if self.config.flip else images, captions)
+        images = flip(images, self.config.flip) if self.config.flip else images
+        return CaptionBatch(grey(images, self.config.grey) if self.config.grey else images, captions)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""
@@ -222,8 +224,7 @@ class Captioning(Task):
 
     def texts(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[str]:
         """Images (n h w c) -> the best caption of each."""
-        best = [hypotheses[0].tokens for hypotheses in self.tell(model, pixels, decoding)]
-        return self.vocabulary.decode(best)
+        return self.vocabulary.decode([found[0].tokens for found in self.tell(model, pixels, decoding)])
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary, the shape of images, and an image to try."""
@@ -268,8 +269,8 @@ class Captioning(Task):
         boxes = _pointing.regions(*_pointing.grid_of(model))
         changed = self.texts(model, np.stack([_pointing.covered(given.pixels, box) for box in boxes]), decoding)
         again = tuple(_captioned.Again(box, text) for box, text in zip(boxes, changed, strict=True))
+        told = _captioned.Captioned(given, hypotheses, seconds, again, self.see)
         with evaluating(model):
-            told = _captioned.Captioned(given, hypotheses, seconds, again, self.see)
             return _captioned.show(model, told, self.written)
 
 

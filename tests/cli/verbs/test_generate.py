@@ -46,7 +46,7 @@ def run(tmp_path_factory, data):
 def test_music_is_written_as_file_sound_and_picture(run, tmp_path, capsys):
     files = [tmp_path / f"x.{kind}" for kind in ("mid", "wav", "png")]
     outs = [word for file in files for word in ("--out", file)]
-    assert call("generate", run, "--seconds", 3, "samples=2", "--top_k", 5, *outs) == 0
+    assert call("generate", run, "--seconds", 3, "--exactly", "samples=2", "--top_k", 5, *outs) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["x-1.mid", "x-1.png", "x-1.wav", "x-2.mid", "x-2.png", "x-2.wav"]
     assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("wrote")]) == 6
@@ -84,7 +84,7 @@ def test_the_laws_are_kept(run, capsys):
         (["--out", "x.mid", "--like", "Elgar"], "regard: the model does not know the class 'Elgar'; it was trained"),
         (["--out", "x.mid", "temprature=2"], "regard: generate: no setting 'temprature'; did you mean 'temperature'?"),
         (["--out", "x.mid", "--top-p", "7"], "regard: top_p is 7.0; it must be above 0 and at most 1"),
-        (["--out", "x.mid", "--seconds", "900"], "regard: the primer has 0 tokens and 21600 more are asked for"),
+        (["--out", "x.mid", "--keep", "9"], "regard: keep=9.0: it is how much of a prompt is used; give a prompt"),
     ],
 )
 def test_a_mistake_is_one_line(run, tmp_path, capsys, words, message):

@@ -110,6 +110,8 @@ def test_notes_that_there_are_not(tmp_path):
     wrong(tmp_path, message, notes=note("H", 2))
     message = r"x\.xml: it lasts more than 100,000 quarters, and is damaged; export it again$"
     wrong(tmp_path, message, notes=note("C", 10**9))
+    message = r"x\.xml: a note has the voice 'soprano', which is no number; export it again$"
+    wrong(tmp_path, message, notes=note("C", 2, voice="soprano"))
     broken = note("C", 2).replace("<octave>4", "<octave>four")
     wrong(tmp_path, r"x\.xml: not MusicXML, or a broken file \(.*four.*\); export it again$", notes=broken)
 

@@ -75,6 +75,12 @@ def flip(images: Tensor, probability: float) -> Tensor:
     return torch.where(turned, images.flip(3), images)
 
 
+def grey(images: Tensor, probability: float) -> Tensor:
+    """Each image with the mean of its channels in all of them, or not."""
+    pale = torch.rand(len(images), 1, 1, 1) < probability
+    return torch.where(pale, images.mean(dim=1, keepdim=True), images)
+
+
 def warp(images: Tensor, reach: float) -> Tensor:
     """Each image moved, turned, slanted and scaled a little, by an affine map of its own."""
     b = len(images)

@@ -119,7 +119,7 @@ def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
         if element.find("chord") is not None and notes:
             start, length = notes[-1].start, max(length, 0.0)
         if length > 0 and element.find("pitch") is not None:
-            voice = int(element.findtext("voice", "1"))
+            voice = _voice(element.findtext("voice", "1"))
             tied = any(tie.get("type") == "stop" for tie in element.findall("tie"))
             notes.append(Note(start, start + length, _pitch(element), velocity=0 if tied else 80, voice=voice))
     now = max(clock.now, start + length)
@@ -134,6 +134,12 @@ def _positive(text: str) -> float:
     if not 0 < divisions < LONGEST:
         raise DataError(f"its <divisions> of a quarter are {text!r}, which is no length")
     return divisions
+
+
+def _voice(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise DataError(f"a note has the voice {text.strip()[:40]!r}, which is no number")
+    return int(text)
 
 
 def _pitch(note: Element) -> int:
