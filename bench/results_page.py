@@ -228,7 +228,8 @@ whose deciding sentence has the largest weight. How data and protocol are, and w
 """,
     "tagging": """## Entities
 
-F1 of entities by seqeval in strict mode, scheme IOB2; no pretrained vectors, no gazetteers.
+F1 of entities by seqeval in strict mode, scheme IOB2; no gazetteers, and no vectors but those of `word2vec` below in
+`wnut17_vectors`.
 """,
     "language": """## Language
 

@@ -54,8 +54,10 @@ def test_images_are_turned_at_times():
 
 
 def test_images_lose_their_colours_at_times():
-    images = captioning.build(replace(TINY, grey=0.5)).batch(np.arange(12)).images
-    pale = {bool((image == image.mean(dim=0)).all()) for image in images}
+    pale_at_times = captioning.build(replace(TINY, grey=0.5))
+    torch.manual_seed(0)
+    images = pale_at_times.batch(np.arange(12)).images
+    pale = {bool((image == image[:1]).all()) for image in images}
     assert pale == {True, False}
 
 

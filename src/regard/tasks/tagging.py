@@ -136,7 +136,7 @@ class Tagging(Task):
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
         more = [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
-        known = {tag.partition("-")[2] for tag in self.encoder.tags}
+        known = {kind for tag in self.encoder.tags if (kind := tag.partition("-")[2])}
         return [*reading.said(self.sentences.values()), *more, *tagging.untrained(self.sentences, known)]
 
     def fingerprint(self) -> dict[str, str]:
