@@ -28,6 +28,7 @@ class Kind:
         sample = samples(work)[0]
         self.text = sample.text
         self.app = create(regard.load(sample.path), sample.text)
+        self.app.state.looks = None  # threads are not forked: each loop has its own
         status, body = asyncio.run(_ask(self.app, "POST", "/api/look", HERE, json.dumps({"text": self.text}).encode()))
         assert status == 200, body  # and the tables of the model are made, for all processes that are forked
         found = json.loads(body)
