@@ -26,7 +26,7 @@ OWN = {  # the words of one task
 # Where a verb may be named: the file of the verb, and the method of a run that is the verb.
 VERBS = ("cli/verbs/", "api/verbs.py")
 # The sizes of a kind of data say what kind that is; engines of others have names of their own.
-ALLOWED = {"core/sizes.py": {"music", "composer"}, "api/engines.py": {"translator", "translate"}}
+ALLOWED = {"core/sizes.py": {"music", "composer"}, "api/ctranslate.py": {"translator", "translate"}}
 
 
 def words(path: Path) -> set[str]:

@@ -38,7 +38,7 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
             f"CTranslate2 has no {type(model).__name__}; only the Transformer and GPT can be exported to it"
         )
     specs = require("ctranslate2.specs", extra="ctranslate2")
-    spec = _translator(model, sizes, specs) if isinstance(model, Transformer) else _generator(model, sizes, specs)
+    spec = _both_sides(model, sizes, specs) if isinstance(model, Transformer) else _one_side(model, sizes, specs)
     marks = sizes.marks
     spec.config.unk_token, spec.config.eos_token = str(marks.unknown), str(marks.end)
     spec.config.bos_token = str(marks.start)
@@ -54,7 +54,7 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
             Path(draft).mkdir()  # the context manager wants something to remove
 
 
-def _translator(model: Transformer, sizes: Text, specs: Any) -> Any:
+def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
     spec = specs.TransformerSpec.from_config(
         (len(model.encoder.layers), len(model.decoder.layers)),
         _heads(model, Anywhere),
@@ -70,7 +70,7 @@ def _translator(model: Transformer, sizes: Text, specs: Any) -> Any:
     return spec
 
 
-def _generator(model: GPT, sizes: Tokens, specs: Any) -> Any:
+def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
     heads = _heads(model, Anywhere, Rotary)
     places = {"rotary_dim": 0, "rotary_interleave": False} if _turns(model) else {}
     spec = specs.TransformerDecoderModelSpec.from_config(
