@@ -15,6 +15,7 @@ function mean(map, head, row) {
 export const view = {
   name: "boxes",
   title: "Boxes",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.boxes) && data.maps.some((map) => map.queries === "objects" && map.keys === "grid"),
   show(data, element, page) {
     const { boxes: extra } = data.extra;

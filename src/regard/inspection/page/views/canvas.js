@@ -49,6 +49,7 @@ function playButton(step, count) {
 export const view = {
   name: "canvas",
   title: "Canvas",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.canvas) && data.maps.length > 0,
   show(data, element, page) {
     const { canvas: extra } = data.extra;

@@ -66,6 +66,7 @@ function bySentence(data, page) {
 export const view = {
   name: "document",
   title: "Document",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.document) && ["sentences", ...WHOLE].some((keys) => looks(data, keys)),
   show(data, element, page) {
     const whole = WHOLE.map((keys) => looks(data, keys)).find(Boolean);

@@ -68,6 +68,7 @@ function looked(data, map, chosen) {
 export const view = {
   name: "entities",
   title: "Entities",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.entities),
   show(data, element, page) {
     const maps = suited(data);

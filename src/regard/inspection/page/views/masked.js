@@ -17,6 +17,7 @@ function line(data, { gaps, chosen, pick }) {
 export const view = {
   name: "masked",
   title: "Gaps",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.masked) && data.outputs.length > 0,
   show(data, element, page) {
     const { gaps } = data.extra.masked;

@@ -33,6 +33,7 @@ function likeliest(token, place, { raw, page }) {
 export const view = {
   name: "next_token",
   title: "Next token",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.next_token) && data.outputs[0].tokens.length > 0,
   show(data, element, page) {
     const raw = data.extra.next_token;

@@ -52,6 +52,7 @@ function removals(extra, items) {
 export const view = {
   name: "overlay",
   title: "Image",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.overlay?.rollout) && data.maps.some((map) => map.keys === "patches"),
   show(data, element, page) {
     const { overlay: extra } = data.extra;

@@ -128,6 +128,7 @@ function playButton(player) {
 export const view = {
   name: "pianoroll",
   title: "Piano roll",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.roll?.notes.length) && data.maps.length > 0,
   show(data, element, page) {
     const { roll } = data.extra;

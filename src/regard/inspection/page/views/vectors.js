@@ -69,6 +69,7 @@ function list(raw, found, pick) {
 export const view = {
   name: "vectors",
   title: "Word vectors",
+  opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.vectors),
   show(data, element, page) {
     const raw = data.extra.vectors;
