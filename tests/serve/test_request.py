@@ -32,7 +32,7 @@ def test_numbers_that_no_machine_holds():
     body = read_json(b'{"text": "a", "temperature": 1' + b"0" * 400 + b"}")
     with pytest.raises(RegardError, match=r"temperature=1000+… must lie between 0.01 and 100"):
         read_request(body)
-    with pytest.raises(RegardError, match=r"temperature=inf must lie between 0.01 and 100"):
+    with pytest.raises(RegardError, match=r"this one is not \(Out of range float values"):
         read_request(read_json(b'{"text": "a", "temperature": 1e400}'))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from regard.attention import scores
+from regard.attention.weigh import Weigh
 from regard.experiments._experiment import Cell, Figures, Verdict, lines, means
 from regard.experiments._lookup import Lookup, accuracy_after
 
@@ -33,16 +34,16 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(score: str, dim: int, steps: int, seed: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(seed)
-    q = torch.randn(1, 1, QUERIES, dim, generator=generator, requires_grad=True)
-    k = torch.randn(1, 1, KEYS, dim, generator=generator)
-    made = scores.build(score, dim)(q, k)
-    weights = made.softmax(dim=-1)
+    q, k = (torch.randn(1, 1, count, dim, generator=generator) for count in (QUERIES, KEYS))
+    weigh = Weigh(scores.build(score, dim))
+    made, weights = weigh.scores(q, k), weigh(q, k)
     entropy = -(weights * weights.clamp_min(1e-30).log()).sum(dim=-1).mean()
-    (slope,) = torch.autograd.grad((weights * torch.randn(weights.shape, generator=generator)).sum(), made)
+    change = torch.randn(weights.shape, generator=generator)
+    slope = weights * (change - (weights * change).sum(dim=-1, keepdim=True))  # of Σ change·weights, at the scores
     torch.manual_seed(seed)
     return {
-        "deviation of scores": float(made.detach().std()),
-        "entropy, share of the most": float(entropy.detach()) / math.log(KEYS),
+        "deviation of scores": float(made.std()),
+        "entropy, share of the most": float(entropy) / math.log(KEYS),
         "gradient at the scores": float(slope.norm()) / QUERIES,
         "accuracy when trained": accuracy_after(Lookup(dim, score), steps, seed=seed),
     }

@@ -31,7 +31,7 @@ def test_an_image_is_told_and_drawn(run, picture, tmp_path, capsys):
     call("caption", run, picture, "--json")
     told = json.loads(capsys.readouterr().out)
     assert told["image"] == str(picture) and len(told["captions"]) == 1
-    assert "transparent: laid on white; 40x40 pixels: brought to 24x24" in told["captions"][0]["text"]
+    assert "transparent: laid on white; 40x40 pixels: brought to 24x24" in " ".join(told["captions"][0]["remarks"])
     call("caption", run, run / "example.png", "nbest=2", "--out", tmp_path / "overlay.png")
     assert "wrote" in capsys.readouterr().out
     assert Image.open(io.BytesIO((tmp_path / "overlay-2.png").read_bytes())).width > 100
