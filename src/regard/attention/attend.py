@@ -52,7 +52,7 @@ class Attend(nn.Module):
     ) -> None:
         super().__init__()
         self.weigh = Weigh(score, normalizer=normalizer, place=place)
-        self.scale, self.projects = self.weigh.scale, score.projects  # asked at every call, so they are kept at hand
+        self.scale = self.weigh.scale  # asked at every call, so it is kept at hand
         self.dropout = dropout
         self.queries, self.keys = queries, keys  # names of the axes, for those who look
 
@@ -61,9 +61,7 @@ class Attend(nn.Module):
         return Projected(self.weigh.score.project_keys(k))
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
-        if self.projects and not isinstance(k, Projected):
-            raise ShapeError(self._unprojected(k))
-        keys = k.tensor if isinstance(k, Projected) else k
+        keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
         scale = self.scale
         if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
             scale is not None
@@ -91,12 +89,12 @@ class Attend(nn.Module):
         mixed = self._seen(folded, keys, v, mask)
         return mixed if folded is q else unfold(mixed, q.shape[0])
 
-    def _unprojected(self, k: Tensor) -> str:
-        kind = type(self.weigh.score).__module__.rpartition(".")[2]
-        return (
-            f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
-            "give attend.project(keys), made once per memory"
-        )
+    def _as_they_are(self, k: Tensor) -> Tensor:
+        if self.weigh.score.projects:
+            kind = type(self.weigh.score).__module__.rpartition(".")[2]
+            raise ShapeError(f"attend: the keys are a {type(k).__name__}, but score {kind!r} projects keys first; "
+                             "give attend.project(keys), made once per memory")  # fmt: skip
+        return k
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
