@@ -21,10 +21,10 @@ from regard.core import tree
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.files import cache_folder, digest
-from regard.core.protocols import Grammar, Hypothesis, Padded
+from regard.core.protocols import Hypothesis, Padded
 from regard.core.seed import mix
 from regard.core.sizes import Marks
-from regard.decoding import Decoding
+from regard.decoding import Decoding, Sources
 from regard.models.gpt import GPT, GPTState
 from regard.training.run import Parts
 
@@ -75,23 +75,14 @@ class Search(Decoding):
 
     translator: Any
 
-    def __call__(
-        self,
-        model: Any,
-        state: Padded,
-        *,
-        marks: Marks,
-        limits: Tensor,
-        first: Tensor | None = None,
-        numbers: Tensor | None = None,
-        grammar: Grammar | None = None,
-    ) -> list[list[Hypothesis]]:
+    def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first, cut at its limit."""
-        if first is not None or grammar is not None:
+        if sources.first is not None or sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
-        sources = zip(state.tokens.tolist(), state.lengths.tolist(), strict=True)
+        marks, limits, given = sources.marks, sources.limits, sources.state
+        rows = zip(given.tokens.tolist(), given.lengths.tolist(), strict=True)
         results = self.translator.translate_batch(
-            [[str(token) for token in row[:length]] for row, length in sources],
+            [[str(token) for token in row[:length]] for row, length in rows],
             num_hypotheses=getattr(self.config, "nbest", 1),
             min_decoding_length=self.config.min_length,
             max_decoding_length=int(limits.max()),
@@ -153,23 +144,14 @@ class GoOn(Decoding):
     library: Any
     folder: Path
 
-    def __call__(
-        self,
-        model: Any,
-        state: Read,
-        *,
-        marks: Marks,
-        limits: Tensor,
-        first: Tensor | None = None,
-        numbers: Tensor | None = None,
-        grammar: Grammar | None = None,
-    ) -> list[list[Hypothesis]]:
+    def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
         """Texts -> how each goes on, up to its limit."""
-        if grammar is not None:
+        if sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows no grammar; use engine native")
-        last = [marks.start] * limits.numel() if first is None else first.tolist()
-        order = range(limits.numel()) if numbers is None else numbers.tolist()
-        texts = [(*row, token) for row, token in zip(state.tokens, last, strict=True)]
+        marks, limits = sources.marks, sources.limits
+        last = [marks.start] * limits.numel() if sources.first is None else sources.first.tolist()
+        order = range(limits.numel()) if sources.numbers is None else sources.numbers.tolist()
+        texts = [(*row, token) for row, token in zip(sources.state.tokens, last, strict=True)]
         generator = None if self.has("seed") else self._generator()
         return [
             self._one(generator or self._generator(number), text, marks, limit)

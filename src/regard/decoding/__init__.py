@@ -5,7 +5,7 @@ never which model it is."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -26,6 +26,17 @@ def optimised(model: Decoder, precision: str = "float32") -> Decoder:
     """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
     faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
     return faster
+
+
+class Sources(NamedTuple):
+    """What is to be decoded: see Search.begin."""
+
+    state: State  # before the first token, one row a source
+    marks: Marks
+    limits: Tensor  # (s)
+    first: Tensor | None = None  # (s)
+    numbers: Tensor | None = None  # (s)
+    grammar: Grammar | None = None
 
 
 @dataclass(frozen=True)
@@ -85,5 +96,9 @@ class Decoding:
     ) -> list[list[Hypothesis]]:
         """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
         says what the arguments are)."""
-        search = self.search(model, marks=marks, grammar=grammar)
-        return search.run(state, limits=limits, first=first, numbers=numbers)
+        return self.decode(model, Sources(state, marks, limits, first, numbers, grammar))
+
+    def decode(self, model: Decoder, sources: Sources) -> list[list[Hypothesis]]:
+        """The same of one value: what a decoder that searches in a way of its own overrides."""
+        search = self.search(model, marks=sources.marks, grammar=sources.grammar)
+        return search.run(sources.state, limits=sources.limits, first=sources.first, numbers=sources.numbers)

@@ -7,36 +7,17 @@ import html
 import json
 from typing import Any
 
-from regard.inspection.bundle import PAGE
-from regard.inspection.refusal import dark_too
+from regard.inspection.still import still
 
-SHELL = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>regard: what can be asked</title>
-<style>{style}
-pre {{ overflow-x: auto; padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }}
-table {{ border-collapse: collapse; font-size: 14px; }}
-td, th {{ text-align: left; vertical-align: top; padding: 3px 16px 3px 0; }}
-section.card {{ margin-bottom: 18px; }}
-</style>
-</head>
-<body>
-<header id="head"><div class="bar">
-<span class="mark-name"><span class="eye" aria-hidden="true"></span>regard</span>
+STYLE = """
+pre { overflow-x: auto; padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }
+table { border-collapse: collapse; font-size: 14px; }
+td, th { text-align: left; vertical-align: top; padding: 3px 16px 3px 0; }
+section.card { margin-bottom: 18px; }
+"""
+FACTS = """
 <span class="facts"><a href="/">explorer</a> <a href="/openapi.json">openapi.json</a>
 <a href="/metrics">metrics</a></span>
-</div></header>
-<main id="main"><h1>What can be asked here</h1>
-{sections}
-</main>
-</body>
-</html>
 """
 LONG = 60  # letters of a file in an example that are shown
 
@@ -46,7 +27,8 @@ def docs_page(document: dict[str, Any]) -> str:
     sections = [
         _section(path, method, told) for path, each in document["paths"].items() for method, told in each.items()
     ]
-    return SHELL.format(style=dark_too((PAGE / "style.css").read_text(encoding="utf-8")), sections="\n".join(sections))
+    main = "\n".join(["<h1>What can be asked here</h1>", *sections])
+    return still("regard: what can be asked", main, facts=FACTS, style=STYLE)
 
 
 def _section(path: str, method: str, told: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from torch import Tensor
 from regard.core.giving_up import breathe
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.sizes import Marks
-from regard.decoding import Decoding, Running, Search
+from regard.decoding import Decoding, Running, Search, Sources
 
 WATCHED = 0.25  # seconds between two questions whether a search is still wanted
 
@@ -192,25 +192,16 @@ class Pooled(Decoding):
     pool: Pool = field(default_factory=Pool, compare=False)
     told: Told | None = field(default=None, compare=False)
 
-    def __call__(
-        self,
-        model: Decoder,
-        state: State,
-        *,
-        marks: Marks,
-        limits: Tensor,
-        first: Tensor | None = None,
-        numbers: Tensor | None = None,
-        grammar: Grammar | None = None,
-    ) -> Found:
+    def decode(self, model: Decoder, sources: Sources) -> Found:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
+        state, marks, limits, first, numbers, grammar = sources
         if not limits.numel():
             return []
         search = self.search(model, marks=marks, grammar=grammar)
         try:
             return self.pool.run(Wanted(search, self._kind(marks, grammar), state, limits, first, numbers, self.told))
         except Alone:
-            return search.run(state, limits=limits, first=first, numbers=numbers)
+            return super().decode(model, sources)
 
     def _kind(self, marks: Marks, grammar: Grammar | None) -> Hashable:
         """Equal where steps are. A seed is used up when a search begins; a grammar is one search's own."""
