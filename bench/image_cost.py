@@ -2,10 +2,10 @@
 
     python bench/image_cost.py [--rounds 3] [--quick]
 
-One grey image of 8x8 … 64x64 (256 levels), 2 layers of 64 with 2 heads; local_1d has blocks and memories of 64 places,
+One grey image of 8x8 … 128x128 (256 levels), 2 layers of 64 with 2 heads; local_1d has blocks and memories of 64 places,
 local_2d blocks of 4x8 and a memory of 4 rows and 4 columns around them. Every point is a process of its own: seconds of
-a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents are slopes of
-log cost over log side from side 24 on, where what grows with the pixels is no longer hidden by what does not grow.
+a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents p are fitted on
+all sides: cost = a + b · side^p, where a is what does not grow with the image, by least squares of the logarithms.
 Figures are kept in docs/image_cost.json, the plot in docs/images/image_cost.png.
 """
 
@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from regard.core.protocols import Subject
 from regard.core.sizes import Pixels
@@ -31,8 +33,7 @@ from regard.tasks._painting import teacher_forced
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PLOT = DOCS / "image_cost.json", DOCS / "images" / "image_cost.png"
 KINDS = ("full", "local_1d", "local_2d")
-SIDES = (8, 12, 16, 24, 32, 48, 64)
-FROM = 24  # the least side that exponents are fitted on
+SIDES = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 LEAST = 0.5  # seconds that a point is repeated for
 
 
@@ -71,12 +72,18 @@ def peak() -> float:
 
 
 def exponent(points: dict[str, dict[str, float]], what: str) -> float:
-    """The slope of log cost over log side, from side FROM on."""
-    chosen = [(int(side), point[what]) for side, point in points.items() if int(side) >= FROM and point[what] > 0]
-    if len(chosen) < 2:
+    """p of the best a + b · side^p."""
+    chosen = [(int(side), point[what]) for side, point in points.items() if point[what] > 0]
+    if len(chosen) < 4:
         return float("nan")
-    sides, costs = np.log(np.array(chosen)).T
-    return float(np.polyfit(sides, costs, 1)[0])
+    sides, costs = np.array(chosen).T
+
+    def misses(found: NDArray[np.float64]) -> NDArray[np.float64]:
+        constant, slope, power = found
+        return np.logaddexp(constant, slope + power * np.log(sides)) - np.log(costs)
+
+    start = [np.log(costs[0]), np.log(costs[-1]) - 2 * np.log(sides[-1]), 2.0]
+    return float(least_squares(misses, start).x[2])
 
 
 def crossover(full: dict[str, dict[str, float]], local: dict[str, dict[str, float]], what: str) -> int | None:

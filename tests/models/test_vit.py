@@ -19,7 +19,7 @@ CASES = (
     + [
         {"pool": pool, "tokens": tokens}
         for pool in ("class", "mean", "attention")
-        for tokens in ("patches", "convolution")
+        for tokens in ("patches", "convolution", "stem")
     ]
     + [{"axes": 2, "position": name} for name in ("learned", "sinusoidal")]
 )
@@ -74,8 +74,9 @@ def test_without_places_the_order_of_patches_does_not_matter():
 
 @pytest.mark.parametrize(("height", "width"), [(8, 11), (32, 32), (5, 4), (1, 1)])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_the_grid_of_convolutions(height, width, count):
-    tokens = vit.Convolutions(3, 16, count=count)
+@pytest.mark.parametrize("kind", [vit.Convolutions, vit.Stem])
+def test_the_grid_of_convolutions(height, width, count, kind):
+    tokens = kind(3, 16, count=count).eval()
     rows, columns = tokens.grid(height, width)
     assert tokens(torch.randn(1, 3, height, width)).shape == (1, rows * columns, 16)
 

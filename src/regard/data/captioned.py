@@ -99,7 +99,7 @@ def make_scenes(count: int, *, side: int, things: tuple[int, int], language: Lan
 
 def of_scenes(made: Sequence[scenes.Scene], language: Language) -> Captioned:
     """Scenes -> images with captions whose words know their region."""
-    regions = tuple(scene.captions(language) for scene in made)
+    regions = tuple((scene.caption(language),) for scene in made)
     captions = tuple(tuple(text_of(words) for words in each) for each in regions)
     return Captioned(np.stack([scene.pixels for scene in made]), np.arange(len(made)), captions, regions)
 

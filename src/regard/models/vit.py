@@ -1,5 +1,6 @@
 """The Vision Transformer: Dosovitskiy et al. 2021, section 3.1; with convolutions in place of patches, the Compact
-Convolutional Transformer: Hassani et al. 2021, sections 3.3 and 3.4. Reads with layers/block.py.
+Convolutional Transformer: Hassani et al. 2021, sections 3.3 and 3.4; with a stem of convolutions, Xiao et al. 2021,
+section 4. Reads with layers/block.py.
 
     image -> tokens of patches, with their places -> [self-attention, feed-forward] × layers -> one vector -> classes
 """
@@ -19,6 +20,7 @@ from regard.attention.attend import Attend
 from regard.core.errors import ConfigError
 from regard.core.sizes import Pictures
 from regard.layers import positions
+from regard.layers.backbone import Backbone
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
@@ -39,9 +41,9 @@ class Config:
     heads: int = 4  # of each attention; they share the width
     hidden: int = 0  # width inside the feed-forward network; 0: twice dim
     dropout: float = 0.0  # of what each part of a block adds, and of the tokens
-    tokens: Literal["patches", "convolution"] = "patches"  # what becomes a token
+    tokens: Literal["patches", "convolution", "stem"] = "patches"  # what becomes a token
     patch: int = 4  # rows and columns of a patch; at the border the image is padded
-    convolutions: int = 2  # tokens=convolution: how many, each halving both sides of the image
+    convolutions: int = 2  # tokens=convolution or stem: how often both sides of the image are halved
     pool: Literal["class", "mean", "attention"] = "class"  # what becomes the image's vector: a token of its own …
     position: str = "learned"  # how places are told: see regard list positions
     axes: Literal[1, 2] = 1  # along which places are counted: the raster order, or rows and columns
@@ -64,6 +66,11 @@ PRESETS = {
     "base": Config(layers=12, dim=768, heads=12, hidden=3072, patch=16, dropout=0.1),  # ViT-B/16
 }
 TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
+
+
+def halved(side: int, times: int) -> int:
+    """A side of an image that was halved so often, rounded up each time."""
+    return -(-side // 2**times)
 
 
 class Patches(nn.Module):
@@ -107,9 +114,24 @@ class Convolutions(nn.Module):
 
     def grid(self, height: int, width: int) -> tuple[int, int]:
         """Tokens along each axis of an image."""
-        for _ in range(self.count):
-            height, width = -(-height // 2), -(-width // 2)
-        return height, width
+        return halved(height, self.count), halved(width, self.count)
+
+
+class Stem(nn.Module):
+    """(b c h w) -> (b n d): two convolutions a halving, each normalised over the batch. Xiao et al. 2021, section 4:
+    images are learned in fewer epochs than from patches."""
+
+    def __init__(self, channels: int, dim: int, *, count: int) -> None:
+        super().__init__()
+        self.backbone, self.count = Backbone(channels, dim, stride=2**count), count
+
+    def forward(self, images: Tensor) -> Tensor:
+        made: Tensor = self.backbone(images)
+        return made.flatten(2).mT
+
+    def grid(self, height: int, width: int) -> tuple[int, int]:
+        """Tokens along each axis of an image."""
+        return halved(height, self.count), halved(width, self.count)
 
 
 class Places(nn.Module):
@@ -128,7 +150,7 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self,
-        tokens: Patches | Convolutions,
+        tokens: Patches | Convolutions | Stem,
         places: PositionScheme | Places,
         *,
         first: Tensor,
@@ -174,9 +196,7 @@ class Mean(nn.Module):
 def build(config: Config, sizes: Pictures) -> VisionTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     dim, own = config.dim, 1 if config.pool == "class" else 0
-    tokens: Patches | Convolutions = Patches(sizes.channels, dim, side=config.patch)
-    if config.tokens == "convolution":
-        tokens = Convolutions(sizes.channels, dim, count=config.convolutions)
+    tokens = _tokens(config, sizes.channels)
     height, width = tokens.grid(sizes.height, sizes.width)
     position: PositionScheme | None = None
     if config.axes == 1:
@@ -193,6 +213,13 @@ def build(config: Config, sizes: Pictures) -> VisionTransformer:
         readout=readout,
         dropout=config.dropout,
     )
+
+
+def _tokens(config: Config, channels: int) -> Patches | Convolutions | Stem:
+    if config.tokens == "patches":
+        return Patches(channels, config.dim, side=config.patch)
+    kind = Convolutions if config.tokens == "convolution" else Stem
+    return kind(channels, config.dim, count=config.convolutions)
 
 
 def _pool(config: Config) -> nn.Module:

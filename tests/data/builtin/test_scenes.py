@@ -31,34 +31,32 @@ TWO = (thing("small", "red", "circle", (0, 2)), thing("large", "blue", "square",
 
 def test_captions_in_both_languages():
     scene = Scene(np.zeros((64, 64, 3), np.uint8), TWO)
-    assert [text(caption) for caption in scene.captions("en")] == [
-        "a small red circle above a large blue square", "a large blue square below a small red circle",
-    ]  # fmt: skip
-    assert [text(caption) for caption in scene.captions("ko")] == [
-        "큰 파란 사각형 위에 있는 작은 빨간 원", "작은 빨간 원 아래에 있는 큰 파란 사각형",
-    ]  # fmt: skip
+    assert text(scene.caption("en")) == "a small red circle above a large blue square"
+    assert text(scene.caption("ko")) == "큰 파란 사각형 위에 있는 작은 빨간 원"
+    turned = Scene(scene.pixels, TWO[::-1])
+    assert text(turned.caption("en")) == "a large blue square below a small red circle"
+    assert text(turned.caption("ko")) == "작은 빨간 원 아래에 있는 큰 파란 사각형"
 
 
 def test_one_and_three_things():
     three = (*TWO, thing("small", "white", "ring", (1, 2)))
-    assert [text(c) for c in Scene(np.zeros(0), three[:1]).captions()] == ["a small red circle"]
+    assert text(Scene(np.zeros(0), three[:1]).caption()) == "a small red circle"
     scene = Scene(np.zeros(0), three)
-    assert text(scene.captions()[0]) == "a small red circle above a large blue square left of a small white ring"
-    assert text(scene.captions("ko")[0]) == "작은 하얀 고리 왼쪽에 있는 큰 파란 사각형 위에 있는 작은 빨간 원"
+    assert text(scene.caption()) == "a small red circle above a large blue square left of a small white ring"
+    assert text(scene.caption("ko")) == "작은 하얀 고리 왼쪽에 있는 큰 파란 사각형 위에 있는 작은 빨간 원"
 
 
 def test_every_word_has_its_region():
     scene = Scene(np.zeros(0), TWO)
     for language in ("en", "ko"):
-        for caption in scene.captions(language):
-            for word in caption:
-                names = [t for t in TWO if word.text in {*t[:3], *(KOREAN[name] for name in t[:3])}]
-                if word.kind in ("size", "colour", "shape"):
-                    assert [t.box for t in names] == [word.box]
-                elif word.kind == "relation":
-                    assert word.box == (0, 0, 1, 2 / 3)
-                else:
-                    assert word.box in [t.box for t in TWO]
+        for word in scene.caption(language):
+            names = [t for t in TWO if word.text in {*t[:3], *(KOREAN[name] for name in t[:3])}]
+            if word.kind in ("size", "colour", "shape"):
+                assert [t.box for t in names] == [word.box]
+            elif word.kind == "relation":
+                assert word.box == (0, 0, 1, 2 / 3)
+            else:
+                assert word.box in [t.box for t in TWO]
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])

@@ -70,11 +70,11 @@ class Scene(NamedTuple):
     pixels: NDArray[np.uint8]  # (side side 3)
     things: tuple[Thing, ...]
 
-    def captions(self, language: Literal["en", "ko"] = "en") -> tuple[tuple[Word, ...], ...]:
-        """All that may be said: the things in reading order or the other way round, each related to the next."""
+    def caption(self, language: Literal["en", "ko"] = "en") -> tuple[Word, ...]:
+        """The things in reading order, each related to the next. One order alone: the attention of Xu et al. 2015 asks
+        with the state before the last word, so it could not know which of two things that word has begun with."""
         write = {"en": _english, "ko": _korean}[language]
-        chains = [self.things] if len(self.things) == 1 else [self.things, self.things[::-1]]
-        return tuple(tuple(write(chain)) for chain in chains)
+        return tuple(write(self.things))
 
 
 def split_of(colour: str, shape: str) -> str:
