@@ -26,6 +26,7 @@ from regard.layers.linear import PRODUCTS, Precision, Product, Products
 from regard.layers.memory import KV
 from regard.layers.readout import Readout
 from regard.layers.residual import PostNorm, PreNorm
+from regard.layers.window import WindowHeads, over
 
 PLACES = 4096  # places whose encodings are made beforehand, at most
 Shape = tuple[int, int]  # how many rows, and how many tokens of each
@@ -119,12 +120,31 @@ class FastHeads:
         return x.view(rows, t, self.heads, width).transpose(1, 2)
 
 
+class FastWindowHeads(FastHeads):
+    """`WindowHeads` over flat rows: attention over what is remembered of an image that is being made."""
+
+    def look_back(
+        self, x: Tensor, shape: Shape, past: Any, mask: Mask, beside: Tensor | None
+    ) -> tuple[Tensor, Any]:
+        if isinstance(past, KV):
+            return super().look_back(x, shape, past, mask, beside)
+        q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)
+        window = past.append(KV.of(self.attend.project(self._columns(k, shape)), self._columns(v, shape)))
+        if window.whole is None and shape[1] == 1:
+            near = window.pieces[0].memory
+            mixed = self.mix(q, Projected(near.keys), near.values, EVERYTHING, shape=shape, length=near.length)
+        else:
+            mixed = over(self.attend, self._columns(q, shape), window).transpose(1, 2).flatten(2).flatten(0, 1)
+        return self.out(mixed), window
+
+
 class FastBlock(nn.Module):
     """A `Block`: features (r t d) and the past -> features (r t d) and the past with them."""
 
     def __init__(self, block: Block, products: Products) -> None:
         super().__init__()
-        self.own = FastHeads(block.self_attn, products, over_source=False)
+        kind = FastWindowHeads if isinstance(block.self_attn, WindowHeads) else FastHeads
+        self.own = kind(block.self_attn, products, over_source=False)
         self.self_attn = self.own.attend  # listed under its name in the model
         self.around_own = _around(block.around_self)
         self.has_source = hasattr(block, "cross_attn")

@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
 
 class PixelEmbedding(nn.Module):
-    """The levels of the place before, and which place it is that comes -> features (b t d)."""
+    """The levels of the place before -> features (b t d), to which belongs `ground`: which place it is that comes."""
 
     def __init__(self, dim: int, plane: Plane, places: Places, *, levels: int) -> None:
         super().__init__()
@@ -56,19 +56,22 @@ class PixelEmbedding(nn.Module):
         self.register_buffer("columns", places.columns, persistent=False)
         self.register_buffer("channels", places.channels, persistent=False)
 
+    def ground(self) -> Tensor:
+        """(n d): what every place is told of where it is."""
+        place = self.plane(self.get_buffer("rows"), self.get_buffer("columns"))
+        told: Tensor = place.to(self.channel.weight.dtype) + self.channel(self.get_buffer("channels"))
+        return told
+
     def forward(self, tokens: Tensor, start: int) -> Tensor:
         """Tokens (b t) or (b t c) of the places before start, start + 1, …"""
-        here = slice(start, start + tokens.shape[1])
         kinds = self.channel.num_embeddings
         if tokens.dim() == 2:
-            shelf = (self.get_buffer("channels")[here] - 1) % kinds  # the channel of the place before
-            entered = self.level(tokens + shelf * (self.levels + 1))
+            before = self.get_buffer("channels")[start : start + tokens.shape[1]] - 1  # the channel of the place before
+            entered: Tensor = self.level(tokens + before % kinds * (self.levels + 1))
         else:
             shelf = torch.arange(tokens.shape[2], device=tokens.device)
             entered = self.level(tokens + shelf * (self.levels + 1)).sum(dim=2)
-        place = self.plane(self.get_buffer("rows")[here], self.get_buffer("columns")[here])
-        told: Tensor = entered + place.to(entered.dtype) + self.channel(self.get_buffer("channels")[here])
-        return told
+        return entered
 
 
 class Surroundings(nn.Module):

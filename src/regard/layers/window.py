@@ -39,6 +39,11 @@ class Window(NamedTuple):
     whole: KV | None = None  # all places, as long as they are those of one chunk
     pieces: tuple[Piece, ...] = ()  # what the queries of the latest chunk look at
 
+    @staticmethod
+    def empty(layout: Layout, none: KV) -> Window:
+        """Nothing is made yet; `none` is a memory without columns."""
+        return Window(layout, 0, none, none)
+
     def append(self, new: KV) -> Window:
         """The window with the keys of the next places behind it."""
         if self.place + new.length > self.layout.places:
@@ -52,19 +57,18 @@ class Window(NamedTuple):
     def _grown(self, new: KV) -> Window:
         window, pieces, done = self, [], 0
         while done < new.length:
-            _, end = self.layout.bounds(self.layout.block_of(window.place))
-            count = min(end - window.place, new.length - done)
-            near = window.near.append(_columns(new, slice(done, done + count)))
+            count = min(_end(self.layout, window.place) - window.place, new.length - done)
+            part = new if count == new.length else _columns(new, slice(done, done + count))
+            near = window.near.append(part)
             pieces.append(Piece(count, near))
             window, done = window._replace(place=window.place + count, near=near)._turned(), done + count
         return window._replace(pieces=tuple(pieces))
 
     def _turned(self) -> Window:
         """At the end of a block: the memory of the next one; what no place to come looks at is let go."""
-        block = self.layout.block_of(self.place - 1)
-        if self.place < self.layout.bounds(block)[1] or self.place == self.layout.places:
+        if self.place < _end(self.layout, self.place - 1) or self.place == self.layout.places:
             return self
-        near, elsewhere = _kept(self.layout, block)
+        near, elsewhere = _kept(self.layout, self.layout.block_of(self.place - 1))
         both = self.elsewhere.append(self.near) if self.elsewhere.length else self.near
         return self._replace(near=_columns(both, near), elsewhere=_columns(both, elsewhere))
 
@@ -95,34 +99,37 @@ class WindowHeads(Heads):
         super().__init__(attend, widths)
         self.layout = layout
 
-    def window(self, like: Tensor) -> Window:
-        """Nothing is made yet, of as many images as `like` has rows."""
-        none = self.empty(like)
-        return Window(self.layout, 0, none, none)
-
     def look(self, q: Tensor, memory: KV | Window, mask: Mask = EVERYTHING) -> Tensor:
         """Queries of every head over the window that ends with them -> (b t d)."""
         if isinstance(memory, KV):
             return super().look(q, memory, mask)
-        joined: Tensor = self.o(self._over(q, memory).transpose(1, 2).flatten(2))
+        joined: Tensor = self.o(over(self.attend, q, memory).transpose(1, 2).flatten(2))
         return joined
 
-    def _over(self, q: Tensor, window: Window) -> Tensor:
-        if window.whole is not None:
-            whole: Tensor = self.attend(q, window.whole.k, window.whole.v, causal(self.layout))
-            return whole
-        own = q.split([piece.queries for piece in window.pieces], dim=2)
-        parts = [
-            self.attend(queries, piece.memory.k, piece.memory.v, Mask.causal())
-            for queries, piece in zip(own, window.pieces, strict=True)
-        ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+
+def over(attend: Attend, q: Tensor, window: Window) -> Tensor:
+    """Queries of the latest chunk (b h t d) -> what they see of the window (b h t e)."""
+    if window.whole is not None:
+        whole: Tensor = attend(q, window.whole.k, window.whole.v, causal(window.layout))
+        return whole
+    own = q.split([piece.queries for piece in window.pieces], dim=2)
+    parts = [
+        attend(queries, piece.memory.k, piece.memory.v, Mask.causal())
+        for queries, piece in zip(own, window.pieces, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
 def causal(layout: Layout) -> Mask:
     """Who may look at whom in an image that is made in the order of `layout`."""
     region = Mask.block(layout.query, layout.memory) if isinstance(layout, Line) else Mask.painted(layout)
     return region & Mask.causal()
+
+
+@lru_cache(maxsize=2**16)
+def _end(layout: Layout, place: int) -> int:
+    """The first place behind the block of a place."""
+    return layout.bounds(layout.block_of(place))[1]
 
 
 @lru_cache(maxsize=4096)

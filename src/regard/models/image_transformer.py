@@ -80,10 +80,10 @@ TINY = Config(layers=2, dim=16, heads=2, query=(2, 3), memory=(2, 1), line=(6, 5
 
 
 class Told(NamedTuple):
-    """What is known before the first place: the class, the small image enlarged, and what each layer looks at of it."""
+    """What is known before the first place: the class, what is told of every place, what layers see of a small image."""
 
     condition: Tensor  # (b d)
-    guide: Tensor | None  # (b t d)
+    guide: Tensor  # (b t d) for every place: where it is, and the small image there
     cross: tuple[KV, ...]
 
 
@@ -123,20 +123,28 @@ class Surface(NamedTuple):
     dropout: float
 
 
+class Order(NamedTuple):
+    """In which order an image is made, and what is remembered meanwhile."""
+
+    places: Tensor  # (t) or (t c): where the levels of each place are in the raster order
+    layout: Layout | None  # None: everything
+
+
 class ImageTransformer(nn.Module):
     """The whole model, a `Painter` in the sense of core.protocols."""
 
     order: Tensor
 
     def __init__(
-        self, surface: Surface, layers: list[Block], *, order: Tensor, encoder: Encoder | None, readout: LevelReadout
+        self, surface: Surface, layers: list[Block], *, order: Order, encoder: Encoder | None, readout: LevelReadout
     ) -> None:
         super().__init__()
         self.embedding, self.classes, self.surroundings, self.enlarged, dropout = surface
         self.layers, self.encoder, self.readout = nn.ModuleList(layers), encoder, readout
         self.last = PreNorm.last(surface.classes.embedding_dim)
         self.dropout = Dropout(dropout)
-        self.register_buffer("order", order, persistent=False)
+        self.layout = order.layout
+        self.register_buffer("order", order.places, persistent=False)
 
     def start(self, subject: Subject) -> ImageState:
         condition = self.classes(subject.labels)
@@ -144,8 +152,10 @@ class ImageTransformer(nn.Module):
         if self.encoder is not None:
             read = self.encoder(subject.small)
             cross = tuple(layer.memorize(read, EVERYTHING) for layer in self._each())
-        guide = None if self.enlarged is None else self.enlarged(subject.small)
-        past = tuple(_empty(layer.self_attn, condition) for layer in self._each())
+        guide = self.embedding.ground().expand(len(condition), -1, -1)
+        if self.enlarged is not None:
+            guide = guide + self.enlarged(subject.small)
+        past = tuple(self._before(layer.empty(condition)) for layer in self._each())
         made = subject.labels.new_zeros(len(condition), 0, dtype=torch.int16)
         return ImageState(past, 0, made, Shared(Told(condition, guide, cross)))
 
@@ -154,10 +164,9 @@ class ImageTransformer(nn.Module):
         count, known = tokens.shape[1], tokens[:, 1:] if state.place == 0 else tokens
         made = torch.cat([state.made, known.flatten(1).to(state.made.dtype)], dim=1)
         x = self.embedding(tokens, state.place) + widen(condition, len(tokens))[:, None]
+        x = x + widen(guide, len(tokens))[:, state.place : state.place + count]
         if self.surroundings is not None:
             x = x + self.surroundings(made, state.place, count)
-        if guide is not None:
-            x = x + widen(guide, len(tokens))[:, state.place : state.place + count]
         x, past = self.dropout(x), []
         for number, (layer, before) in enumerate(zip(self.layers, state.past, strict=True)):
             x, memory = layer(x, Mask.causal(), past=before, source=cross[number] if cross else None)
@@ -167,6 +176,9 @@ class ImageTransformer(nn.Module):
     def forward(self, tokens: Tensor, state: ImageState) -> tuple[Tensor, ImageState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t levels)
+
+    def _before(self, none: KV) -> KV | Window:
+        return none if self.layout is None else Window.empty(self.layout, none)
 
     def _each(self) -> Iterable[Block]:
         return cast("Iterable[Block]", self.layers)
@@ -183,7 +195,8 @@ def build(config: Config, sizes: Pixels) -> ImageTransformer:
     layers = [_layer(config, layout, cross=_cross(config) if enlarging else None) for _ in range(config.layers)]
     surface = _surface(config, sizes, places, enlarging=enlarging)
     readout = _readout(config, sizes, each=each)
-    return ImageTransformer(surface, layers, order=places.raster(sizes), encoder=encoder, readout=readout)
+    order = Order(places.raster(sizes), layout)
+    return ImageTransformer(surface, layers, order=order, encoder=encoder, readout=readout)
 
 
 def _layout(config: Config, sizes: Pixels, *, per_pixel: int) -> Layout | None:
@@ -232,5 +245,3 @@ def _cross(config: Config) -> Heads:
     return Heads(Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths)
 
 
-def _empty(attention: Heads, like: Tensor) -> KV | Window:
-    return attention.window(like) if isinstance(attention, WindowHeads) else attention.empty(like)

@@ -17,6 +17,7 @@ from regard.core.seed import mix
 from regard.core.sizes import Pixels
 from regard.core.tree import map_tensors
 from regard.decoding import sample
+from regard.layers.fast import optimised
 
 UNKNOWN = -1
 TOGETHER = 32  # images that are made side by side
@@ -42,6 +43,7 @@ def paint(
 ) -> Painted:
     """Levels that are known (b n), UNKNOWN elsewhere -> all levels. Without `how` the likeliest level is taken at every
     place. What an image becomes depends on its number in the batch and the seed, not on the others."""
+    model = optimised(model)
     order = _each(model.order)  # (t c)
     images, total = known.clone(), torch.zeros(len(known), dtype=torch.float64, device=known.device)
     numbers = _numbers(known, how)
