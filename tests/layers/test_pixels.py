@@ -40,6 +40,7 @@ def test_near_levels_begin_alike_and_channels_apart(each):
     tokens = torch.randint(64, (2, 8) if each == 1 else (2, 8, 3))
     whole = embedding(tokens, 0)
     assert torch.cat([embedding(tokens[:, :3], 0), embedding(tokens[:, 3:], 3)], dim=1).allclose(whole)
+    assert embedding.ground().unique(dim=0).shape == (60 // each, 32)  # every place is told apart
 
 
 @pytest.mark.parametrize("each", [1, 3])

@@ -11,6 +11,7 @@ from regard.core.protocols import Subject
 from regard.core.sizes import Pixels
 from regard.core.tree import select
 from regard.inspection.laws import by_definition
+from regard.layers.fast import optimised
 from regard.models import image_transformer as it
 
 SIZES = Pixels(height=5, width=7, channels=3, levels=6, classes=4)
@@ -49,10 +50,10 @@ def case(request):
 def test_however_it_is_cut(case):
     model, tokens, _, subject = case
     whole, _ = model.features(tokens, model.start(subject))
-    for size in (1, 4, 50):
-        state, parts = model.start(subject), []
+    for same, size in ((model, 1), (model, 4), (model, 50), (optimised(model), 1), (optimised(model), 4)):
+        state, parts = same.start(subject), []
         for chunk in tokens.split(size, dim=1):
-            features, state = model.features(chunk, state)
+            features, state = same.features(chunk, state)
             parts.append(features)
         torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-5, rtol=1e-5)
 
