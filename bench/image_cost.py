@@ -2,9 +2,9 @@
 
     python bench/image_cost.py [--rounds 3] [--quick]
 
-One grey image of 8x8 … 128x128 (256 levels), 2 layers of 64 with 2 heads; local_1d has blocks and memories of 64 places,
+One grey image of 8x8 … 128x128 (256 levels), 2 layers of 64, 2 heads; local_1d has blocks and memories of 64 places,
 local_2d blocks of 4x8 and a memory of 4 rows and 4 columns around them. Every point is a process of its own: seconds of
-a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents p are fitted on
+a step (the least of the rounds) and the megabytes by which the step raised the process's peak. Exponents are fitted on
 all sides: cost = a + b · side^p, where a is what does not grow with the image, by least squares of the logarithms.
 Figures are kept in docs/image_cost.json, the plot in docs/images/image_cost.png.
 """

@@ -1,6 +1,5 @@
 """Images with captions: scenes, files of every layout, and whatever is missing or damaged is named and counted."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,15 +45,16 @@ def test_scenes_know_the_region_of_every_word():
     assert said <= {*scenes.KOREAN.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
 
 
-def test_test_scenes_have_pairs_of_colour_and_shape_that_training_has_not():
-    made = captioned.make_scenes(60, side=32, things=(1, 3), language="en", seed=1)
+@pytest.mark.parametrize("held", ["pairs", "triples"])
+def test_test_scenes_have_kinds_of_things_that_training_has_not(held):
+    made = captioned.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held)
 
-    def pairs(split):
-        texts = [text.split() for each in made.split(split).captions for text in each]
-        return {pair for words in texts for pair in pairwise(words) if pair[0] in scenes.COLOURS}
+    def kinds(split):
+        words = [text.split() for each in made.split(split).captions for text in each]
+        return {tuple(said[i : i + 3]) for said in words for i, word in enumerate(said) if word in scenes.SIZES}
 
-    assert not pairs("train") & {pair for pair in pairs("test") if scenes.split_of(*pair) == "test"}
-    assert any(scenes.split_of(*pair) == "test" for pair in pairs("test"))
+    kept = {kind for kind in kinds("test") if scenes.split_of(*kind, held) == "test"}
+    assert kept and not kept & kinds("train")
 
 
 def test_files_are_matched_and_split_by_seed(folder):

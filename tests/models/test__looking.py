@@ -35,6 +35,9 @@ def test_what_is_seen_comes_with_its_weights_over_a_traced_memory():
     weights = both[:, 4:]
     assert torch.allclose(weights.sum(dim=1), torch.ones(4))
     assert torch.allclose((weights[:2, :, None] * cells[0]).sum(dim=1), seen[:2], atol=1e-6)
+    assert soft.traced(memory).v.shape[-1] == 9
+    soft.coverage = 0.0  # nobody asks for the weights
+    assert soft.traced(memory) is memory
 
 
 def test_only_what_was_chosen_is_answered_for():

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -87,11 +87,11 @@ def check_source(name: str) -> None:
         raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")
 
 
-def make_scenes(count: int, *, side: int, things: tuple[int, int], language: Language, seed: int) -> CaptionCollection:
-    """Scenes of the built-in shapes; those of valid and test have pairs of colour and shape that train has not."""
+def make_scenes(count: int, *, side: int, language: Language, seed: int, **how: Any) -> CaptionCollection:
+    """Scenes of the built-in shapes, `how` as for `scenes.generate`; valid and test have kinds that train has not."""
     sizes = {"train": count, "valid": min(count, HELD_OUT), "test": min(count, HELD_OUT)}
     splits = {
-        split: of_scenes(scenes.generate(split, size, seed=seed, side=side, things=things), language)
+        split: of_scenes(scenes.generate(split, size, seed=seed, side=side, **how), language)
         for split, size in sizes.items()
     }
     return CaptionCollection(splits, Shape(side, side, 3))

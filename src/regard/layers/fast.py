@@ -123,9 +123,7 @@ class FastHeads:
 class FastWindowHeads(FastHeads):
     """`WindowHeads` over flat rows: attention over what is remembered of an image that is being made."""
 
-    def look_back(
-        self, x: Tensor, shape: Shape, past: Any, mask: Mask, beside: Tensor | None
-    ) -> tuple[Tensor, Any]:
+    def look_back(self, x: Tensor, shape: Shape, past: Any, mask: Mask, beside: Tensor | None) -> tuple[Tensor, Any]:
         if isinstance(past, KV):
             return super().look_back(x, shape, past, mask, beside)
         q, k, v = torch.split_with_sizes(self.project(x), self.widths, 1)

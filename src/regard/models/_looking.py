@@ -56,6 +56,9 @@ class Looking(Protocol):
     def __call__(self, query: Tensor, memory: KV) -> Tensor:
         """Queries (r d), r a multiple of b -> what is seen (r d); over a traced memory with the weights (r d+s)."""
 
+    def traced(self, memory: KV) -> KV:
+        """The memory as it is in training: with the weights behind what is seen, where the loss needs them."""
+
     def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
         """The named parts of the loss, summed over all captions."""
 
@@ -80,9 +83,14 @@ class Soft(nn.Module):
         seen: Tensor = self.cross_attn(query[:, None, None], memory.k, memory.v)
         return seen[:, 0, 0]
 
+    def traced(self, memory: KV) -> KV:
+        return trace(memory) if self.coverage else memory
+
     def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
         """`words`, and `coverage`: the doubly stochastic penalty of equation 14, λ Σ (1 - Σ α)² over cells and steps,
         so that every cell is looked at about as much."""
+        if not self.coverage:
+            return {"words": told.total()}
         looked = (walk.weights * told.there[..., None]).sum(dim=1)  # (r s)
         missed = (1 - looked).square().mean(dim=1) * told.there.sum(dim=1)
         return {"words": told.total(), "coverage": self.coverage * missed.sum()}
@@ -94,6 +102,9 @@ class Hard(Soft):
     def __init__(self, attend: Attend, key: nn.Linear, *, baseline: nn.Module, choices: float, openness: float) -> None:
         super().__init__(attend, key, coverage=0.0)
         self.baseline, self.choices, self.openness = baseline, choices, openness
+
+    def traced(self, memory: KV) -> KV:
+        return trace(memory)
 
     def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
         """`words`, `choices`: λ_r (cost to go - baseline) log p(choice), and `entropy`: -λ_e times that of the choice.
@@ -120,6 +131,9 @@ class Whole(nn.Module):
 
     def forward(self, query: Tensor, memory: KV) -> Tensor:
         return widen(memory.v[:, 0, 0], len(query))
+
+    def traced(self, memory: KV) -> KV:
+        return memory
 
     def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
         """`words` alone."""

@@ -29,7 +29,7 @@ from regard.layers.memory import KV
 from regard.layers.plane import Plane
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
-from regard.models._looking import Hard, Looking, Soft, Told, Walk, Whole, trace
+from regard.models._looking import Hard, Looking, Soft, Told, Walk, Whole
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Captioner(nn.Module):
         if self.training and self.word_dropout:
             hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
             read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
-        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(trace(memory))))
+        x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.traced(memory))))
         return self.looking.losses(Told(x, labels, labels != pad, self.readout, smoothing), walk, memory)
 
     def _walk(self, words: Tensor, state: CaptionerState) -> tuple[Tensor, Walk, CaptionerState]:

@@ -80,7 +80,7 @@ TINY = Config(layers=2, dim=16, heads=2, query=(2, 3), memory=(2, 1), line=(6, 5
 
 
 class Told(NamedTuple):
-    """What is known before the first place: the class, what is told of every place, what layers see of a small image."""
+    """What is known before the first place: the class, what every place is told, what layers see of a small image."""
 
     condition: Tensor  # (b d)
     guide: Tensor  # (b t d) for every place: where it is, and the small image there
@@ -243,5 +243,3 @@ def _layer(config: Config, layout: Layout | None, *, cross: Heads | None = None,
 def _cross(config: Config) -> Heads:
     widths = Widths.divided(config.dim, config.heads)
     return Heads(Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths)
-
-

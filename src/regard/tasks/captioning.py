@@ -53,6 +53,7 @@ class Config:
     name: str = captioned.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
     things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
+    held: scenes.Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
     language: Language = "en"  # of the built-in captions: en or ko
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`
@@ -205,7 +206,8 @@ class Captioning(Task):
             scores = {name: score(told, part.captions) for name, score in kinds.items()}
         more = self.config.things[1] + 1
         if part.regions and more <= scenes.CELLS**2:
-            made = scenes.generate(split, MORE, seed=self.config.seed, side=self.shape.height, things=(more, more))
+            how: dict[str, Any] = {"things": (more, more), "held": self.config.held, "seed": self.config.seed}
+            made = scenes.generate(split, MORE, side=self.shape.height, **how)
             found = self._scores(model, captioned.of_scenes(made, self.config.language), decoding)
             scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
         return scores
@@ -278,7 +280,12 @@ class Captioning(Task):
 def _collect(config: Config) -> CaptionCollection:
     if config.path is None:
         return captioned.make_scenes(
-            config.scenes, side=config.height, things=config.things, language=config.language, seed=config.seed
+            config.scenes,
+            side=config.height,
+            language=config.language,
+            seed=config.seed,
+            things=config.things,
+            held=config.held,
         )
     return captioned.read_files(config.path, Wanted(config.height, config.width, config.channels), seed=config.seed)
 

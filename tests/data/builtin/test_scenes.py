@@ -1,5 +1,7 @@
 """Scenes: boxes hold their shapes, words their regions, and no split sees another's pairs."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,11 @@ from regard.data.builtin.scenes import (
     KOREAN,
     PAINT,
     SHAPES,
+    SIZES,
     Scene,
     Thing,
     generate,
-    pairs_of,
+    kinds_of,
     relation,
     split_of,
 )
@@ -59,20 +62,29 @@ def test_every_word_has_its_region():
                 assert word.box in [t.box for t in TWO]
 
 
+@pytest.mark.parametrize("held", ["pairs", "triples"])
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_splits_share_no_pair_but_those_of_train(split):
-    own = set(pairs_of(split))
-    for scene in generate(split, 200):
-        pairs = [(thing.colour, thing.shape) for thing in scene.things]
-        assert len(set(pairs)) == len(pairs) and 1 <= len(pairs) <= 3
-        assert own & set(pairs) and set(pairs) <= own | set(pairs_of("train"))
+def test_splits_share_no_kind_but_those_of_train(split, held):
+    own = set(kinds_of(split, held))
+    for scene in generate(split, 200, held=held):
+        kinds = [thing[:3] for thing in scene.things]
+        assert len({kind[1:] for kind in kinds}) == len(kinds) and 1 <= len(kinds) <= 3
+        assert own & set(kinds) and set(kinds) <= own | set(kinds_of("train", held))
 
 
-def test_every_colour_and_shape_is_in_every_split():
+@pytest.mark.parametrize("held", ["pairs", "triples"])
+def test_every_size_colour_and_shape_is_in_every_split(held):
     for split in ("train", "valid", "test"):
-        assert {colour for colour, _ in pairs_of(split)} == set(COLOURS)
-        assert {shape for _, shape in pairs_of(split)} == set(SHAPES)
-    assert split_of("red", "circle") == "test" and split_of("red", "square") == "valid"
+        sizes, colours, shapes = (set(each) for each in zip(*kinds_of(split, held), strict=True))
+        assert (sizes, colours, shapes) == (set(SIZES), set(COLOURS), set(SHAPES))
+    assert split_of("small", "red", "circle", held) == "test" and split_of("small", "red", "square", held) == "valid"
+
+
+def test_pairs_of_kept_triples_are_known_in_the_other_size():
+    pairs = {split: {kind[1:] for kind in kinds_of(split, "triples")} for split in ("train", "valid", "test")}
+    assert pairs["train"] == set(product(COLOURS, SHAPES)) and not pairs["valid"] & pairs["test"]
+    apart = {split: {kind[1:] for kind in kinds_of(split, "pairs")} for split in ("train", "valid", "test")}
+    assert not apart["train"] & (apart["valid"] | apart["test"])
 
 
 def test_boxes_hold_just_their_shapes():

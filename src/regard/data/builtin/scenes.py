@@ -1,14 +1,15 @@
 """Scenes made by code: coloured shapes in relation, with the box of each and captions whose words know their region.
 
-"a small red circle above a large blue square", and in Korean "큰 파란 사각형 위에 있는 작은 빨간 원". Some pairs of
-colour and shape are kept for valid and some for test; every colour and every shape is in all three splits.
+"a small red circle above a large blue square", and in Korean "큰 파란 사각형 위에 있는 작은 빨간 원". Some kinds of
+things are kept for valid and some for test: pairs of colour and shape, or triples of size, colour and shape, the pair
+known from training in the other size. Every size, colour and shape is in all three splits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from regard.core.errors import ConfigError
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the side
 Kind = Literal["article", "size", "colour", "shape", "relation"]
+Held = Literal["pairs", "triples"]
+Trait = tuple[str, str, str]  # size, colour and shape
 SIDE = 64  # pixels
 CELLS = 3  # the scene is divided in 3 x 3 cells, a shape in each at most
 JITTER = 0.15  # of a cell, by which a shape may lie beside the cell's middle
@@ -77,38 +80,53 @@ class Scene(NamedTuple):
         return tuple(write(self.things))
 
 
-def split_of(colour: str, shape: str) -> str:
-    """The split that a pair of colour and shape is kept for."""
-    distance = (list(SHAPES).index(shape) - list(COLOURS).index(colour)) % len(SHAPES)
-    return {0: "test", 1: "valid"}.get(distance, "train")
+def split_of(size: str, colour: str, shape: str, held: Held = "pairs") -> str:
+    """The split that a kind of things is kept for."""
+    distance = list(SHAPES).index(shape) - list(COLOURS).index(colour)
+    if held == "triples":
+        distance += len(SHAPES) // len(SIZES) * list(SIZES).index(size)
+    return {0: "test", 1: "valid"}.get(distance % len(SHAPES), "train")
 
 
 def generate(
-    split: str, count: int, *, seed: int = 1, side: int = SIDE, things: tuple[int, int] = (1, 3)
+    split: str,
+    count: int,
+    *,
+    seed: int = 1,
+    side: int = SIDE,
+    things: tuple[int, int] = (1, 3),
+    held: Held = "pairs",
 ) -> list[Scene]:
-    """`count` scenes with at least and at most so many things; of valid and test, one at least is of a kept pair."""
+    """`count` scenes with at least and at most so many things; of valid and test, one at least is of a kept kind."""
     least, most = things
     if not 1 <= least <= most <= CELLS**2:
         raise ConfigError(f"things={things}: a scene has 1 … {CELLS**2} things, the least not above the most")
     if side < 8 * CELLS:
         raise ConfigError(f"side={side}: shapes are told apart from {8 * CELLS} pixels on; give a larger side")
     random = np.random.default_rng([seed, SPLITS.index(split)])
-    return [_scene(random, split, number=int(random.integers(least, most + 1)), side=side) for _ in range(count)]
+    own, common = kinds_of(split, held), kinds_of("train", held)
+    numbers = (int(random.integers(least, most + 1)) for _ in range(count))
+    return [_scene(random, _chosen(random, own, common, number), side=side) for number in numbers]
 
 
-@lru_cache(maxsize=len(SPLITS))
-def pairs_of(split: str) -> tuple[tuple[str, str], ...]:
-    """The pairs of colour and shape that are kept for a split."""
-    return tuple((colour, shape) for colour in COLOURS for shape in SHAPES if split_of(colour, shape) == split)
+@lru_cache(maxsize=2 * len(SPLITS))
+def kinds_of(split: str, held: Held = "pairs") -> tuple[Trait, ...]:
+    """The kinds of things that are kept for a split."""
+    return tuple(kind for kind in product(SIZES, COLOURS, SHAPES) if split_of(*kind, held) == split)
 
 
-def _scene(random: np.random.Generator, split: str, *, number: int, side: int) -> Scene:
-    own, common = pairs_of(split), pairs_of("train")
+def _chosen(random: np.random.Generator, own: Sequence[Trait], common: Sequence[Trait], number: int) -> list[Trait]:
+    """So many kinds, the first of the split's own; no two have the same colour and shape."""
     chosen = [own[random.integers(len(own))]]
     while len(chosen) < number:
-        pair = common[random.integers(len(common))]
-        if pair not in chosen:
-            chosen.append(pair)
+        kind = common[random.integers(len(common))]
+        if kind[1:] not in [other[1:] for other in chosen]:
+            chosen.append(kind)
+    return chosen
+
+
+def _scene(random: np.random.Generator, chosen: Sequence[Trait], *, side: int) -> Scene:
+    number = len(chosen)
     order = random.permutation(number)
     cells = sorted(random.choice(CELLS**2, number, replace=False).tolist())
     things = [_thing(random, chosen[place], cell) for place, cell in zip(order, cells, strict=True)]
@@ -119,13 +137,12 @@ def _scene(random: np.random.Generator, split: str, *, number: int, side: int) -
     return Scene(paper.clip(0, 255).astype(np.uint8), tuple(things))
 
 
-def _thing(random: np.random.Generator, pair: tuple[str, str], cell: int) -> Thing:
-    size = list(SIZES)[random.integers(2)]
-    radius = random.uniform(*RADII[size]) / CELLS
+def _thing(random: np.random.Generator, kind: Trait, cell: int) -> Thing:
+    radius = random.uniform(*RADII[kind[0]]) / CELLS
     row, column = divmod(cell, CELLS)
     reach = min(JITTER, 0.5 - radius * CELLS)
     y, x = ((place + 0.5 + random.uniform(-reach, reach)) / CELLS for place in (row, column))
-    return Thing(size, *pair, (row, column), (x - radius, y - radius, x + radius, y + radius))
+    return Thing(*kind, (row, column), (x - radius, y - radius, x + radius, y + radius))
 
 
 def _draw(paper: NDArray[np.float32], thing: Thing, colour: NDArray[np.float64]) -> None:
