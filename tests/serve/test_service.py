@@ -90,7 +90,9 @@ def test_it_says_what_it_is(client, hosted):
     assert 'regard_requests_total{run="",status="400",verb="translate"} 1.0' in told
     assert 'status="404",verb=""' in told and 'regard_waiting_inputs{run="other"} 0.0' in told
     docs = client.get("/docs").text
-    assert "http" not in docs.replace("http://127.0.0.1:8000", "").replace("http-equiv", "")  # nothing from elsewhere
+    here = str(client.base_url).rstrip("/")
+    assert f"curl {here}/v1/translate " in docs
+    assert "http" not in docs.replace(here, "").replace("http-equiv", "")  # nothing from elsewhere
     assert "POST /v1/translate" in docs and "how many translations of each text" in docs
 
 

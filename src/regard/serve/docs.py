@@ -22,31 +22,33 @@ FACTS = """
 LONG = 60  # letters of a file in an example that are shown
 
 
-def docs_page(document: dict[str, Any]) -> str:
-    """An OpenAPI document -> the page."""
+def docs_page(document: dict[str, Any], address: str) -> str:
+    """An OpenAPI document, and where the service is -> the page."""
     sections = [
-        _section(path, method, told) for path, each in document["paths"].items() for method, told in each.items()
+        _section(address, path, method, told)
+        for path, each in document["paths"].items()
+        for method, told in each.items()
     ]
     main = "\n".join(["<h1>What can be asked here</h1>", *sections])
     return still("regard: what can be asked", main, facts=FACTS, style=STYLE)
 
 
-def _section(path: str, method: str, told: dict[str, Any]) -> str:
+def _section(address: str, path: str, method: str, told: dict[str, Any]) -> str:
     parts = [f'<section class="card"><h2><code>{method.upper()} {html.escape(path)}</code></h2>']
     parts.append(f"<p>{html.escape(told['summary'])}</p>")
     content = told.get("requestBody", {}).get("content", {}).get("application/json")
     if content is not None:
         examples = [each["value"] for each in content.get("examples", {}).values()] or [content["example"]]
-        parts += [_curl(path, example) for example in examples]
+        parts += [_curl(address + path, example) for example in examples]
         bodies = content["schema"].get("oneOf", [content["schema"]])
         parts += [_table(body) for body in bodies]
     return "\n".join([*parts, "</section>"])
 
 
-def _curl(path: str, example: Any) -> str:
+def _curl(url: str, example: Any) -> str:
     """A request as one types it; of a file only the beginning."""
     text = json.dumps(_short(example), ensure_ascii=False).replace("'", "\\u0027")
-    line = f"curl http://127.0.0.1:8000{path} -H 'Content-Type: application/json' \\\n  -d '{text}'"
+    line = f"curl {url} -H 'Content-Type: application/json' \\\n  -d '{text}'"
     return f"<pre>{html.escape(line)}</pre>"
 
 

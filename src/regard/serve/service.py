@@ -126,8 +126,8 @@ def _add_facts(app: Any, service: Service) -> None:
     async def description(_: Any) -> Any:
         return responses.JSONResponse(described)
 
-    async def docs(_: Any) -> Any:
-        return responses.HTMLResponse(docs_page(described))
+    async def docs(request: Any) -> Any:
+        return responses.HTMLResponse(docs_page(described, str(request.base_url).rstrip("/")))
 
     for path, answer in {
         "/v1/runs": runs,
