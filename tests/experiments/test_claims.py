@@ -22,7 +22,8 @@ def test_what_is_not_measured_is_said(tmp_path):
 
 
 def test_what_is_stored_is_shown_with_its_plot_beside_the_page(tmp_path):
-    conduct(find("regard.experiments", "requirements"), "requirements", tmp_path / "kept" / "requirements", effort=1, tell=quiet)  # fmt: skip
+    kept = tmp_path / "kept" / "requirements"
+    conduct(find("regard.experiments", "requirements"), "requirements", kept, effort=1, tell=quiet)
     page = claims(tmp_path / "kept", tmp_path / "docs")
     assert page.count(f"| {NOT_YET} |") == len(listed()) - 1
     assert "![requirements](../kept/requirements/plot.png)" in page
@@ -39,3 +40,9 @@ def test_a_part_of_an_experiment_is_no_verdict(tmp_path):
 def test_the_page_in_docs_is_made_from_the_figures_beside_it():
     docs = ROOT / "docs"
     assert (docs / "claims.md").read_text(encoding="utf-8") == claims(docs / "claims", docs)
+
+
+def test_the_korean_glossary_names_the_experiment_of_every_claim():
+    page = (ROOT / "docs" / "korean.md").read_text(encoding="utf-8")
+    named = [line.split("`")[1] for line in page.split("| 노트의 주장 | 실험 |")[1].splitlines() if "`" in line]
+    assert sorted(named) == sorted(listed())

@@ -51,9 +51,9 @@ def _whole(name: str, out: Path) -> Stored | None:
 def _about(rows: list[str]) -> list[str]:
     return [
         "What lecture notes and papers say about attention, each as a command that measures it on your machine:",
-        "`regard experiment NAME`, and all of them: `regard experiment all --quick`. The models are small and trained for",
-        "seconds, so a claim that does not hold here may hold for large ones; the verdicts are computed from the numbers",
-        "below them by a rule that stands in the code, whatever comes out. This page is made from stored figures by",
+        "`regard experiment NAME`, and all of them: `regard experiment all --quick`. The models are small and trained",
+        "for seconds, so a claim that does not hold here may hold for large ones; verdicts are computed from the",
+        "numbers below them by a rule that stands in the code. This page is made from stored figures by",
         "`regard experiment all --quick --out docs/claims --page docs/claims.md`, which goes on where it was stopped.",
         "",
         *rows,

@@ -88,8 +88,8 @@ def page(experiment: ModuleType, name: str, stored: Stored, *, plot: str) -> lis
         "",
         *table(stored.figures),
         "",
-        f"Made by `regard experiment {name}`, effort {stored.effort:g}, in {sum(stored.seconds.values()) / 60:.1f} minutes"
-        f" ({stored.machine}).",
+        f"Made by `regard experiment {name}`, effort {stored.effort:g}, in"
+        f" {sum(stored.seconds.values()) / 60:.1f} minutes ({stored.machine}).",
     ]
 
 

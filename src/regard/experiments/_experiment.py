@@ -33,7 +33,7 @@ class Budget(NamedTuple):
 
 
 def budget(effort: float, steps: int) -> Budget:
-    """Two trainings of so many steps, a quick look -> what that is with another effort: of more, half goes into seeds."""
+    """Two trainings of so many steps, a quick look -> what another effort buys: more seeds, and more steps of each."""
     seeds = 1 if effort < 0.5 else 2 if effort < 4 else 4
     return Budget(max(2, round(2 * steps * effort / seeds)), seeds)
 
@@ -91,8 +91,8 @@ def listed(values: Mapping[str, float], form: str = ".1f") -> str:
 
 
 def bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: str) -> None:
-    """Groups of bars: what a colour stands for -> the name of a group -> values of its seeds. The bar is their mean, the
-    line on it reaches from the lowest to the highest."""
+    """Groups of bars: what a colour stands for -> the name of a group -> values of its seeds. The bar is their mean,
+    the line on it reaches from the lowest to the highest."""
     groups = list(dict.fromkeys(group for values in named.values() for group in values))
     width = 0.8 / len(named)
     for number, (name, values) in enumerate(named.items()):

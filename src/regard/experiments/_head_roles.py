@@ -32,15 +32,16 @@ class Side(NamedTuple):
 def roles(parts: Parts) -> dict[tuple[str, int], dict[str, float]]:
     """(attention module, head) -> the share of its weight that each role gets, mean over rows of held-out pairs."""
     task: Any = parts.task
+    model: Any = parts.model
     pairs = task.split("valid")[:PAIRS]
     truth = sources.true_links(task.config.origin, "valid")
     assert truth is not None
     source, target = ([_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
-    with evaluating(parts.model), record(parts.model) as maps:
+    with evaluating(model), record(model) as maps:
         given = batching.pad([[*side.tokens, task.marks.end] for side in source], task.marks.pad)
         read = batching.pad([[task.marks.start, *side.tokens] for side in target], task.marks.pad)
-        parts.model(read.tokens, parts.model.start(given))
+        model(read.tokens, model.start(given))
     for name, attention in maps.items():
         weights = attention.weights.double().cpu().numpy()  # (b h t s)
         for number, links in enumerate(truth[: len(pairs)]):

@@ -19,7 +19,18 @@ from regard.attention import scores
 from regard.attention.weigh import Weigh
 from regard.core.choosing import People, Shelf
 from regard.core.sizes import Choices
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import trained
 
 CLAIM = (
@@ -89,7 +100,9 @@ def make(folder: Path, users: int, *, seed: int) -> np.ndarray[Any, np.dtype[np.
         rows += [f"u{user},f{film},4,{1_600_000_000 + 86_400 * place}" for place, film in enumerate(order)]
     (folder / "ratings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     for name, key, table in (("users", "user", people), ("items", "item", films)):
-        listed = [f"{key[0] if key == 'user' else 'f'}{i},{merry:.3f},{fast:.3f}" for i, (merry, fast) in enumerate(table)]
+        listed = [
+            f"{key[0] if key == 'user' else 'f'}{i},{merry:.3f},{fast:.3f}" for i, (merry, fast) in enumerate(table)
+        ]
         (folder / f"{name}.csv").write_text("\n".join([f"{key},merry,fast", *listed]) + "\n", encoding="utf-8")
     return worth
 

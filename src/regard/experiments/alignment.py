@@ -12,7 +12,18 @@ from regard.attention.record import record
 from regard.core.evaluating import evaluating
 from regard.data import sources
 from regard.data.alignment import error_rate
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import trained
 from regard.experiments._translation import MODELS, TASK, data, held_out
 from regard.inspection import honesty
@@ -64,7 +75,7 @@ def _evidence(parts: Parts, count: int) -> dict[str, float]:
             shown = subject.show(text)
             with record(parts.model) as recorded:
                 shown.replay()
-            maps = [one for one in arrange(recorded, shown)[1] if (one.queries, one.keys) == ("target", "source")]
+            maps = [one for one in arrange(recorded, shown)[1] if (one.queries, one.keys) == ("output", "source")]
             evidence = honesty.evidence(parts.model, shown, ["source"])
         found = [honesty.figures(one, evidence, shown.answered) for one in maps]
         gradient += [value for each in found if each for value in each.gradient if value is not None]
@@ -81,8 +92,9 @@ def verdict(figures: Figures) -> Verdict:
     fine = [kind for kind in KINDS if error[kind] < diagonal[kind] and gradient[kind] > 0.2]
     holds = len(fine) == len(KINDS) and all(removed[kind] > 1.5 * usual[kind] for kind in KINDS)
     told = "; ".join(
-        f"{kind}: alignment error {error[kind]:.2f}, rank agreement with gradient × input {gradient[kind]:.2f}, the answer"
-        f" changes in {removed[kind]:.0%} of cases without the word looked at most ({usual[kind]:.0%} without any one)"
+        f"{kind}: alignment error {error[kind]:.2f}, rank agreement with gradient × input {gradient[kind]:.2f}, the"
+        f" answer changes in {removed[kind]:.0%} of cases without the word looked at most"
+        f" ({usual[kind]:.0%} without any one)"
         for kind in KINDS
     )
     return Verdict(holds, f"{told}. The diagonal has an error of {fmean(diagonal.values()):.2f}. {seeds_of(figures)}.")
@@ -91,7 +103,8 @@ def verdict(figures: Figures) -> Verdict:
 def draw(figures: Figures, axes: Any) -> None:
     """All figures of each model."""
     bars(axes, {figure: over_seeds(figures, figure) for figure in (ERROR, GRADIENT, REMOVED, ANY)}, y="share")
-    axes.axhline(fmean(means(figures, DIAGONAL).values()), color="#555555", linestyle="--", linewidth=1)
-    axes.annotate("error of the diagonal", (0.99, fmean(means(figures, DIAGONAL).values())),
-                  xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", ha="right")  # fmt: skip
+    diagonal = fmean(means(figures, DIAGONAL).values())
+    axes.axhline(diagonal, color="#555555", linestyle="--", linewidth=1)
+    where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    axes.annotate("error of the diagonal", (0.99, diagonal), xytext=(0, 3), ha="right", **where)
     axes.set_ylim(top=1.35)

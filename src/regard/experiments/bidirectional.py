@@ -8,7 +8,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from regard.data.builtin import entities
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import trained
 
 CLAIM = "For tagging, reading in both directions (BERT, masked words) is better pretraining than reading in one (GPT)."
@@ -60,7 +71,9 @@ def verdict(figures: Figures) -> Verdict:
     found = means(figures, F1)
     both, one = KINDS
     holds = found[f"{both}, {READ}"] > max(found[f"{one}, {READ}"], found[f"{both}, {BARE}"])
-    told = "; ".join(f"{kind} {found[f'{kind}, {READ}']:.2f} (with {BARE} {found[f'{kind}, {BARE}']:.2f})" for kind in KINDS)
+    told = "; ".join(
+        f"{kind} {found[f'{kind}, {READ}']:.2f} (with {BARE} {found[f'{kind}, {BARE}']:.2f})" for kind in KINDS
+    )
     return Verdict(holds, f"F1 of entities after {EXAMPLES} tagged sentences: {told}. {seeds_of(figures)}.")
 
 

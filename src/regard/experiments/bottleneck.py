@@ -52,8 +52,8 @@ def verdict(figures: Figures) -> Verdict:
     told = "; ".join(f"{kind} {short:.1f} and {long:.1f} ({share[kind]:.0%})" for kind, (short, long) in kept.items())
     return Verdict(
         holds,
-        f"BLEU of short sentences ({few:.1f} words) and of long ones ({many:.1f} words), and what share is left: {told}."
-        f" {seeds_of(figures)}.",
+        f"BLEU of short sentences ({few:.1f} words) and of long ones ({many:.1f} words), and what share is left:"
+        f" {told}. {seeds_of(figures)}.",
     )
 
 

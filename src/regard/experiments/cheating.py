@@ -18,7 +18,9 @@ from regard.experiments._translation import MODELS, TASK, data
 from regard.models import transformer
 from regard.models.transformer import Config, DecoderStack, Transformer, TransformerState
 
-CLAIM = "Without the causal mask training cheats: the loss is low, since the answer is in sight, and generation useless."
+CLAIM = (
+    "Without the causal mask training cheats: the loss is low, since the answer is in sight, and generation useless."
+)
 WHERE = "Vaswani et al. 2017, section 3.2.3"
 STEPS = 350
 KINDS = {"causal mask": MODELS["transformer"], "no mask": (f"model={__name__}", *MODELS["transformer"][1:])}
@@ -64,8 +66,8 @@ def verdict(figures: Figures) -> Verdict:
     return Verdict(
         holds,
         f"Without the mask the loss is {loss['no mask']:.2f} nats a token, with it {loss['causal mask']:.2f}, where the"
-        f" true words are given. Left to itself the model without the mask reaches {bleu['no mask']:.1f} BLEU, the other"
-        f" {bleu['causal mask']:.1f}. {seeds_of(figures)}.",
+        f" true words are given. Left to itself the model without the mask reaches {bleu['no mask']:.1f} BLEU, the"
+        f" other {bleu['causal mask']:.1f}. {seeds_of(figures)}.",
     )
 
 

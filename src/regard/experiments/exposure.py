@@ -49,8 +49,8 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 
 def _told(parts: Parts) -> list[tuple[list[int], dict[str, list[int]]]]:
     """Of each held-out pair the true tokens, and what was said with the true words given and on its own."""
-    task, model = parts.task, parts.model
-    known: Any = task
+    known: Any = parts.task
+    model: Any = parts.model
     rows = corpus.in_memory(held_out(parts)[:PAIRS], *known.vocabularies)
     batch = rows.batch(np.arange(rows.pairs), known.marks)
     with evaluating(model):
@@ -76,8 +76,8 @@ def verdict(figures: Figures) -> Verdict:
     }
     holds = all(gap[-1] > gap[0] and whole[GIVEN][kind] > whole[ALONE][kind] for kind, gap in gaps.items())
     told = "; ".join(
-        f"{kind} {whole[GIVEN][kind]:.0%} with the true words given, {whole[ALONE][kind]:.0%} on its own, the difference"
-        f" {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the last"
+        f"{kind} {whole[GIVEN][kind]:.0%} with the true words given, {whole[ALONE][kind]:.0%} on its own, the"
+        f" difference {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the last"
         for kind, gap in gaps.items()
     )
     return Verdict(holds, f"Tokens that are right at their place: {told}. {seeds_of(figures)}.")

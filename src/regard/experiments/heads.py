@@ -7,7 +7,18 @@ from typing import Any
 
 from regard.attention.record import attentions
 from regard.data import corpus
-from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, listed, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    bars,
+    budget,
+    listed,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._head_roles import ROLES, example_pairs, roles
 from regard.experiments._trained import trained
 from regard.experiments._translation import TASK, data
@@ -27,11 +38,7 @@ BLEU, LOSS, IDLE = "BLEU", "loss", "heads that can go"
 def cells(effort: float) -> list[Cell]:
     """Each number of heads."""
     steps, seeds = budget(effort, STEPS)
-    return [
-        cell
-        for count in COUNTS
-        for cell in seeded(_name(count), seeds, partial(_measure, count, effort, steps))
-    ]
+    return [cell for count in COUNTS for cell in seeded(_name(count), seeds, partial(_measure, count, effort, steps))]
 
 
 def _name(count: int) -> str:
@@ -50,12 +57,13 @@ def _measure(count: int, effort: float, steps: int, seed: int) -> dict[str, floa
 def _idle(parts: Parts, count: int) -> float:
     """The share of heads without which, one at a time, the loss hardly rises."""
     task: Any = parts.task
+    model: Any = parts.model
     rows = corpus.in_memory(example_pairs(parts), *task.vocabularies)
-    measure = partial(loss_per_token, parts.model, rows, task.marks, longest=task.config.longest, budget=4096)
+    measure = partial(loss_per_token, model, rows, task.marks, longest=task.config.longest, budget=4096)
     usual, idle = measure(), 0
-    every = [(name, head) for name in attentions(parts.model) for head in range(count)]
+    every = [(name, head) for name in attentions(model) for head in range(count)]
     for head in every:
-        with changed(parts.model, Changes(off=(head,))):
+        with changed(model, Changes(off=(head,))):
             idle += measure() - usual < LITTLE
     return idle / len(every)
 
@@ -67,9 +75,9 @@ def verdict(figures: Figures) -> Verdict:
     looks = {role: means(figures, f"most on {role}")[many] for role in ROLES}
     return Verdict(
         best != one,
-        f"Nats a token at the same number of weights: {listed(loss, '.2f')}; BLEU: {listed(bleu)}. {best} is best. Of the"
-        f" model with {many}, {idle[many]:.0%} of the heads can go one at a time for less than {LITTLE} nats, of that"
-        f" with {one} {idle[one]:.0%}. The head that looks most at each gives so much of its weight to the"
+        f"Nats a token at the same number of weights: {listed(loss, '.2f')}; BLEU: {listed(bleu)}. {best} is best. Of"
+        f" the model with {many}, {idle[many]:.0%} of the heads can go one at a time for less than {LITTLE} nats, of"
+        f" that with {one} {idle[one]:.0%}. The head that looks most at each gives so much of its weight to the"
         f" {listed(looks, '.0%')}. {seeds_of(figures)}.",
     )
 

@@ -33,7 +33,9 @@ def long_documents(split: str, count: int, sentences: int, *, seed: int) -> list
     others = sorted({said for review in made for number, said in enumerate(_said(review)) if number != review.deciding})
     found = []
     for review in made:
-        own = [*_said(review), *chance.sample(others, min(len(others), sentences))][: max(sentences, review.deciding + 1)]
+        own = [*_said(review), *chance.sample(others, min(len(others), sentences))][
+            : max(sentences, review.deciding + 1)
+        ]
         chance.shuffle(own)
         found.append((review.label, " ".join(own)))
     return found
@@ -80,7 +82,8 @@ def verdict(figures: Figures) -> Verdict:
     )
     return Verdict(
         gain[LENGTHS[-1]] > 0 and gain[LENGTHS[-1]] >= gain[LENGTHS[0]],
-        f"Documents of {', '.join(map(str, LENGTHS))} sentences that are labelled rightly: {told}. {seeds_of(figures)}.",
+        f"Documents of {', '.join(map(str, LENGTHS))} sentences that are labelled rightly: {told}."
+        f" {seeds_of(figures)}.",
     )
 
 

@@ -11,7 +11,18 @@ import torch
 
 from regard.core.protocols import Subject
 from regard.core.sizes import Pixels
-from regard.experiments._experiment import Cell, Figures, Verdict, budget, exponent, lines, listed, means, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    budget,
+    exponent,
+    lines,
+    listed,
+    means,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import trained
 from regard.models import image_transformer
 from regard.tasks._painting import teacher_forced

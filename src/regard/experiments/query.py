@@ -18,8 +18,8 @@ from regard.experiments._translation import MODELS, TASK, data
 from regard.models.luong import Config, Luong, LuongState
 
 CLAIM = (
-    "Bahdanau's decoder asks with its state before the step, Luong's with the state of the step, which has read one word"
-    " more: it finds what it looks for better, and without input feeding all steps can ask at once."
+    "Bahdanau's decoder asks with its state before the step, Luong's with the state of the step, which has read one"
+    " word more: it finds what it looks for better, and without input feeding all steps can ask at once."
 )
 WHERE = "Luong et al. 2015, section 3.1"
 STEPS = 300

@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import trained
 from regard.training.run import Parts
 
@@ -23,9 +34,7 @@ ONCE, TWICE = LENGTHS
 def cells(effort: float) -> list[Cell]:
     """Each position scheme in the same model."""
     steps, seeds = budget(effort, STEPS)
-    return [
-        cell for kind in KINDS for cell in seeded(KINDS[kind], seeds, partial(_measure, kind, effort, steps))
-    ]
+    return [cell for kind in KINDS for cell in seeded(KINDS[kind], seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:

@@ -76,8 +76,8 @@ def build(config: Config, sizes: Tokens) -> Any:
 
 
 def _around(kind: Around, usual: PreNorm) -> nn.Module:
-    made = {"no residual": lambda: NoResidual(usual.norm), "no norm": NoNorm, "neither": Neither}
-    return made[kind]() if kind in made else usual
+    others: dict[str, nn.Module] = {"no residual": NoResidual(usual.norm), "no norm": NoNorm(), "neither": Neither()}
+    return others.get(kind, usual)
 
 
 def cells(effort: float) -> list[Cell]:
@@ -112,13 +112,13 @@ def _alike(kind: Around, depth: int, seed: int) -> float:
     model = build(Config(depth, kind), Tokens(size=100, longest=32))
     tokens = torch.randint(4, 100, (16, 32))
     x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
-    unit = normalize(x - 0.0, dim=-1)
+    unit = normalize(x, dim=-1)
     both = unit @ unit.mT  # (b t t)
     return float((both.sum() - both.diagonal(dim1=1, dim2=2).sum()) / (both.numel() - both.shape[0] * both.shape[1]))
 
 
 def verdict(figures: Figures) -> Verdict:
-    """At the greatest depth both together learn best, and each of the others loses more there than where it is shallow."""
+    """At the greatest depth both together learn best."""
     nats, alike = means(figures, NATS), means(figures, ALIKE)
     depths = sorted({int(name.split(", ")[1].split()[0]) for name in nats})
     low, high = depths[0], depths[-1]

@@ -50,7 +50,9 @@ def verdict(figures: Figures) -> Verdict:
     free = [taken[score] for score in taken if score in FREE]
     own = [taken[score] for score in taken if score not in FREE]
     dearer = sum(own) / len(own) / (sum(free) / len(free))
-    told = "; ".join(f"{score} {bleu[score]:.1f} BLEU, {taken[score]:.0f} ms, {weights[score]:.0f} weights" for score in bleu)
+    told = "; ".join(
+        f"{score} {bleu[score]:.1f} BLEU, {taken[score]:.0f} ms, {weights[score]:.0f} weights" for score in bleu
+    )
     return Verdict(
         bleu[worst] >= CLOSE * bleu[best] and dearer > 1,
         f"{told}. Best is {best}, last {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU; scores with"

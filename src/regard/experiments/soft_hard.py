@@ -7,11 +7,24 @@ from typing import Any
 
 import torch
 
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import step_milliseconds, trained
 from regard.training.run import Parts
 
-CLAIM = "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."
+CLAIM = (
+    "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."
+)
 WHERE = "Xu et al. 2015, section 4"
 STEPS = 220
 KINDS = ("soft", "hard")
@@ -60,8 +73,8 @@ def verdict(figures: Figures) -> Verdict:
     """Soft attention tells better captions by gradients with less variance."""
     bleu, noise, taken, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
     told = "; ".join(
-        f"{kind}: {bleu[kind]:.1f} BLEU-4, looks at the right place for {pointing[kind]:.0f} % of the words, variance of the"
-        f" gradient {noise[kind]:.2g} of its square, {taken[kind]:.0f} ms a step"
+        f"{kind}: {bleu[kind]:.1f} BLEU-4, looks at the right place for {pointing[kind]:.0f} % of the words, variance"
+        f" of the gradient {noise[kind]:.2g} of its square, {taken[kind]:.0f} ms a step"
         for kind in KINDS
     )
     holds = bleu["soft"] > bleu["hard"] and noise["soft"] < noise["hard"]
@@ -74,4 +87,6 @@ def draw(figures: Figures, axes: Any) -> None:
         figure: {kind: [value / 100 for value in values] for kind, values in over_seeds(figures, figure).items()}
         for figure in (BLEU, "pointing")
     }
-    bars(axes, {f"{name} / 100": each for name, each in shares.items()} | {NOISE: over_seeds(figures, NOISE)}, y="share")
+    bars(
+        axes, {f"{name} / 100": each for name, each in shares.items()} | {NOISE: over_seeds(figures, NOISE)}, y="share"
+    )

@@ -29,7 +29,8 @@ def run(
     minutes: Annotated[float | None, typer.Option(help="About so many minutes for each, instead.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="What there is to measure.")] = False,
     page: Annotated[
-        Path | None, typer.Option(help="Afterwards write all verdicts in --out as one Markdown page; NAME may be left out.")
+        Path | None,
+        typer.Option(help="Afterwards write all verdicts in --out as one Markdown page; NAME may be left out."),
     ] = None,
 ) -> None:
     """Measure what is said about attention: a table, a plot, and a verdict from the numbers. It goes on if stopped."""
