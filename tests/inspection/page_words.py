@@ -1,4 +1,4 @@
-"""The words of the page: what its modules say, as keys of the table of words.js."""
+"""The words of the page: what its modules say, as keys of the table of korean.js."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def unsaid(code: str) -> str:
 
 
 def table(name: str) -> dict[str, str]:
-    """A table of words.js: English -> Korean."""
-    code = (PAGE / "words.js").read_text(encoding="utf-8")
+    """A table of the page: English -> Korean."""
+    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("words.js", "korean.js"))
     body = code.split(f"export const {name} = {{\n")[1].split("\n};")[0] + "\n"
     return {json.loads(key): json.loads(value) for key, value in ENTRY.findall(body)}
