@@ -1,16 +1,18 @@
-"""Every experiment there is: measured with little effort, gone on with, and judged by its figures alone."""
+"""Every experiment there is: measured with little effort, drawn, and judged by its figures alone; gone on with."""
 
 from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from regard.core.errors import DataError
 from regard.core.registry import find, names
+from regard.data import origins, sources
 from regard.experiments._conduct import FIGURES, PAGE, PLOT, conduct, read
-from regard.experiments._experiment import exponent, means, over_seeds
+from regard.experiments._experiment import Cell, Verdict, amount, budget, exponent, means, over_seeds, seeds_of
 
 PACKAGE = "regard.experiments"
 LITTLE = 0.01
@@ -20,43 +22,73 @@ def quiet(done, count, current):
     assert 0 <= done <= count
 
 
+@pytest.fixture(autouse=True)
+def few_held_out(monkeypatch):
+    """Few sentences are translated, labelled and tagged to score a model that has learnt for two steps."""
+    for module in (sources, origins):
+        monkeypatch.setattr(module, "HELD_OUT", 10)
+
+
 @pytest.mark.parametrize("name", names(PACKAGE))
-def test_it_is_measured_and_gone_on_with(name, tmp_path):
+def test_it_is_measured_drawn_and_judged(name, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    if name == "relative":
+        pytest.importorskip("music21", reason="the extra music is not installed")
     experiment = find(PACKAGE, name)
     verdict = conduct(experiment, name, tmp_path, effort=LITTLE, tell=quiet)
-    figures = read(tmp_path / FIGURES, LITTLE)
+    figures = read(tmp_path / FIGURES).figures
     assert list(figures) == [cell.name for cell in experiment.cells(LITTLE)]
     assert all(math.isfinite(value) for numbers in figures.values() for value in numbers.values())
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
     assert experiment.CLAIM in page and verdict.text in page
     assert page.count("\n| ") == len(figures) + 2
     assert (tmp_path / PLOT).read_bytes().startswith(b"\x89PNG")
-    kept = dict(list(figures.items())[:-1])  # stopped before its last cell
-    (tmp_path / FIGURES).write_text(json.dumps({"effort": LITTLE, "figures": kept}))
+
+
+@pytest.mark.parametrize("name", names(PACKAGE))
+def test_more_effort_repeats_the_quick_look_and_does_more(name):
+    quick, full = (find(PACKAGE, name).cells(effort) for effort in (1, 10))
+    assert len({cell.name for cell in full}) == len(full)
+    assert {cell.name for cell in quick} <= {cell.name for cell in full}
+
+
+def counting(begun):
+    """An experiment of three cells that notes what is measured."""
+    cells = [Cell(f"cell {n}", lambda n=n: begun.append(n) or {"figure": float(n)}) for n in range(3)]
+    return SimpleNamespace(
+        CLAIM="A claim.",
+        WHERE="nowhere",
+        cells=lambda effort: cells,
+        verdict=lambda figures: Verdict(True, f"{len(figures)} cells."),
+        draw=lambda figures, axes: axes.plot([0, 1]),
+    )
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path):
     begun = []
-    monitored = [cell._replace(measure=lambda cell=cell: begun.append(cell.name) or cell.measure()) for cell in
-                 experiment.cells(LITTLE)]  # fmt: skip
-
-    class Watched:
-        CLAIM, WHERE = experiment.CLAIM, experiment.WHERE
-        cells = staticmethod(lambda effort: monitored)
-        verdict, draw = staticmethod(experiment.verdict), staticmethod(experiment.draw)
-
-    conduct(Watched, name, tmp_path, effort=LITTLE, tell=quiet)
-    assert begun == [list(figures)[-1]]
+    experiment = counting(begun)
+    conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+    stored = json.loads((tmp_path / FIGURES).read_text())
+    del stored["figures"]["cell 1"]
+    (tmp_path / FIGURES).write_text(json.dumps(stored))
+    verdict = conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+    assert begun == [0, 1, 2, 1]
+    assert verdict == Verdict(True, "3 cells.")
+    assert set(read(tmp_path / FIGURES).seconds) == {"cell 0", "cell 1", "cell 2"}
 
 
 def test_figures_of_another_effort_are_not_mixed_in(tmp_path):
-    (tmp_path / FIGURES).write_text(json.dumps({"effort": 2, "figures": {"a": {"b": 1.0}}}))
-    assert read(tmp_path / FIGURES, 1) == {}
-    assert read(tmp_path / FIGURES, 2) == {"a": {"b": 1.0}}
+    begun = []
+    for effort in (1, 2):
+        conduct(counting(begun), "any", tmp_path, effort=effort, tell=quiet)
+    assert begun == [0, 1, 2, 0, 1, 2]
+    assert read(tmp_path / FIGURES).effort == 2
 
 
 def test_another_file_in_its_place_is_named(tmp_path):
     (tmp_path / FIGURES).write_text("[]")
     with pytest.raises(DataError, match=r"figures.json: it is not the file of an experiment; delete it, or choose"):
-        read(tmp_path / FIGURES, 1)
+        read(tmp_path / FIGURES)
 
 
 def test_an_exponent_is_that_of_a_power():
@@ -67,3 +99,12 @@ def test_seeds_are_put_together():
     figures = {"a, seed 1": {"x": 1.0}, "a, seed 2": {"x": 3.0}, "b": {"y": 1.0}}
     assert over_seeds(figures, "x") == {"a": [1.0, 3.0]}
     assert means(figures, "x") == {"a": 2.0}
+    assert seeds_of(figures) == "Means of 2 seeds"
+    assert seeds_of({"b": {}}) == "One seed"
+
+
+def test_effort_buys_steps_and_seeds():
+    assert budget(1, 100) == (100, 2)
+    assert budget(10, 100) == (500, 4)
+    assert budget(0.001, 100) == (2, 1)
+    assert [amount(effort, 1000, 20) for effort in (0.001, 0.5, 1, 10)] == [20, 500, 1000, 1000]

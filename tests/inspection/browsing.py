@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def opened(browser, address, *, fragment="", width=1280, height=900, scheme="light", offline=True, expected=""):
+def opened(
+    browser, address, *, fragment="", width=1280, height=900, scheme="light", offline=True, expected="", locale="en-US"
+):
     """A page that has drawn itself. It may ask for nothing but its own address, and make no error but `expected`."""
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, offline=offline)
+    screen = {"viewport": {"width": width, "height": height}, "color_scheme": scheme}
+    context = browser.new_context(**screen, offline=offline, locale=locale)
     page = context.new_page()
     wrong, asked = [], []
     page.on("pageerror", lambda error: wrong.append(str(error)))

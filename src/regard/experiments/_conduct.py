@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,56 +24,73 @@ FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
 Tell = Callable[[int, int, str], None]  # cells that are done, of how many, and which comes next
 
 
+class Stored(NamedTuple):
+    """What an experiment has measured so far."""
+
+    effort: float
+    figures: dict[str, dict[str, float]]  # by the name of a cell
+    seconds: dict[str, float]  # that each cell took
+    machine: str = ""
+
+
 def conduct(experiment: ModuleType, name: str, out: Path, *, effort: float, tell: Tell) -> Verdict:
     """Measure what is not measured yet, and write figures, plot and page into the folder `out`."""
     place, cells = out / FIGURES, experiment.cells(effort)
-    figures = read(place, effort)
+    stored = _begun(place, effort)
     for number, cell in enumerate(cells):
         tell(number, len(cells), cell.name)
-        if cell.name not in figures:
+        if cell.name not in stored.figures:
+            begun = time.monotonic()
             with kept():
                 torch.manual_seed(number)
-                figures[cell.name] = cell.measure()
+                stored.figures[cell.name] = cell.measure()
+            stored.seconds[cell.name] = round(time.monotonic() - begun, 2)
             out.mkdir(parents=True, exist_ok=True)
-            write_bytes(place, json.dumps({"effort": effort, "figures": figures}, indent=1).encode())
+            write_bytes(place, json.dumps(stored._asdict(), indent=1).encode())
     tell(len(cells), len(cells), "")
-    known = {cell.name: figures[cell.name] for cell in cells}
-    verdict: Verdict = experiment.verdict(known)
-    write_bytes(out / PLOT, _plot(experiment, known))
-    write_bytes(out / PAGE, page(experiment, name, known, effort=effort).encode())
+    known = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
+    write_bytes(out / PLOT, _plot(experiment, known.figures))
+    write_bytes(out / PAGE, ("\n".join(page(experiment, name, known, plot=PLOT)) + "\n").encode())
+    verdict: Verdict = experiment.verdict(known.figures)
     return verdict
 
 
-def read(place: Path, effort: float) -> dict[str, dict[str, float]]:
-    """The figures of cells that were measured before with the same effort."""
+def _begun(place: Path, effort: float) -> Stored:
+    """What was measured before with the same effort; nothing else is mixed in."""
+    stored = read(place)
+    if stored is not None and stored.effort == effort:
+        return stored
+    return Stored(effort, {}, {}, f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}")
+
+
+def read(place: Path) -> Stored | None:
+    """The file of an experiment; None where there is none."""
     if not place.exists():
-        return {}
+        return None
     try:
         table = json.loads(place.read_text(encoding="utf-8"))
-        return dict(table["figures"]) if table["effort"] == effort else {}
+        return Stored(table["effort"], dict(table["figures"]), dict(table["seconds"]), str(table["machine"]))
     except (ValueError, KeyError, TypeError):
         raise DataError(f"{place}: it is not the file of an experiment; delete it, or choose another --out") from None
 
 
-def page(experiment: ModuleType, name: str, figures: Figures, *, effort: float) -> str:
-    """Claim, verdict, table and plot as Markdown."""
-    verdict: Verdict = experiment.verdict(figures)
-    return "\n".join(
-        [
-            f"## {name}",
-            "",
-            f"{experiment.CLAIM} ({experiment.WHERE})",
-            "",
-            f"**{'Holds here' if verdict.holds else 'Does not hold here'}.** {verdict.text}",
-            "",
-            *table(figures),
-            "",
-            f"![{name}]({PLOT})",
-            "",
-            f"Made by `regard experiment {name}`, effort {effort:g}.",
-            "",
-        ]
-    )
+def page(experiment: ModuleType, name: str, stored: Stored, *, plot: str) -> list[str]:
+    """Claim, verdict, plot and table as lines of Markdown; `plot` is where the picture lies."""
+    verdict: Verdict = experiment.verdict(stored.figures)
+    return [
+        f"## {name}",
+        "",
+        f"{experiment.CLAIM} ({experiment.WHERE})",
+        "",
+        f"**{'Holds here' if verdict.holds else 'Does not hold here'}.** {verdict.text}",
+        "",
+        f"![{name}]({plot})",
+        "",
+        *table(stored.figures),
+        "",
+        f"Made by `regard experiment {name}`, effort {stored.effort:g}, in"
+        f" {sum(stored.seconds.values()) / 60:.1f} minutes ({stored.machine}).",
+    ]
 
 
 def table(figures: Figures) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -24,9 +25,33 @@ class Verdict(NamedTuple):
     text: str
 
 
-def seeded(name: str, seeds: int) -> list[str]:
-    """Names of the same cell with each seed."""
-    return [f"{name}, seed {seed}" for seed in range(1, seeds + 1)]
+class Budget(NamedTuple):
+    """What an effort buys."""
+
+    steps: int  # of each training
+    seeds: int  # with which each is repeated
+
+
+def budget(effort: float, steps: int) -> Budget:
+    """Two trainings of so many steps, a quick look -> what another effort buys: more seeds, and more steps of each."""
+    seeds = 1 if effort < 0.5 else 2 if effort < 4 else 4
+    return Budget(max(2, round(2 * steps * effort / seeds)), seeds)
+
+
+def amount(effort: float, count: int, least: int) -> int:
+    """How much data is used: all of it from a quick look on, and little to try whether an experiment runs."""
+    return max(least, round(count * min(1.0, effort)))
+
+
+def seeded(name: str, seeds: int, measure: Callable[[int], dict[str, float]]) -> list[Cell]:
+    """The same cell with each seed, counted from 1."""
+    return [Cell(f"{name}, seed {seed}", partial(measure, seed)) for seed in range(1, seeds + 1)]
+
+
+def seeds_of(figures: Figures) -> str:
+    """How many seeds there are, in words for a verdict."""
+    count = max((int(name.rpartition(", seed ")[2]) for name in figures if ", seed " in name), default=1)
+    return "One seed" if count == 1 else f"Means of {count} seeds"
 
 
 def over_seeds(figures: Figures, figure: str) -> dict[str, list[float]]:
@@ -58,3 +83,28 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.legend(frameon=False)
+
+
+def listed(values: Mapping[str, float], form: str = ".1f") -> str:
+    """Names with their values, for a sentence."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: str) -> None:
+    """Groups of bars: what a colour stands for -> the name of a group -> values of its seeds. The bar is their mean,
+    the line on it reaches from the lowest to the highest."""
+    groups = list(dict.fromkeys(group for values in named.values() for group in values))
+    width = 0.8 / len(named)
+    for number, (name, values) in enumerate(named.items()):
+        there = [group for group in groups if group in values]
+        places = [groups.index(group) + (number - (len(named) - 1) / 2) * width for group in there]
+        heights = [fmean(values[group]) for group in there]
+        reach = [
+            [height - min(values[group]) for height, group in zip(heights, there, strict=True)],
+            [max(values[group]) - height for height, group in zip(heights, there, strict=True)],
+        ]
+        axes.bar(places, heights, width=0.9 * width, yerr=reach, capsize=2, ecolor="#555555", label=name)
+    axes.set_xticks(range(len(groups)), groups, rotation=20 if max(map(len, groups)) > 14 else 0)
+    axes.set_ylabel(y)
+    if len(named) > 1:
+        axes.legend(frameon=False)

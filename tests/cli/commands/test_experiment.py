@@ -5,13 +5,17 @@ from __future__ import annotations
 import pytest
 from calling import call
 
+from regard.core.errors import MissingExtra
 from regard.core.registry import names
+from regard.experiments._experiment import Verdict
 
 
 def test_all_are_listed_with_what_they_claim(capsys):
     call("experiment", "--list")
     said = capsys.readouterr().out
-    assert all(name in said for name in names("regard.experiments"))
+    assert [line.split()[0] for line in said.splitlines()] == [
+        name.replace("_", "-") for name in names("regard.experiments")
+    ]
     call("experiment")
     assert capsys.readouterr().out == said
 
@@ -22,6 +26,27 @@ def test_one_is_measured(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "Holds here. All four kept" in said and "page.md" in said
     assert (tmp_path / "requirements" / "plot.png").exists()
+    call("experiment", "--out", tmp_path, "--page", tmp_path / "claims.md")
+    page = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert "| [`requirements`](#requirements) |" in page and "| `soft-hard` |" in page
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch, capsys):
+    def conduct(experiment, name, out, **given):
+        if name == "relative":
+            raise MissingExtra("music21 is not installed")
+        return Verdict(name != "order", f"Of {name}.")
+
+    monkeypatch.setattr("regard.experiments._conduct.conduct", conduct)
+    with pytest.raises(SystemExit) as stop:
+        call("experiment", "all", "--quick", "--out", tmp_path)
+    said = capsys.readouterr()
+    assert stop.value.code == 1 and "regard: relative: music21 is not installed" in said.err
+    assert all(
+        f"Of {name.replace('_', '-')}." in said.out for name in names("regard.experiments") if name != "relative"
+    )
+    assert said.out.count("Does not hold here.") == 1
 
 
 def test_mistakes_are_one_line(capsys):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import INSIDE
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, MissingExtra
 from regard.core.registry import find, names
 
 PANEL = INSIDE
@@ -19,7 +19,7 @@ QUICK, FULL = 3.0, 30.0  # minutes of two cores that an experiment takes at most
 def run(
     name: Annotated[
         str,
-        typer.Argument(help="Which claim; all: one after the other.", autocompletion=lambda: [*names(PACKAGE), "all"]),
+        typer.Argument(help="Which claim; all: one after the other.", autocompletion=lambda: [*_listed(), "all"]),
     ] = "",
     *,
     out: Annotated[Path, typer.Option(help="A folder for each experiment's figures, plot and page.")] = Path(
@@ -28,22 +28,59 @@ def run(
     full: Annotated[bool, typer.Option("--full/--quick", help="Ten times the effort.")] = False,
     minutes: Annotated[float | None, typer.Option(help="About so many minutes for each, instead.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="What there is to measure.")] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Afterwards write all verdicts in --out as one Markdown page; NAME may be left out."),
+    ] = None,
 ) -> None:
     """Measure what is said about attention: a table, a plot, and a verdict from the numbers. It goes on if stopped."""
-    if listed or not name:
-        for each in names(PACKAGE):
-            print(f"{each:<14} {find(PACKAGE, each).CLAIM}")
+    if listed or not (name or page):
+        for each in _listed():
+            print(f"{each:<14} {find(PACKAGE, _file(each)).CLAIM}")
         return
     if minutes is not None and not 0 < minutes < 24 * 60:
         raise ConfigError(f"--minutes {minutes:g}: give more than 0 and less than a day")
-    chosen = names(PACKAGE) if name == "all" else [name]
     effort = (minutes or (FULL if full else QUICK)) / QUICK
-    for each in chosen:
-        _conduct(each, out / each, effort)
+    if name == "all":
+        _conduct_all(out, effort)
+    elif name:
+        _conduct(name, out / name, effort)
+    if page is not None:
+        _write_page(out, page)
+
+
+def _listed() -> list[str]:
+    """Experiments as people write them: soft-hard."""
+    return [name.replace("_", "-") for name in names(PACKAGE)]
+
+
+def _file(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _conduct_all(out: Path, effort: float) -> None:
+    """One after the other; one that cannot be made, for want of an extra, does not keep the others from it."""
+    failed = []
+    for name in _listed():
+        try:
+            _conduct(name, out / name, effort)
+        except MissingExtra as missing:
+            failed.append(f"{name}: {missing}")
+    if failed:
+        raise MissingExtra("; ".join(failed))
+
+
+def _write_page(out: Path, page: Path) -> None:
+    from regard.core.files import write_text
+    from regard.experiments._claims import claims
+
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(page, claims(out, page.parent))
+    print(f"wrote {page}")
 
 
 def _conduct(name: str, out: Path, effort: float) -> None:
-    experiment = find(PACKAGE, name)
+    experiment = find(PACKAGE, _file(name))
     from rich.console import Console
     from rich.progress import Progress
 

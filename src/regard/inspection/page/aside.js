@@ -3,6 +3,7 @@
 import { make, number, select, visible } from "./dom.js";
 import { groups } from "./data.js";
 import { NOTHING } from "./header.js";
+import { say } from "./words.js";
 
 // A share from 0 to 1 as a bar from the left; of what may be negative, from the middle to either side.
 function meter(share, text, signed = false) {
@@ -23,16 +24,16 @@ function honesty(page) {
   const { map, head } = page.looked || {};
   if (!map?.honesty) return null;
   const [agreement, removed] = [figure(map.honesty.gradient, head), figure(map.honesty.removal, head)];
-  return make("section", { class: "card honesty", "aria-label": "Honesty figures" },
-    make("h2", {}, "How far to trust this map"),
-    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? "mean of all heads" : `head ${head + 1}`}`),
+  return make("section", { class: "card honesty", "aria-label": say`Honesty figures` },
+    make("h2", {}, say`How far to trust this map`),
+    make("p", { class: "quiet" }, `${map.title}, ${head < 0 ? say`mean of all heads` : say`head ${head + 1}`}`),
     Number.isFinite(agreement) ? [meter(agreement, number(agreement, 2), true),
-      make("p", {}, "rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)")] : null,
+      make("p", {}, say`rank agreement with gradient × input (1 = the same order of importance, 0 = unrelated, −1 = the opposite order)`)] : null,
     Number.isFinite(removed) ? [meter(removed, `${Math.round(100 * removed)}%`),
       make("p", {}, map.honesty.by_row
-        ? "of the answers change when the item they attend to most is taken away"
-        : "of the most attended items change the answer when they are taken away")] : null,
-    make("p", { class: "quiet" }, "A weight says where the model looked, not why it answered so."));
+        ? say`of the answers change when the item they attend to most is taken away`
+        : say`of the most attended items change the answer when they are taken away`)] : null,
+    make("p", { class: "quiet" }, say`A weight says where the model looked, not why it answered so.`));
 }
 
 // A module is switched once, however many maps of a batch it has.
@@ -46,7 +47,7 @@ function headSwitches(page) {
       Array.from({ length: map.heads }, (_, head) => {
         const off = server.has("off", [map.module, head]);
         return make("button", { type: "button", class: "switch", "aria-pressed": String(off), "data-key": `off:${map.module}:${head}`,
-          title: `${map.title}, head ${head + 1}: ${off ? "off" : "on"}`, "aria-label": `Switch off ${map.title}, head ${head + 1}`,
+          title: off ? say`${map.title}, head ${head + 1}: off` : say`${map.title}, head ${head + 1}: on`, "aria-label": say`Switch off ${map.title}, head ${head + 1}`,
           onclick: () => { server.toggle("off", [map.module, head]); server.run(); } }, String(head + 1));
       })))));
 }
@@ -56,8 +57,8 @@ function itemSwitches(page) {
   const { server, data } = page;
   const axes = data.looked();
   const axis = [page.state.forbid, page.looked?.map.keys].find((name) => axes.includes(name)) || axes[0];
-  return [make("h3", {}, "Forbid to look at"),
-    axes.length > 1 ? select("Axis", axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
+  return [make("h3", {}, say`Forbid to look at`),
+    axes.length > 1 ? select(say`Axis`, axes.map((key) => ({ key, label: data.axes[key].title })), axis, (key) => page.change({ forbid: key })) : null,
     make("div", { class: "tokens" }, data.labels(axis).map((label, i) =>
       make("button", { type: "button", class: "token-switch", "aria-pressed": String(server.has("forbid", [axis, i])), "data-key": `forbid:${axis}:${i}`,
         onclick: () => { server.toggle("forbid", [axis, i]); server.run(); } }, visible(label))))];
@@ -66,7 +67,7 @@ function itemSwitches(page) {
 function temperature(page) {
   const { server } = page;
   const shown = make("output", { class: "figure" }, number(server.changes.temperature, 1));
-  return make("label", { class: "slider" }, make("h3", {}, "Temperature of attention ", shown),
+  return make("label", { class: "slider" }, make("h3", {}, say`Temperature of attention`, " ", shown),
     make("input", { type: "range", min: 0.1, max: 4, step: 0.1, value: server.changes.temperature, "data-key": "temperature",
       oninput: (event) => { shown.textContent = number(Number(event.target.value), 1); },
       onchange: (event) => { server.changes = { ...server.changes, temperature: Number(event.target.value) }; server.run(); } }));
@@ -74,23 +75,23 @@ function temperature(page) {
 
 function outcome(page) {
   const { server } = page;
-  if (server.busy) return make("p", { class: "quiet", role: "status" }, "Running again …");
-  const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, "Undo all");
+  if (server.busy) return make("p", { class: "quiet", role: "status" }, say`Running again …`);
+  const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, say`Undo all`);
   if (!server.before || !server.changed) return server.changed ? undo : null;
   const [before, after] = [server.before.outputs[0], page.raw.outputs[0]];
   return make("div", { class: "outcome", role: "status" },
-    make("p", {}, make("span", { class: "spoken-label" }, "before"), before.text || NOTHING),
-    make("p", {}, make("span", { class: "spoken-label" }, "now"), after.text || NOTHING),
-    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? "The output did not change." : "The output changed."),
+    make("p", {}, make("span", { class: "spoken-label" }, say`before`), before.text || NOTHING),
+    make("p", {}, make("span", { class: "spoken-label" }, say`now`), after.text || NOTHING),
+    make("p", { class: before.text === after.text ? "quiet" : "warm" }, before.text === after.text ? say`The output did not change.` : say`The output changed.`),
     undo);
 }
 
 function whatIf(page) {
   if (!page.server) return null;
-  return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": "What if" },
-    make("h2", {}, "What if …"),
+  return make("section", { class: `card what-if ${page.server.busy ? "busy" : ""}`, "aria-label": say`What if` },
+    make("h2", {}, say`What if …`),
     outcome(page),
-    page.data.maps.length ? [make("h3", {}, "Switch off a head"), headSwitches(page), itemSwitches(page), temperature(page)] : null);
+    page.data.maps.length ? [make("h3", {}, say`Switch off a head`), headSwitches(page), itemSwitches(page), temperature(page)] : null);
 }
 
 export function aside(page) {

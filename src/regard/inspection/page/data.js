@@ -2,6 +2,8 @@
 // A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 
+import { named, say } from "./words.js";
+
 const FULL = 65535;
 
 function bytesOf(text) {
@@ -41,7 +43,7 @@ async function bits(packed) {
 class AttentionMap {
   constructor(raw, index, fetchTile) {
     const { title, tile, heads, shape, ...facts } = raw;
-    Object.assign(this, facts, { kind: title, index, side: tile, packed: heads, fetchTile });
+    Object.assign(this, facts, { kind: named(title), index, side: tile, packed: heads, fetchTile });
     [this.heads, this.rows, this.columns] = shape;
     this.long = Math.max(this.rows, this.columns) > this.side;
     this.tiles = new Map();
@@ -50,7 +52,7 @@ class AttentionMap {
 
   // Named for its group, and its layer where the group has several.
   named(layers) {
-    this.title = layers > 1 ? `${this.kind}, layer ${this.layer + 1}` : this.kind;
+    this.title = layers > 1 ? say`${this.kind}, layer ${this.layer + 1}` : this.kind;
     return this;
   }
 
@@ -137,11 +139,13 @@ function unpack(maps, fetchTile) {
 const labelsOf = (axis) => axis.items.map((item) => item.text);
 const same = (one, other) => one?.axis === other?.axis && one?.item === other?.item;
 
+const translated = (axes) => Object.fromEntries(Object.entries(axes).map(([name, axis]) => [name, { ...axis, title: named(axis.title) }]));
+
 export class Inspection {
   constructor(raw, fetchTile = null) {
-    Object.assign(this, raw);
+    Object.assign(this, raw, { axes: translated(raw.axes) });
     this.maps = unpack(raw.maps, fetchTile);
-    this.probes = (raw.probes || []).map((probe) => ({ ...probe, maps: unpack(probe.maps, null), labels: (axis) => labelsOf(probe.axes[axis]) }));
+    this.probes = (raw.probes || []).map((probe) => ({ ...probe, axes: translated(probe.axes), maps: unpack(probe.maps, null), labels: (axis) => labelsOf(probe.axes[axis]) }));
   }
 
   async load() {

@@ -2,13 +2,14 @@
 
 import { make, number, visible } from "./dom.js";
 import { headColour } from "./colour.js";
+import { say } from "./words.js";
 
 const MOST = 40;
 const LONG = 14; // letters of a label beyond which it gets a line of its own
 
 function entry(label, weight, { top, head, key, open }) {
   return make("li", { class: "share", "data-index": key },
-    open ? make("button", { type: "button", class: "link share-label", title: `look inside ${label}`, onclick: open }, visible(label), " ›")
+    open ? make("button", { type: "button", class: "link share-label", title: say`look inside ${label}`, onclick: open }, visible(label), " ›")
       : make("span", { class: "share-label", title: label }, visible(label)),
     make("span", { class: "share-track" },
       make("span", { class: "share-bar", style: { width: `${(100 * weight) / (top || 1)}%`, ...(head >= 0 ? { background: headColour(head) } : {}) } })),
@@ -24,10 +25,10 @@ export function distribution({ labels, weights, title, subtitle, head = -1, open
   const sum = weights.reduce((total, weight) => total + weight, 0);
   const rest = sum - shown.reduce((total, i) => total + weights[i], 0);
   const items = shown.map((i) => entry(labels[i], weights[i], { top, head, key: i, open: opens(i) }));
-  return make("section", { class: "distribution", "aria-label": `Distribution of ${title}` },
+  return make("section", { class: "distribution", "aria-label": say`Distribution of ${title}` },
     make("h3", {}, make("span", { class: "word" }, visible(title)), subtitle ? make("span", { class: "quiet" }, ` ${subtitle}`) : null),
     make("ol", { class: `shares ${shown.some((i) => labels[i].length > LONG) ? "wide" : ""}` }, items),
     shown.length < weights.length
-      ? make("p", { class: "quiet" }, `and ${weights.length - shown.length} smaller, together ${number(rest)}`) : null,
-    make("p", { class: "sum" }, sum === 0 ? "may look at nothing: all zeros" : ["sum ", make("span", { class: "figure" }, number(sum))]));
+      ? make("p", { class: "quiet" }, say`and ${weights.length - shown.length} smaller, together ${number(rest)}`) : null,
+    make("p", { class: "sum" }, sum === 0 ? say`may look at nothing: all zeros` : [say`sum`, " ", make("span", { class: "figure" }, number(sum))]));
 }

@@ -3,6 +3,7 @@
 import { make, number } from "./dom.js";
 import { themeNow } from "./colour.js";
 import { tokenLine } from "./tokens.js";
+import { named, say } from "./words.js";
 
 function switchTheme(page) {
   const next = themeNow() === "dark" ? "light" : "dark";
@@ -18,12 +19,12 @@ function switchTheme(page) {
 function facts(data) {
   const items = [["model", data.model], ["task", data.task], ...Object.entries(data.facts || {})];
   return make("dl", { class: "facts" }, items.filter(([, value]) => value).map(([name, value]) =>
-    make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
+    make("div", {}, make("dt", {}, named(name)), make("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value)))));
 }
 
 function runPicker(page) {
   if (page.runs.length < 2) return null;
-  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, "Run"),
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`Run`),
     make("select", { "data-key": "run", onchange: (event) => page.change({ run: Number(event.target.value), map: undefined, row: undefined, head: undefined }) },
       page.runs.map((run, i) => make("option", { value: i, selected: run === page.data }, run.facts?.run || run.model))));
 }
@@ -31,40 +32,40 @@ function runPicker(page) {
 // A server may have several runs: another one is another page.
 function servedPicker(page) {
   if (!page.raw.choices) return null;
-  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, "Run"),
+  return make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`Run`),
     make("select", { "data-key": "served", onchange: (event) => location.assign(`/?run=${encodeURIComponent(event.target.value)}`) },
       page.raw.choices.map((one) => make("option", { value: one.name, selected: one.shown }, one.name))));
 }
 
-export const NOTHING = "(empty)";
+export const NOTHING = say`(empty)`;
 
 // Where inputs are files, one of the reader's own is sent whole; the server opens none because a page names it.
 function send(page) {
-  const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": "Input", "data-key": "ask", disabled: page.server.busy,
+  const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": say`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
   return make("form", { class: "asking" }, box, page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
 }
 
 // A typed sentence stays until it has been looked at, whatever is drawn meanwhile.
 function ask(page) {
-  const box = make("input", { type: "text", class: "ask", name: "text", value: page.draft ?? page.raw.text, "aria-label": "Input", "data-key": "ask", autocomplete: "off",
+  const box = make("input", { type: "text", class: "ask", name: "text", value: page.draft ?? page.raw.text, "aria-label": say`Input`, "data-key": "ask", autocomplete: "off",
     oninput: () => { page.draft = box.value; } });
   const submit = (event) => {
     event.preventDefault();
     page.draft = box.value;
     if (box.value.trim()) page.server.run(box.value);
   };
-  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Look"),
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Look`),
     page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
 }
 
 function spoken(data, compared) {
-  const text = (label, value, extra) => value !== undefined
-    ? make("p", { class: `spoken ${label}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, NOTHING)), extra) : null;
+  const text = (kind, label, value, extra) => value !== undefined
+    ? make("p", { class: `spoken ${kind}` }, make("span", { class: "spoken-label" }, label), make("span", { class: "spoken-text" }, value || make("span", { class: "quiet" }, NOTHING)), extra) : null;
   const best = compared ? null : data.outputs?.[0];
   return make("div", { class: "sentences" },
-    text("input", data.title),
-    text("output", best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: "sum of log probabilities" }, ` log p ${number(best.score, 2)}`) : null),
+    text("input", say`input`, data.title),
+    text("output", say`output`, best?.text, Number.isFinite(best?.score) ? make("span", { class: "figure quiet", title: say`sum of log probabilities` }, ` log p ${number(best.score, 2)}`) : null),
     tokenLine(best));
 }
 
@@ -74,11 +75,11 @@ export function header(page) {
   return [
     make("div", { class: "bar" },
       make("span", { class: "mark-name", "aria-label": "regard" }, make("span", { class: "eye", "aria-hidden": "true" }), "regard"),
-      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, `${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
-      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? "Use light colours" : "Use dark colours",
-        title: dark ? "Light" : "Dark", onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
+      compared ? make("span", { class: "facts" }, make("span", { class: "quiet" }, say`${page.runs.length} runs`)) : facts(page.data), compared ? null : runPicker(page), servedPicker(page),
+      make("button", { type: "button", class: "tool", "data-key": "theme", "aria-label": dark ? say`Use light colours` : say`Use dark colours`,
+        title: dark ? say`Light` : say`Dark`, onclick: () => switchTheme(page) }, dark ? "☀" : "☾")),
     page.server ? (page.raw.opens ? send(page) : ask(page)) : "",
-    make("h1", { class: "unseen" }, `Attention of ${page.data.model} on: ${page.data.title}`),
+    make("h1", { class: "unseen" }, say`Attention of ${page.data.model} on: ${page.data.title}`),
     spoken(page.data, compared),
   ];
 }

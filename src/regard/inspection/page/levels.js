@@ -1,6 +1,7 @@
 // Levels of attention: a map that belongs to an item of another axis is reached through that item.
 
 import { select, visible } from "./dom.js";
+import { say } from "./words.js";
 
 const keyOf = (parent) => (parent ? `${parent.axis}:${parent.item}` : "");
 
@@ -18,14 +19,14 @@ export function levels(data, map, page) {
     const items = data.openable(parent);
     if (!items.length) return [];
     const open = (one) => page.change({ map: data.inside(one)[0]?.name ?? data.inside(items[0])[0].name, row: undefined, column: undefined });
-    const whole = data.inside(parent).length ? [{ key: "", label: depth ? "the whole of it" : "the whole" }] : [];
+    const whole = data.inside(parent).length ? [{ key: "", label: depth ? say`the whole of it` : say`the whole` }] : [];
     const choices = items.map((one) => ({ key: keyOf(one), label: `${one.item + 1}  ${visible(data.labels(one.axis)[one.item])}` }));
-    return [select(depth ? "and inside" : "Look inside", [...whole, ...choices], keyOf(path[depth]), (key) => open(items.find((one) => keyOf(one) === key) || parent))];
+    return [select(depth ? say`and inside` : say`Look inside`, [...whole, ...choices], keyOf(path[depth]), (key) => open(items.find((one) => keyOf(one) === key) || parent))];
   });
 }
 
 // What the rows and columns of a map are, for its margins.
-export const axisTitles = (data, map) => ({ rowTitle: `${data.axes[map.queries].title} (looks)`, columnTitle: `${data.axes[map.keys].title} (is looked at)` });
+export const axisTitles = (data, map) => ({ rowTitle: say`${data.axes[map.queries].title} (looks)`, columnTitle: say`${data.axes[map.keys].title} (is looked at)` });
 
 // What opens the maps inside an item of an axis; null where there are none.
 export function opener(data, axis, page) {
@@ -39,5 +40,5 @@ export function opener(data, axis, page) {
 export function mapChoice(data, map, page, shown = () => true) {
   const maps = data.inside(map.parent).filter(shown);
   return [...levels(data, map, page),
-    maps.length > 1 ? select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined, column: undefined })) : null];
+    maps.length > 1 ? select(say`Map`, maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined, column: undefined })) : null];
 }

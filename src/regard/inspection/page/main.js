@@ -6,6 +6,7 @@ import { clamp, read, write } from "./state.js";
 import { header } from "./header.js";
 import { aside } from "./aside.js";
 import { server } from "./server.js";
+import { language, say } from "./words.js";
 
 class Page {
   constructor(raw, views) {
@@ -87,7 +88,7 @@ class Page {
     const main = document.getElementById("main");
     const { view } = this;
     this.stop?.();
-    const element = make("div", { class: `view view-${view?.name}`, id: "view", role: "tabpanel", "aria-label": view?.title || "Nothing to show" });
+    const element = make("div", { class: `view view-${view?.name}`, id: "view", role: "tabpanel", "aria-label": view?.title || say`Nothing to show` });
     main.replaceChildren(element);
     // Decided before the view measures its room.
     const beside = Boolean(this.server) || (view?.beside && this.data.maps.some((map) => map.honesty));
@@ -103,16 +104,16 @@ class Page {
 
   // What a view draws, or one line if it cannot.
   show(view, element) {
-    if (!view) return element.append(make("p", {}, "There is nothing here to show."));
+    if (!view) return element.append(make("p", {}, say`There is nothing here to show.`));
     if (!this.suits(view, this.data)) {
       const { model } = this.data;
-      return element.append(make("p", { class: "no-map" }, `${model} has nothing to show here${this.data.maps.length ? "" : ": it has no attention"}; choose another run or view.`));
+      return element.append(make("p", { class: "no-map" }, this.data.maps.length ? say`${model} has nothing to show here; choose another run or view.` : say`${model} has nothing to show here: it has no attention; choose another run or view.`));
     }
     try {
       return view.show(this.data, element, this);
     } catch (wrong) {
       console.error(wrong);
-      return element.replaceChildren(make("p", { class: "wrong", role: "alert" }, `The view ${view.title} failed: ${wrong.message}`));
+      return element.replaceChildren(make("p", { class: "wrong", role: "alert" }, say`The view ${view.title} failed: ${wrong.message}`));
     }
   }
 
@@ -154,12 +155,21 @@ function theme() {
 
 // A view whose file has a mistake says so in its place.
 function broken(name) {
-  const said = `The view ${name} could not be read: there is a mistake in its file, which the browser's console names.`;
+  const said = say`The view ${name} could not be read: there is a mistake in its file, which the browser's console names.`;
   return { name, title: name.split(".").at(-1), suits: () => true, show: (data, element) => element.append(make("p", { class: "wrong", role: "alert" }, said)) };
+}
+
+// The words that stand in the page before any script has run.
+function translate() {
+  document.documentElement.lang = language;
+  document.getElementById("skip").textContent = say`Skip to the view`;
+  document.getElementById("tabs").setAttribute("aria-label", say`Views`);
+  document.getElementById("aside").setAttribute("aria-label", say`Details`);
 }
 
 // views: [name, view] in the order of their tabs
 export async function start(views) {
+  translate();
   const kept = theme();
   const raw = JSON.parse(document.getElementById("data").textContent);
   const page = new Page(raw, views.map(([name, view]) => view || broken(name)));

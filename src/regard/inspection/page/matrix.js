@@ -3,6 +3,7 @@
 import { draw, make, number, sharpCanvas, visible, announce } from "./dom.js";
 import { pixels, shade, signed } from "./colour.js";
 import { maximum, strongest } from "./data.js";
+import { say } from "./words.js";
 
 const FONT = 13;
 const SLANT = (50 * Math.PI) / 180;
@@ -106,7 +107,7 @@ export function matrix(options, room) {
   const overlay = draw("svg", { ...total, class: "overlay", "aria-hidden": "true" }, titlesOf(options, place), labels.rows, labels.columns, band, marks, ring);
   const frame = make("div", {
     class: "matrix", tabindex: 0, role: "img", "data-key": "matrix", "aria-label": describe(options),
-    "aria-description": "Arrow keys move over the cells",
+    "aria-description": say`Arrow keys move over the cells`,
   }, make("div", { class: "matrix-inner", style: { width: `${total.width}px`, height: `${total.height}px` } },
     paintCells(options, place), overlay));
 
@@ -154,7 +155,7 @@ function follow(frame, { options, place, show, at }) {
     const i = Math.min(options.rows - 1, Math.max(0, at()[0] + by[0]));
     const j = Math.min(options.columns - 1, Math.max(0, at()[1] + by[1]));
     go(i, j);
-    announce(`${options.rowLabels[i]} to ${options.columnLabels[j]}: ${number(value(i, j), 3)}`);
+    announce(say`${options.rowLabels[i]} to ${options.columnLabels[j]}: ${number(value(i, j), 3)}`);
   });
 }
 
@@ -162,17 +163,17 @@ function follow(frame, { options, place, show, at }) {
 function describe(options) {
   const best = strongest(options.values);
   const [i, j] = [Math.floor(best / options.columns), best % options.columns];
-  return `${options.title}. ${options.rows} rows by ${options.columns} columns. ` +
-    `Strongest: ${options.rowLabels[i]} to ${options.columnLabels[j]}, ${number(options.values[best], 3)}.`;
+  return `${say`${options.title}. ${options.rows} rows by ${options.columns} columns.`} ` +
+    say`Strongest: ${options.rowLabels[i]} to ${options.columnLabels[j]}, ${number(options.values[best], 3)}.`;
 }
 
 // The colour bar with its two ends.
-export function legend(top, { scale = "sequential", label = "weight", masked = false } = {}) {
+export function legend(top, { scale = "sequential", label = say`weight`, masked = false } = {}) {
   const colour = scale === "signed" ? (share) => signed(share * 2 - 1) : (share) => shade(share, scale);
   const stops = Array.from({ length: 9 }, (_, i) => colour(i / 8)).join(",");
   return make("div", { class: "legend" },
     make("span", { class: "figure" }, scale === "signed" ? number(-top, 2) : "0"),
     make("span", { class: "legend-bar", style: { background: `linear-gradient(to right, ${stops})` } }),
     make("span", { class: "figure" }, number(top, 2)), make("span", { class: "quiet" }, label),
-    masked ? make("span", { class: "quiet legend-masked" }, make("span", { class: "hatched", "aria-hidden": "true" }), "may not look") : null);
+    masked ? make("span", { class: "quiet legend-masked" }, make("span", { class: "hatched", "aria-hidden": "true" }), say`may not look`) : null);
 }

@@ -3,6 +3,7 @@
 
 import { inkOn } from "./colour.js";
 import { make, sharpCanvas } from "./dom.js";
+import { say } from "./words.js";
 
 const THUMB = 104; // CSS pixels of the picture of a single head
 const DIM = 0.72; // how dark an image becomes where nobody looks
@@ -110,9 +111,9 @@ export class Picture {
 
 // Small pictures, one for each head, that are chosen by a click.
 export function eyes(image, map, head, pick) {
-  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": `where head ${i + 1} looked` }));
+  const pictures = Array.from({ length: map.heads }, (_, i) => new Picture(image, THUMB, { "aria-label": say`where head ${i + 1} looked` }));
   const element = make("div", { class: "pictures", style: { "max-width": `${2 * THUMB + 32}px` } }, pictures.map((picture, i) => make("figure", { class: "pictured" },
-    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: `head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, picture.canvas),
-    make("figcaption", { class: "quiet" }, `head ${i + 1}`))));
+    make("button", { type: "button", class: "thumb", style: { width: "auto" }, title: say`head ${i + 1}`, "aria-pressed": String(i === head), "data-key": `eye:${i}`, onclick: () => pick(i) }, picture.canvas),
+    make("figcaption", { class: "quiet" }, say`head ${i + 1}`))));
   return { pictures, element };
 }

@@ -1,5 +1,7 @@
 // Talks to the server that sent the page, if one did: a new sentence, a what-if, the fine tiles of a long map, the numbers of a head.
 
+import { say } from "./words.js";
+
 const nothing = () => ({ off: [], forbid: [], temperature: 1 });
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -11,7 +13,7 @@ export class Server {
   async get(path, asked) {
     const answer = await fetch(`${this.base}/${path}?${new URLSearchParams(asked)}`);
     const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(found.error || say`the server answered ${answer.status}`);
     return found;
   }
 
@@ -76,7 +78,7 @@ export class Server {
     const body = JSON.stringify({ text, ...changes, ...upload });
     const answer = await fetch(`${this.base}/look`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const found = await answer.json();
-    if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(found.error || say`the server answered ${answer.status}`);
     if (same(changes, nothing()) || text !== before.text) this.before = null;
     else this.before ||= before;
     this.shown = changes;

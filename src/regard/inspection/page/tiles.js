@@ -4,6 +4,7 @@
 import { make, number, sharpCanvas, visible, announce } from "./dom.js";
 import { pixels, themeNow } from "./colour.js";
 import { maximum } from "./data.js";
+import { say } from "./words.js";
 
 const MARGIN = 96;
 const LABELLED = 13; // pixels a cell needs before its label is written
@@ -23,8 +24,8 @@ export class TileMap {
     this.smallest = Math.min(this.plot.width / this.map.columns, this.plot.height / this.map.rows);
     Object.assign(this, { cell: this.smallest, x: 0, y: 0 });
     const { canvas, context } = sharpCanvas(width, height, {
-      class: "tiles", tabindex: 0, role: "img", "data-key": "tiles", "aria-label": `${this.title}. ${this.map.rows} rows by ${this.map.columns} columns.`,
-      "aria-description": "Plus and minus zoom, arrow keys move",
+      class: "tiles", tabindex: 0, role: "img", "data-key": "tiles", "aria-label": say`${this.title}. ${this.map.rows} rows by ${this.map.columns} columns.`,
+      "aria-description": say`Plus and minus zoom, arrow keys move`,
     });
     Object.assign(this, { canvas, context });
     this.listen();
@@ -208,7 +209,7 @@ export class TileMap {
     event.preventDefault();
     if (by) this.move(...by);
     else this.zoom(factor);
-    announce(`showing rows from ${Math.floor(this.y) + 1}, columns from ${Math.floor(this.x) + 1}, ${number(this.cell, 1)} pixels a cell`);
+    announce(say`showing rows from ${Math.floor(this.y) + 1}, columns from ${Math.floor(this.x) + 1}, ${number(this.cell, 1)} pixels a cell`);
   }
 }
 
@@ -217,6 +218,6 @@ export function tileMap(options, width, height) {
   const tiles = new TileMap(options, width, height);
   const button = (label, text, act) => make("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick: act }, text);
   return make("div", { class: "tile-frame" }, tiles.canvas, make("div", { class: "tile-tools" },
-    button("Zoom in", "+", () => tiles.zoom(1.6)), button("Zoom out", "−", () => tiles.zoom(1 / 1.6)),
-    button("Whole map", "⤢", () => { tiles.cell = 0; tiles.keep(); tiles.redraw(); })));
+    button(say`Zoom in`, "+", () => tiles.zoom(1.6)), button(say`Zoom out`, "−", () => tiles.zoom(1 / 1.6)),
+    button(say`Whole map`, "⤢", () => { tiles.cell = 0; tiles.keep(); tiles.redraw(); })));
 }

@@ -1,6 +1,7 @@
 // The tokens of an answer, each with its probability and what else might have stood in its place.
 
 import { make, number, visible } from "./dom.js";
+import { say } from "./words.js";
 
 const MOST = 80; // tokens beyond which the line would be a page
 const percent = (score) => `${number(100 * Math.exp(score), score > -0.7 ? 0 : 1)}%`;
@@ -24,10 +25,10 @@ export function otherwise(token) {
 export function tokenLine(output) {
   const tokens = output?.tokens || [];
   if (!tokens.length || tokens.length > MOST || !tokens.some((token) => token.alternatives.length)) return null;
-  if (tokens.length === 1) return make("p", { class: "answer-tokens quiet" }, `or else ${otherwise(tokens[0])}`);
+  if (tokens.length === 1) return make("p", { class: "answer-tokens quiet" }, say`or else ${otherwise(tokens[0])}`);
   const panel = make("div", { class: "card popover", hidden: true });
   const hide = () => { panel.hidden = true; };
-  const line = make("div", { class: "answer-tokens", role: "group", "aria-label": "Tokens of the output", onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });
+  const line = make("div", { class: "answer-tokens", role: "group", "aria-label": say`Tokens of the output`, onpointerleave: hide, onkeydown: (event) => event.key === "Escape" && hide() });
   const show = (button, token) => {
     panel.replaceChildren(alternatives(token));
     panel.hidden = false;
@@ -36,7 +37,7 @@ export function tokenLine(output) {
   };
   line.append(...tokens.map((token) => {
     const said = otherwise(token);
-    const button = make("button", { type: "button", class: "answer-token", "aria-label": `${token.text} ${percent(token.score)}${said ? `, or else ${said}` : ""}`,
+    const button = make("button", { type: "button", class: "answer-token", "aria-label": `${token.text} ${percent(token.score)}${said ? `, ${say`or else ${said}`}` : ""}`,
       style: { "--sure": Math.exp(token.score).toFixed(3) }, onpointerenter: () => show(button, token), onfocus: () => show(button, token), onclick: () => show(button, token), onblur: hide }, visible(token.text));
     return button;
   }), panel);

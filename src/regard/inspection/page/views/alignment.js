@@ -4,6 +4,7 @@ import { draw, make, number, select, visible } from "../dom.js";
 import { otherwise } from "../tokens.js";
 import { clamp } from "../state.js";
 import { NOTHING } from "../header.js";
+import { say } from "../words.js";
 
 const FAINT = 0.06;
 const GAP = 18;
@@ -56,7 +57,7 @@ function picture(data, map, head, { room, truth, chosen }) {
   const [keys, queries] = [data.labels(map.keys), data.labels(map.queries)];
   const place = places(keys, queries, room);
   const svg = draw("svg", { width: place.width, height: place.height, class: "alignment", role: "group",
-    "aria-label": `Alignment of ${queries.length} items of ${data.axes[map.queries].title} with ${keys.length} of ${data.axes[map.keys].title}` });
+    "aria-label": say`Alignment of ${queries.length} items of ${data.axes[map.queries].title} with ${keys.length} of ${data.axes[map.keys].title}` });
   const lines = draw("g", { fill: "none", class: "crossing" });
   for (let row = 0; row < map.rows; row++) {
     for (let column = 0; column < map.columns; column++) {
@@ -89,12 +90,14 @@ function nbest(data) {
   const ranked = outputs.every((one) => Number.isFinite(one.rank)); // the bars follow the order that is shown
   const measure = (one) => (ranked ? one.rank : one.score);
   const top = Math.max(...outputs.map(measure));
-  return make("section", { class: "card nbest", "aria-label": "The n-best list" }, make("h2", {}, outputs.length > 1 ? `The ${outputs.length} best outputs` : "The output"),
+  return make("section", { class: "card nbest", "aria-label": say`The n-best list` }, make("h2", {}, outputs.length > 1 ? say`The ${outputs.length} best outputs` : say`The output`),
     make("ol", {}, outputs.map((one) => make("li", {}, make("span", { class: "nbest-text" }, one.text || make("span", { class: "quiet" }, NOTHING)),
       make("span", { class: "share-track", "aria-hidden": "true" }, make("span", { class: "share-bar", style: { width: `${100 * Math.exp(measure(one) - top)}%` } })),
-      make("span", { class: "figure", title: "log probability" }, number(one.score, 3)),
-      make("span", { class: "figure quiet", title: "what hypotheses were ranked by" }, number(one.rank, 3))))),
-    make("p", { class: "quiet" }, `log probability, then what they were ranked by${ranked ? " (the mean log probability of a token, where the length penalty is 1)" : ""}; bars compare ${ranked ? "what they were ranked by" : "probabilities"} with the best`));
+      make("span", { class: "figure", title: say`log probability` }, number(one.score, 3)),
+      make("span", { class: "figure quiet", title: say`what hypotheses were ranked by` }, number(one.rank, 3))))),
+    make("p", { class: "quiet" }, ranked
+      ? say`log probability, then what they were ranked by (the mean log probability of a token, where the length penalty is 1); bars compare what they were ranked by with the best`
+      : say`log probability, then what they were ranked by; bars compare probabilities with the best`));
 }
 
 function errorRate(data, map, head) {
@@ -102,7 +105,7 @@ function errorRate(data, map, head) {
   if (!rates) return null;
   const rate = head < 0 ? rates.mean : rates.heads[head];
   return make("p", { class: "error-rate" }, make("span", { class: "figure big" }, number(rate, 3)),
-    make("span", {}, " alignment error rate against the true alignment "), make("span", { class: "truth-key" }, "dotted"));
+    make("span", {}, ` ${say`alignment error rate against the true alignment`} `), make("span", { class: "truth-key" }, say`dotted`));
 }
 
 // The strongest links of a word, and for a token of the answer what else might have stood there.
@@ -114,14 +117,14 @@ function links(data, map, head, { kind, i }) {
   const said = (asked ? map.queries : map.keys) === data.answered ? otherwise(data.outputs[0]?.tokens[i]) : "";
   return [make("span", { class: "word" }, visible(data.labels(asked ? map.queries : map.keys)[i])), asked ? " ← " : " → ",
     ...best.map(([weight, k], n) => make("span", {}, n ? " · " : "", visible(others[k]), " ", make("span", { class: "figure" }, number(weight, 3)))),
-    said ? make("span", { class: "quiet" }, `   or else ${said}`) : ""];
+    said ? make("span", { class: "quiet" }, `   ${say`or else ${said}`}`) : ""];
 }
 
 const suited = (data) => data.maps.filter((map) => !map.long && !map.inward && [map.queries, map.keys].includes(data.answered));
 
 export const view = {
   name: "alignment",
-  title: "Alignment",
+  title: say`Alignment`,
   suits: (data) => suited(data).length > 0,
   beside: true,
   show(data, element, page) {
@@ -129,13 +132,13 @@ export const view = {
     const map = maps.find((one) => one.name === page.state.map) || maps.find((one) => one === data.map()) || maps.at(-1);
     const head = page.state.mix === "head" ? clamp(page.state.head, map.heads) : -1;
     page.looked = { map, head };
-    const heads = [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))];
-    const says = make("p", { class: "readout" }, make("span", { class: "quiet" }, "Point at a word to see its links alone."));
+    const heads = [{ key: "-1", label: say`mean of all heads` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: say`head ${i + 1}` }))];
+    const says = make("p", { class: "readout" }, make("span", { class: "quiet" }, say`Point at a word to see its links alone.`));
     const chosen = (kind, i) => says.replaceChildren(...links(data, map, head, { kind, i }));
     const truth = data.truth && data.truth.queries === map.queries && data.truth.keys === map.keys ? data.truth.links : [];
     element.append(make("div", { class: "controls" },
-      maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
-      map.heads > 1 ? select("Heads", heads, String(head), (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null));
+      maps.length > 1 ? select(say`Layer`, maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
+      map.heads > 1 ? select(say`Heads`, heads, String(head), (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null));
     element.append(make("section", { class: "card" }, errorRate(data, map, head), says,
       make("div", { class: "scroll centred" }, picture(data, map, head, { room: Math.max(240, element.clientWidth - 48), truth, chosen }))), nbest(data) || "");
   },

@@ -4,6 +4,7 @@ import { announce, choice, make, number, select } from "../dom.js";
 import { headColour } from "../colour.js";
 import { Picture, eyes } from "../picture.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const SIZE = 460;
 
@@ -14,7 +15,7 @@ function mean(map, head, row) {
 
 export const view = {
   name: "boxes",
-  title: "Boxes",
+  title: say`Boxes`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.boxes) && data.maps.some((map) => map.queries === "objects" && map.keys === "grid"),
   show(data, element, page) {
@@ -25,7 +26,7 @@ export const view = {
     page.looked = { map, head: Math.max(0, head) };
     const cells = data.items("grid");
     const sure = extra.queries.map((query, i) => ({ ...query, i })).filter((query) => query.share >= extra.least).sort((a, b) => b.share - a.share);
-    const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "boxes", "aria-label": `${sure.length} objects: ${sure.map((query) => query.label).join(", ")}` });
+    const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "boxes", "aria-label": say`${sure.length} objects: ${sure.map((query) => query.label).join(", ")}` });
     const labels = [...new Set(extra.queries.map((query) => query.label))].sort();
     const colour = (query) => headColour(labels.indexOf(query.label));
     const each = eyes(extra, map, head, (one) => page.change({ head: one }));
@@ -53,7 +54,7 @@ export const view = {
       redraw();
       if (query !== null) announce(`${extra.queries[query].label} ${number(extra.queries[query].share, 2)}`);
     };
-    const list = make("div", { class: "lines-side" }, make("h3", {}, "Object queries"),
+    const list = make("div", { class: "lines-side" }, make("h3", {}, say`Object queries`),
       make("ol", { class: "shares" }, extra.queries.map((query, i) => ({ query, i })).sort((a, b) => b.query.share - a.query.share).map(({ query, i }) =>
         make("li", { class: "share" }, make("button", { type: "button", class: "link share-label", "data-query": i, "data-key": `query:${i}`, onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, query.label),
           make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * query.share}%`, background: colour(query) } })),
@@ -64,12 +65,12 @@ export const view = {
       const next = under < 0 ? null : sure[under].i;
       if (next !== chosen) choose(next);
     });
-    const heads = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
+    const heads = [{ key: -1, label: say`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     element.append(
-      make("div", { class: "controls" }, select("Map", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })),
-        choice("Head", heads, head, (key) => page.change({ head: key }))),
+      make("div", { class: "controls" }, select(say`Map`, maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })),
+        choice(say`Head`, heads, head, (key) => page.change({ head: key }))),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas, each.element), list),
-      make("p", { class: "quiet" }, "Point at a box, or at a query, to see which cells of the image its query looked at."));
+      make("p", { class: "quiet" }, say`Point at a box, or at a query, to see which cells of the image its query looked at.`));
     redraw();
   },
 };

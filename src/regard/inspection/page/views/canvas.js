@@ -4,6 +4,7 @@ import { announce, choice, make, number, select } from "../dom.js";
 import { distribution } from "../distribution.js";
 import { Picture, eyes } from "../picture.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const SIZE = 460; // pixels of the large image on the screen
 const BESIDE = 220; // and of those beside it
@@ -24,16 +25,16 @@ const meanOf = (each) => each[0].map((_, i) => each.reduce((sum, one) => sum + o
 
 function playButton(step, count) {
   let frame = null;
-  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "canvas:play" }, "▶ Play");
+  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "canvas:play" }, say`▶ Play`);
   const stop = () => {
     cancelAnimationFrame(frame);
     frame = null;
-    button.textContent = "▶ Play";
+    button.textContent = say`▶ Play`;
     step(null);
   };
   const start = () => {
     const begun = performance.now();
-    button.textContent = "■ Stop";
+    button.textContent = say`■ Stop`;
     const tick = (now) => {
       const place = Math.floor(((now - begun) / 1000 / SECONDS) * count);
       if (place >= count) return stop();
@@ -48,7 +49,7 @@ function playButton(step, count) {
 
 export const view = {
   name: "canvas",
-  title: "Canvas",
+  title: say`Canvas`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.canvas) && data.maps.length > 0,
   show(data, element, page) {
@@ -58,8 +59,8 @@ export const view = {
     const head = clamp(page.state.head, map.heads, -1);
     page.looked = { map, head: Math.max(0, head) };
     const rows = data.items(map.queries);
-    const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "canvas", "aria-label": `An image of ${made.length} places. Arrow keys move from place to place in the order of making.` });
-    const small = extra.small ? new Picture(extra.small, BESIDE, { "aria-label": "the small image" }) : null;
+    const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "canvas", "aria-label": say`An image of ${made.length} places. Arrow keys move from place to place in the order of making.` });
+    const small = extra.small ? new Picture(extra.small, BESIDE, { "aria-label": say`the small image` }) : null;
     const panel = make("div", { class: "lines-side" });
     const inSmall = map.keys === "small";
     const heads = eyes(inSmall ? extra.small : extra, map, head, (one) => page.change({ head: one }));
@@ -86,8 +87,8 @@ export const view = {
         picture.frame(made[place].box, MARK, { width: 3 });
       } else small.lit(keys, weights);
       const score = rows === made && data.answered === "made" ? data.outputs[0]?.tokens[place]?.score : undefined;
-      const told = score === undefined ? "looked" : `was foretold with ${number(-score / Math.LN2, 2)} bits by looking`;
-      panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[place].text, head, subtitle: `${told} at · ${head < 0 ? "mean of heads" : `head ${head + 1}`}` }));
+      const told = score === undefined ? say`looked at` : say`was foretold with ${number(-score / Math.LN2, 2)} bits by looking at`;
+      panel.replaceChildren(distribution({ labels: keys.map((item) => item.text), weights, title: rows[place].text, head, subtitle: `${told} · ${head < 0 ? say`mean of heads` : say`head ${head + 1}`}` }));
     };
 
     const shown = (place) => {
@@ -115,20 +116,20 @@ export const view = {
       if (place >= 0 && place !== chosen) choose(place);
     });
 
-    const numbers = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
+    const numbers = [{ key: -1, label: say`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     const labelled = (title, one) => make("figure", { class: "pictured" }, one.canvas, make("figcaption", { class: "quiet" }, title));
-    const bicubic = extra.bicubic ? new Picture({ ...extra, pixels: extra.bicubic }, BESIDE, { "aria-label": "bicubic interpolation" }) : null;
-    const truth = extra.truth ? new Picture({ ...extra, pixels: extra.truth }, BESIDE, { "aria-label": "the true image" }) : null;
+    const bicubic = extra.bicubic ? new Picture({ ...extra, pixels: extra.bicubic }, BESIDE, { "aria-label": say`bicubic interpolation` }) : null;
+    const truth = extra.truth ? new Picture({ ...extra, pixels: extra.truth }, BESIDE, { "aria-label": say`the true image` }) : null;
     element.append(
       make("div", { class: "controls" }, play.button,
-        select("Map", data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
-        choice("Head", numbers, head, (key) => page.change({ head: key })),
-        make("span", { class: "quiet" }, extra.blocks.length ? "red: the pixel; white: its block; blue: the memory it may look at" : "red: the pixel; blue: what it may look at")),
+        select(say`Map`, data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name, row: undefined })),
+        choice(say`Head`, numbers, head, (key) => page.change({ head: key })),
+        make("span", { class: "quiet" }, extra.blocks.length ? say`red: the pixel; white: its block; blue: the memory it may look at` : say`red: the pixel; blue: what it may look at`)),
       make("section", { class: "card split" },
-        make("div", { class: "pictures" }, labelled("made", picture), heads.element,
-          small ? labelled(`given, ${extra.small.height}x${extra.small.width}`, small) : null,
-          bicubic ? labelled("bicubic", bicubic) : null, truth ? labelled("true", truth) : null), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, "Point at a pixel, or move with the arrow keys, to see what it looked at before it was made."));
+        make("div", { class: "pictures" }, labelled(say`made`, picture), heads.element,
+          small ? labelled(say`given, ${extra.small.height}x${extra.small.width}`, small) : null,
+          bicubic ? labelled(say`bicubic`, bicubic) : null, truth ? labelled(say`true`, truth) : null), panel));
+    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, say`Point at a pixel, or move with the arrow keys, to see what it looked at before it was made.`));
     else choose(chosen);
     return () => play.stop();
   },

@@ -5,6 +5,7 @@ import { announce, choice, make, number, select, visible } from "../dom.js";
 import { headColour } from "../colour.js";
 import { Picture } from "../picture.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const SIZE = 384;
 const NARROW = 300; // of each image where runs stand side by side
@@ -28,10 +29,10 @@ class Teller {
     this.head = this.map ? clamp(page.state.head, this.map.heads, -1) : -1;
     this.cells = run.items(CELLS);
     this.words = run.items("words");
-    this.picture = new Picture(run.extra.captions, size, { "data-key": `caption:${nameOf(run)}`, "aria-label": "the image, lit where the model looked" });
+    this.picture = new Picture(run.extra.captions, size, { "data-key": `caption:${nameOf(run)}`, "aria-label": say`the image, lit where the model looked` });
     this.buttons = this.words.map((word, i) => make("button", { type: "button", class: "chip word-chip", "data-word": i, "data-key": `word:${nameOf(run)}:${i}`, style: { "--chip": headColour(0) },
       "aria-pressed": "false", onpointerenter: () => choose(i), onfocus: () => choose(i), onclick: () => choose(i) }, visible(word.text)));
-    this.says = make("p", { class: "readout quiet" }, this.map ? "Point at a word to see where the model looked for it." : "No attention: the whole image is one vector, the same for every word.");
+    this.says = make("p", { class: "readout quiet" }, this.map ? say`Point at a word to see where the model looked for it.` : say`No attention: the whole image is one vector, the same for every word.`);
   }
 
   draw(row) {
@@ -44,12 +45,12 @@ class Teller {
     this.picture.frame(this.cells[best].box, "#ff5a36", { width: 3 });
     const token = this.run.outputs?.[0]?.tokens[row];
     const others = (token?.alternatives || []).filter(([text]) => text !== token.text).slice(0, 2).map(([text, score]) => `${visible(text)} ${number(Math.exp(score), 2)}`);
-    this.says.replaceChildren(make("b", {}, visible(this.words[row].text)), ` looked most at cell ${this.cells[best].text} (${number(weights[best], 2)})`,
-      token ? ` · p ${number(Math.exp(token.score), 2)}` : "", others.length ? ` · or else ${others.join(", ")}` : "");
+    this.says.replaceChildren(make("b", {}, visible(this.words[row].text)), ` ${say`looked most at cell ${this.cells[best].text} (${number(weights[best], 2)})`}`,
+      token ? ` · p ${number(Math.exp(token.score), 2)}` : "", others.length ? ` · ${say`or else ${others.join(", ")}`}` : "");
   }
 
   card(several) {
-    const words = make("div", { class: "chips caption-words", role: "group", "aria-label": "The caption, word by word" }, this.buttons);
+    const words = make("div", { class: "chips caption-words", role: "group", "aria-label": say`The caption, word by word` }, this.buttons);
     return make("section", { class: "card told", "data-run": nameOf(this.run) }, several ? make("h2", {}, nameOf(this.run)) : null,
       make("p", { class: "spoken-text" }, this.run.outputs?.[0]?.text || ""), this.picture.canvas, words, this.says);
   }
@@ -59,7 +60,7 @@ class Teller {
 function whatIf(run, several) {
   const { again } = run.extra.captions;
   const whole = run.outputs?.[0]?.text || "";
-  const picture = new Picture(run.extra.captions, 224, { tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": "choose a part of the image to grey out; arrow keys move it" });
+  const picture = new Picture(run.extra.captions, 224, { tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": say`choose a part of the image to grey out; arrow keys move it` });
   const says = make("p", { class: "spoken-text again-text" }, whole);
   const across = Math.round(1 / (again[0].box[2] - again[0].box[0]));
   let chosen = -1;
@@ -72,7 +73,7 @@ function whatIf(run, several) {
       picture.context.fillRect(...picture.edges(again[i].box));
     }
     const text = i < 0 ? whole : again[i].text;
-    says.replaceChildren(text, make("span", { class: "quiet" }, i < 0 ? " (nothing greyed out)" : text === whole ? " (unchanged)" : " (changed)"));
+    says.replaceChildren(text, make("span", { class: "quiet" }, ` ${i < 0 ? say`(nothing greyed out)` : text === whole ? say`(unchanged)` : say`(changed)`}`));
   };
   picture.canvas.addEventListener("pointermove", (event) => pick(picture.under(again, event)));
   picture.canvas.addEventListener("pointerleave", () => pick(-1));
@@ -89,7 +90,7 @@ function whatIf(run, several) {
 
 export const view = {
   name: "captions",
-  title: "Caption",
+  title: say`Caption`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.captions),
   beside: true,
@@ -108,26 +109,26 @@ export const view = {
     const tellers = runs.map((run) => new Teller(run, page, { size: several ? NARROW : SIZE, choose }));
     const [{ map, head }] = [tellers.find((teller) => teller.map) || tellers[0]];
     if (map) page.looked = { map, head };
-    const button = make("button", { type: "button", class: "chip word-chip", "data-key": "caption:play", style: { "--chip": headColour(0) }, onclick: () => (timer ? stop() : play()) }, "▶ Play");
+    const button = make("button", { type: "button", class: "chip word-chip", "data-key": "caption:play", style: { "--chip": headColour(0) }, onclick: () => (timer ? stop() : play()) }, say`▶ Play`);
     const stop = () => {
       clearInterval(timer);
       timer = null;
-      button.textContent = "▶ Play";
+      button.textContent = say`▶ Play`;
     };
     const play = () => {
-      button.textContent = "■ Stop";
+      button.textContent = say`■ Stop`;
       choose(0, { playing: true });
       timer = setInterval(() => (row + 1 < longest ? choose(row + 1, { playing: true }) : stop()), PACE);
     };
     const maps = map && !several ? cellMaps(data) : [];
-    const heads = map && map.heads > 1 ? [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))] : [];
+    const heads = map && map.heads > 1 ? [{ key: -1, label: say`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))] : [];
     element.append(
       make("div", { class: "controls" }, button,
-        maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
-        heads.length ? choice("Head", heads, head, (key) => page.change({ head: key })) : null),
+        maps.length > 1 ? select(say`Layer`, maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null,
+        heads.length ? choice(say`Head`, heads, head, (key) => page.change({ head: key })) : null),
       make("div", { class: several ? "side-by-side" : "" }, tellers.map((teller) => teller.card(several))),
-      make("section", { class: "card" }, make("h2", {}, "What if a part were grey?"),
-        make("p", { class: "quiet" }, "Point at a part of the image: it is greyed out, and the model tells the image again."),
+      make("section", { class: "card" }, make("h2", {}, say`What if a part were grey?`),
+        make("p", { class: "quiet" }, say`Point at a part of the image: it is greyed out, and the model tells the image again.`),
         make("div", { class: "pictures" }, runs.map((run) => whatIf(run, several)))));
     tellers.forEach((teller) => teller.draw(row));
     return stop;

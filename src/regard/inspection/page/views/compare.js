@@ -5,12 +5,13 @@ import { maximum } from "../data.js";
 import { matrix } from "../matrix.js";
 import { axisTitles } from "../levels.js";
 import { NOTHING } from "../header.js";
+import { named, say } from "../words.js";
 
 function table(page) {
   const columns = page.raw.columns;
   const cell = (value) => make("td", { class: typeof value === "number" ? "figure" : "" }, typeof value === "number" ? (Number.isInteger(value) ? value.toLocaleString("en") : number(value, 3)) : value ?? "–");
   return make("div", { class: "scroll" }, make("table", { class: "compare-table" },
-    make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col" }, name)))),
+    make("thead", {}, make("tr", {}, columns.map((name) => make("th", { scope: "col" }, named(name))))),
     make("tbody", {}, page.raw.table.map((row) => make("tr", {}, row.map(cell))))));
 }
 
@@ -19,20 +20,20 @@ function card(run, i, page) {
   const whole = document.getElementById("view").clientWidth;
   const across = Math.max(1, Math.min(page.runs.length, Math.floor((whole + 20) / 400))); // as the style lays them out
   const room = Math.max(240, (whole - 20 * (across - 1)) / across - 48);
-  let body = make("p", { class: "no-map" }, "No attention map: this model has no attention to look at.");
+  let body = make("p", { class: "no-map" }, say`No attention map: this model has no attention to look at.`);
   if (map && !map.long) {
     const values = map.numbers(-1);
-    body = matrix({ ...axisTitles(run, map), allows: map.mask ? (row, column) => map.allows(-1, row, column) : undefined, title: `${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
+    body = matrix({ ...axisTitles(run, map), allows: map.mask ? (row, column) => map.allows(-1, row, column) : undefined, title: say`${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
       rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), rowItems: run.items(map.queries), columnItems: run.items(map.keys), largest: 34 }, room);
   }
   return make("section", { class: "card compared", "data-run": i }, make("h2", {}, run.facts?.run || run.model),
-    make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || NOTHING : ""), map ? make("p", { class: "quiet" }, `${map.title}, mean of ${map.heads} head${map.heads > 1 ? "s" : ""}`) : null, body,
-    run.maps.length ? make("button", { type: "button", class: "action plain", onclick: () => page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }) }, "Look inside") : null);
+    make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || NOTHING : ""), map ? make("p", { class: "quiet" }, map.heads > 1 ? say`${map.title}, mean of ${map.heads} heads` : say`${map.title}, mean of 1 head`) : null, body,
+    run.maps.length ? make("button", { type: "button", class: "action plain", onclick: () => page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }) }, say`Look inside`) : null);
 }
 
 export const view = {
   name: "compare",
-  title: "Side by side",
+  title: say`Side by side`,
   suits: (data, page) => page.runs.length > 1,
   show(data, element, page) {
     element.append(make("section", { class: "card" }, table(page)));

@@ -3,6 +3,7 @@
 
 import { inkOn, shade } from "../colour.js";
 import { make, number, visible } from "../dom.js";
+import { say } from "../words.js";
 
 const LABEL = "label";
 const WHOLE = ["document", "text"]; // axes of all words, of models that know no sentences
@@ -40,7 +41,7 @@ function sentence(data, i, weight, { top, open, toggle }) {
   const map = inside(data, i);
   const items = map ? data.items(map.keys) : [];
   const words = map ? shadedWords(data, items, map.row(-1, 0), open) : make("span", {}, data.labels("sentences")[i]);
-  const said = `Sentence ${i + 1}, weight ${number(weight, 3)}`;
+  const said = say`Sentence ${i + 1}, weight ${number(weight, 3)}`;
   return make("li", { class: `document-sentence${open ? " open" : ""}`, style: { display: "grid", gap: "4px", padding: "8px 0", "border-bottom": "1px solid var(--line)" } },
     make("button", { type: "button", class: "document-opener", "aria-expanded": String(open), "aria-label": said, "data-key": `sentence:${i}`, onclick: toggle,
       style: { display: "flex", gap: "12px", "align-items": "center", background: "none", border: "0", padding: "0", cursor: "pointer" } },
@@ -51,7 +52,7 @@ function verdict(data) {
   const [best, ...others] = data.outputs;
   const share = (output) => (output.score === null ? "" : ` ${number(100 * Math.exp(output.score), 1)}%`);
   return make("p", { class: "document-label" }, make("span", { class: "big" }, best.text), make("span", { class: "figure quiet" }, share(best)),
-    others.length ? make("span", { class: "quiet" }, `   or else ${others.map((output) => output.text + share(output)).join(" · ")}`) : null);
+    others.length ? make("span", { class: "quiet" }, `   ${say`or else ${others.map((output) => output.text + share(output)).join(" · ")}`}`) : null);
 }
 
 function bySentence(data, page) {
@@ -65,15 +66,15 @@ function bySentence(data, page) {
 
 export const view = {
   name: "document",
-  title: "Document",
+  title: say`Document`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.document) && ["sentences", ...WHOLE].some((keys) => looks(data, keys)),
   show(data, element, page) {
     const whole = WHOLE.map((keys) => looks(data, keys)).find(Boolean);
-    const known = data.extra.document.deciding ? make("p", { class: "quiet" }, "Underlined: the words that decide.") : null;
+    const known = data.extra.document.deciding ? make("p", { class: "quiet" }, say`Underlined: the words that decide.`) : null;
     const body = looks(data, "sentences") ? bySentence(data, page)
       : make("p", { class: "document-flat", style: { "line-height": "2" } }, shadedWords(data, data.items(whole.keys), whole.row(-1, 0), true));
-    const says = looks(data, "sentences") ? "Bars: how much the label looks at each sentence. Click one to see its words." : "The darker a word, the more the label looks at it.";
+    const says = looks(data, "sentences") ? say`Bars: how much the label looks at each sentence. Click one to see its words.` : say`The darker a word, the more the label looks at it.`;
     element.append(make("section", { class: "card" }, verdict(data), make("p", { class: "quiet" }, says), known, body));
   },
 };

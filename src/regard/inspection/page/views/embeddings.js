@@ -3,6 +3,7 @@
 import { draw, make, number, select, visible } from "../dom.js";
 import { floats } from "../data.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 function points(space) {
   const { values } = floats(space.points);
@@ -34,13 +35,13 @@ function scatter(space, { width, height, chosen, pick }) {
       free || important ? draw("text", { x, y: y - 8, "text-anchor": "middle" }, visible(one.label)) : null);
   });
   const rank = (dot) => (dot.classList.contains("on") ? 2 : dot.classList.contains("near") ? 1 : 0);
-  return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": `${all.length} embeddings in two dimensions by ${space.method}` },
+  return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${all.length} embeddings in two dimensions by ${space.method}` },
     dots.sort((a, b) => rank(a) - rank(b)));
 }
 
 export const view = {
   name: "embeddings",
-  title: "Embeddings",
+  title: say`Embeddings`,
   suits: (data) => (data.embeddings || []).length > 0,
   show(data, element, page) {
     const space = data.embeddings.find((one) => one.name === page.state.space) || data.embeddings[0];
@@ -49,16 +50,16 @@ export const view = {
     const width = element.clientWidth > 860 ? room - 328 : room;
     const pick = (word) => page.change({ word });
     element.append(make("div", { class: "controls" },
-      data.embeddings.length > 1 ? select("Vocabulary", data.embeddings.map((one) => ({ key: one.name, label: one.name })), space.name, (name) => page.change({ space: name, word: 0 })) : null,
-      select("Word", space.labels.map((label, i) => ({ key: String(i), label: visible(label) })), String(chosen), (key) => pick(Number(key)))));
-    const list = make("section", { class: "distribution", "aria-label": "Nearest neighbours" },
-      make("h3", {}, make("span", { class: "word" }, visible(space.labels[chosen])), make("span", { class: "quiet" }, " nearest by cosine")),
+      data.embeddings.length > 1 ? select(say`Vocabulary`, data.embeddings.map((one) => ({ key: one.name, label: one.name })), space.name, (name) => page.change({ space: name, word: 0 })) : null,
+      select(say`Word`, space.labels.map((label, i) => ({ key: String(i), label: visible(label) })), String(chosen), (key) => pick(Number(key)))));
+    const list = make("section", { class: "distribution", "aria-label": say`Nearest neighbours` },
+      make("h3", {}, make("span", { class: "word" }, visible(space.labels[chosen])), make("span", { class: "quiet" }, ` ${say`nearest by cosine`}`)),
       make("ol", { class: "shares" }, space.neighbours[chosen].map(([i, cosine]) => make("li", { class: "share" },
         make("button", { type: "button", class: "link share-label", onclick: () => pick(i) }, visible(space.labels[i])),
         make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * Math.max(0, cosine)}%` } })),
         make("span", { class: "figure share-value" }, number(cosine, 3))))));
     element.append(make("section", { class: "card split" }, make("div", {},
-      make("p", { class: "quiet" }, `${space.labels.length} words by ${space.method}. Distances in the picture are only a hint; the list is measured in all dimensions.`),
+      make("p", { class: "quiet" }, say`${space.labels.length} words by ${space.method}. Distances in the picture are only a hint; the list is measured in all dimensions.`),
       scatter(space, { width, height: Math.min(560, Math.max(320, width * 0.7)), chosen, pick })), list));
   },
 };

@@ -4,6 +4,7 @@ import { headColour, inkOn, shade } from "../colour.js";
 import { make, number, select, visible } from "../dom.js";
 import { clamp } from "../state.js";
 import { alternatives } from "../tokens.js";
+import { say } from "../words.js";
 
 const AXES = ["sentence", "text"];
 const MARKS = { sentence: 0, text: 1 }; // marks that stand before the first token of an axis
@@ -67,7 +68,7 @@ function looked(data, map, chosen) {
 
 export const view = {
   name: "entities",
-  title: "Entities",
+  title: say`Entities`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.entities),
   show(data, element, page) {
@@ -76,11 +77,11 @@ export const view = {
     const first = unitsOf(data).findIndex((item) => entityOf(data, item.span));
     const chosen = page.state.row === undefined ? Math.max(0, first) : clamp(page.state.row, unitsOf(data).length);
     const token = data.outputs[0].tokens[chosen];
-    element.append(make("section", { class: "card" }, make("h2", {}, "Entities"), legend(data), tagged(data, chosen, page)));
+    element.append(make("section", { class: "card" }, make("h2", {}, say`Entities`), legend(data), tagged(data, chosen, page)));
     element.append(make("section", { class: "card entities-detail" },
       make("h2", {}, visible(unitsOf(data)[chosen].text), " ", make("span", { class: "quiet" }, token.text)), alternatives(token),
-      map ? make("div", { class: "controls" }, make("p", { class: "quiet" }, "Where it looked, the mean of all heads:"),
-        maps.length > 1 ? select("Layer", maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null) : null,
-      map ? looked(data, map, chosen) : make("p", { class: "quiet" }, "This model has no attention over the sentence.")));
+      map ? make("div", { class: "controls" }, make("p", { class: "quiet" }, say`Where it looked, the mean of all heads:`),
+        maps.length > 1 ? select(say`Layer`, maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })) : null) : null,
+      map ? looked(data, map, chosen) : make("p", { class: "quiet" }, say`This model has no attention over the sentence.`)));
   },
 };

@@ -8,12 +8,13 @@ import { tileMap, topOf } from "../tiles.js";
 import { distribution } from "../distribution.js";
 import { axisTitles, levels, opener } from "../levels.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 function thumbnail(data, map, head, page) {
   const chosen = map === data.map(page.state.map) && head === clamp(page.state.head, map.heads);
   const holder = make("button", {
     type: "button", class: "thumb", "data-key": `thumb:${map.name}:${head}`, "aria-pressed": String(chosen),
-    "aria-label": `${map.title}, head ${head + 1}`, title: `${map.title}, head ${head + 1}`,
+    "aria-label": say`${map.title}, head ${head + 1}`, title: say`${map.title}, head ${head + 1}`,
     onclick: () => page.change({ map: map.name, head, heads: undefined, row: undefined, column: undefined }),
   });
   map.thumbnail(head).then(({ rows, columns, values }) => {
@@ -32,8 +33,8 @@ function thumbnail(data, map, head, page) {
 function table(data, { group, kind }, page) {
   const maps = data.maps.filter((map) => map.group === group);
   const heads = Math.max(...maps.map((map) => map.heads));
-  const top = Array.from({ length: heads }, (_, head) => make("span", { class: "thumb-head figure" }, heads > 1 ? `head ${head + 1}` : "one head"));
-  const rows = maps.map((map) => [make("span", { class: "thumb-layer figure" }, `layer ${map.layer + 1}`),
+  const top = Array.from({ length: heads }, (_, head) => make("span", { class: "thumb-head figure" }, heads > 1 ? say`head ${head + 1}` : say`one head`));
+  const rows = maps.map((map) => [make("span", { class: "thumb-layer figure" }, say`layer ${map.layer + 1}`),
     Array.from({ length: heads }, (_, head) => (head < map.heads ? thumbnail(data, map, head, page) : make("span")))]);
   const arrows = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: heads, ArrowUp: -heads }[event.key];
@@ -43,38 +44,38 @@ function table(data, { group, kind }, page) {
     event.preventDefault();
     next.focus();
   };
-  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": `${kind}: layers by heads` },
+  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": say`${kind}: layers by heads` },
     make("span"), top, rows);
 }
 
 function readout(data, map, where) {
-  const say = (row, column, value, level = 0) => {
-    where.replaceChildren(make("span", { class: "word" }, visible(data.labels(map.queries)[row])), " looks at ",
+  const tell = (row, column, value, level = 0) => {
+    where.replaceChildren(make("span", { class: "word" }, visible(data.labels(map.queries)[row])), ` ${say`looks at`} `,
       make("span", { class: "word" }, visible(data.labels(map.keys)[column])), " ", make("span", { class: "figure strong" }, number(value)),
-      make("span", { class: "quiet" }, level ? ` the largest of ${2 ** level} × ${2 ** level} cells` : ""));
+      make("span", { class: "quiet" }, level ? ` ${say`the largest of ${2 ** level} × ${2 ** level} cells`}` : ""));
   };
-  return say;
+  return tell;
 }
 
 function large(data, map, head, { page, element }) {
-  const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, "Point at a cell, or use the arrow keys."));
-  const say = readout(data, map, line);
+  const line = make("p", { class: "readout", "aria-hidden": "true" }, make("span", { class: "quiet" }, say`Point at a cell, or use the arrow keys.`));
+  const tell = readout(data, map, line);
   const rows = make("div", { class: "row-panel" });
   let shown = -1;
   const showRow = async (row) => {
     if (row === shown) return;
     shown = row;
     const finest = map.finest(head);
-    if (finest > 0) return rows.replaceChildren(make("p", { class: "quiet" }, "Rows of this map are kept pooled in this file; the served page has every cell."));
+    if (finest > 0) return rows.replaceChildren(make("p", { class: "quiet" }, say`Rows of this map are kept pooled in this file; the served page has every cell.`));
     const weights = await map.rowLater(head, row);
     if (row !== shown) return;
     const open = opener(data, map.queries, page)(row);
-    rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: "looks at", opens: opener(data, map.keys, page) }),
-      open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, `Look inside ${data.labels(map.queries)[row]}`) : "");
+    rows.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: data.labels(map.queries)[row], subtitle: say`looks at`, opens: opener(data, map.keys, page) }),
+      open && map.queries !== map.keys ? make("button", { type: "button", class: "action plain", onclick: open }, say`Look inside ${data.labels(map.queries)[row]}`) : "");
   };
-  const common = { title: `${map.title}, head ${head + 1}`, ...axisTitles(data, map), rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
+  const common = { title: say`${map.title}, head ${head + 1}`, ...axisTitles(data, map), rowLabels: data.labels(map.queries), columnLabels: data.labels(map.keys) };
   const point = (row, column, value, level) => {
-    say(row, column, value, level);
+    tell(row, column, value, level);
     showRow(row);
   };
   const panel = make("div", { class: "large-side" }, rows);
@@ -85,26 +86,26 @@ function large(data, map, head, { page, element }) {
     const side = Math.min(room - 46, 760);
     const cursor = page.state.row >= 0 ? [start, clamp(page.state.column, map.columns)] : null;
     const scale = make("div", {});
-    const painted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: "weight and more, on a root scale" }));
+    const painted = (top) => scale.replaceChildren(legend(top, { scale: "root", label: say`weight and more, on a root scale` }));
     body = make("div", {}, tileMap({ ...common, map, head, point, cursor, painted }, side, Math.min(side, Math.max(320, window.innerHeight - 180))), scale);
-    line.firstChild.textContent = "Wheel or + and − zoom, dragging or arrow keys move.";
+    line.firstChild.textContent = say`Wheel or + and − zoom, dragging or arrow keys move.`;
   } else {
     const values = map.numbers(head);
     const top = maximum(values);
     const cursor = [start, page.state.column >= 0 ? clamp(page.state.column, map.columns) : strongest(map.row(head, start))];
     body = make("div", {}, matrix({ ...common, rows: map.rows, columns: map.columns, values, top, cursor, point, rowItems: data.items(map.queries), columnItems: data.items(map.keys),
       allows: (row, column) => map.allows(head, row, column), pick: (row, column) => page.change({ row, column }) }, room), legend(top, { masked: Boolean(map.mask) }));
-    if (page.state.row >= 0) say(cursor[0], cursor[1], map.value(head, ...cursor));
+    if (page.state.row >= 0) tell(cursor[0], cursor[1], map.value(head, ...cursor));
   }
   showRow(start);
   return make("section", { class: "card large", "aria-label": common.title },
-    make("header", { class: "card-head" }, make("h2", {}, map.title, make("span", { class: "quiet" }, map.heads > 1 ? ` head ${head + 1}` : "")), line),
+    make("header", { class: "card-head" }, make("h2", {}, map.title, make("span", { class: "quiet" }, map.heads > 1 ? ` ${say`head ${head + 1}`}` : "")), line),
     make("div", { class: "large-body" }, body, panel));
 }
 
 export const view = {
   name: "grid",
-  title: "All heads",
+  title: say`All heads`,
   suits: (data) => data.maps.length > 0,
   beside: true,
   show(data, element, page) {
@@ -114,9 +115,9 @@ export const view = {
     const first = (group) => data.maps.find((one) => one.group === group).name;
     const above = levels(data, map, page);
     if (above.length) element.append(make("div", { class: "controls" }, above));
-    if (kinds.length > 1) element.append(choice("Kind", kinds, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
+    if (kinds.length > 1) element.append(choice(say`Kind`, kinds, map.group, (group) => page.change({ map: first(group), row: undefined, column: undefined })));
     const alone = map.heads === 1 && data.maps.filter((one) => one.group === map.group).length === 1;
-    const own = map.long ? "Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds." : `Each thumbnail has its own scale, from 0 to its largest weight${map.mask ? "; grey may not be looked at" : ""}.`;
+    const own = map.long ? say`Each thumbnail has its own root scale, whose darkest colour is the weight that one cell in a hundred exceeds.` : map.mask ? say`Each thumbnail has its own scale, from 0 to its largest weight; grey may not be looked at.` : say`Each thumbnail has its own scale, from 0 to its largest weight.`;
     if (!alone) element.append(make("div", { class: "scroll" }, table(data, map, page), make("p", { class: "quiet scales" }, own)));
     element.append(large(data, map, clamp(page.state.head, map.heads), { page, element }));
   },

@@ -5,6 +5,7 @@ import { headColour } from "../colour.js";
 import { distribution } from "../distribution.js";
 import { mapChoice } from "../levels.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const STEP = 30;
 const FAINT = 0.03;
@@ -19,8 +20,8 @@ function headChips(map, chosen, page) {
     style: { "--chip": headColour(head) }, onclick: () => toggle(head),
   }, String(head + 1)));
   const all = chosen.length === map.heads;
-  return make("div", { class: "choice" }, make("span", { class: "choice-label" }, "Heads"), make("div", { class: "chips" }, chips,
-    map.heads > 1 ? make("button", { type: "button", class: "chip word-chip", "data-key": "chip:all", onclick: () => page.change({ heads: all ? [0] : Array.from({ length: map.heads }, (_, i) => i) }) }, all ? "one" : "all") : null));
+  return make("div", { class: "choice" }, make("span", { class: "choice-label" }, say`Heads`), make("div", { class: "chips" }, chips,
+    map.heads > 1 ? make("button", { type: "button", class: "chip word-chip", "data-key": "chip:all", onclick: () => page.change({ heads: all ? [0] : Array.from({ length: map.heads }, (_, i) => i) }) }, all ? say`one` : say`all`) : null));
 }
 
 function curves(map, heads, { left, right }) {
@@ -44,7 +45,7 @@ function curves(map, heads, { left, right }) {
 
 function words(labels, { x, anchor, kind, choose }) {
   return labels.map((label, i) => draw("g", {
-    class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": `${label}: show its distribution`, "data-kind": kind, "data-index": i,
+    class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": say`${label}: show its distribution`, "data-kind": kind, "data-index": i,
     onpointerenter: () => choose(kind, i), onfocus: () => choose(kind, i), onclick: () => choose(kind, i),
   }, draw("rect", { x: anchor === "end" ? 0 : x - 4, y: i * STEP + 2, width: anchor === "end" ? x + 4 : 400, height: STEP - 4, rx: 6 }),
   draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, visible(label))));
@@ -54,18 +55,18 @@ function details(data, map, heads, { kind, index }) {
   if (kind === "key") {
     const column = (head) => Float32Array.from({ length: map.rows }, (_, row) => map.value(head, row, index));
     return heads.map((head) => {
-      const list = distribution({ labels: data.labels(map.queries), weights: column(head), title: data.labels(map.keys)[index], subtitle: `is looked at by · head ${head + 1}`, head });
+      const list = distribution({ labels: data.labels(map.queries), weights: column(head), title: data.labels(map.keys)[index], subtitle: say`is looked at by · head ${head + 1}`, head });
       list.querySelector(".sum").remove(); // a column is no distribution: its sum means nothing
       return list;
     });
   }
   return heads.map((head) => distribution({ labels: data.labels(map.keys), weights: map.row(head, index), title: data.labels(map.queries)[index],
-    subtitle: map.heads > 1 ? `looks at · head ${head + 1}` : "looks at", head }));
+    subtitle: map.heads > 1 ? say`looks at · head ${head + 1}` : say`looks at`, head }));
 }
 
 export const view = {
   name: "lines",
-  title: "Lines",
+  title: say`Lines`,
   suits: (data) => data.maps.some((map) => !map.long),
   beside: true,
   show(data, element, page) {
@@ -82,7 +83,7 @@ export const view = {
     const panel = make("div", { class: "lines-side" });
     const lines = curves(map, chosen, { left: left + 8, right: right - 8 });
     const picture = draw("svg", { width, height: STEP * Math.max(map.rows, map.columns), class: "lines", role: "group",
-      "aria-label": `${map.title}: lines from ${map.rows} tokens to ${map.columns} tokens` });
+      "aria-label": say`${map.title}: lines from ${map.rows} tokens to ${map.columns} tokens` });
     const choose = (kind, index) => {
       picture.classList.add("choosing");
       lines.querySelectorAll("path").forEach((path) => path.classList.toggle("on", path.dataset[kind === "query" ? "row" : "column"] === String(index)));
@@ -94,8 +95,8 @@ export const view = {
       ...words(data.labels(map.queries), { x: left, anchor: "end", kind: "query", choose }),
       ...words(data.labels(map.keys), { x: right, anchor: "start", kind: "key", choose }));
     element.append(make("section", { class: "card split" },
-      make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, "looks"), make("span", {}, "is looked at")), picture), panel));
+      make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, say`looks`), make("span", {}, say`is looked at`)), picture), panel));
     if (page.state.row !== undefined) choose("query", clamp(page.state.row, map.rows));
-    else panel.append(make("p", { class: "quiet hint" }, "Point at a token, or move to it with Tab, to see its distribution as numbers."));
+    else panel.append(make("p", { class: "quiet hint" }, say`Point at a token, or move to it with Tab, to see its distribution as numbers.`));
   },
 };

@@ -3,6 +3,7 @@
 import { make, number, visible } from "../dom.js";
 import { alternatives } from "../tokens.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 function line(data, { gaps, chosen, pick }) {
   const tokens = data.outputs[0].tokens;
@@ -10,13 +11,13 @@ function line(data, { gaps, chosen, pick }) {
     const gap = gaps.indexOf(place);
     if (gap < 0) return item.special ? null : [make("span", { style: { color: "var(--ink-soft)" } }, visible(item.text)), " "];
     return [make("button", { type: "button", class: "chip word-chip", "data-key": `gap:${gap}`, "aria-pressed": String(gap === chosen),
-      style: { "--chip": "var(--accent)" }, title: `gap ${gap + 1}`, onclick: () => pick(gap) }, visible(tokens[gap].text)), " "];
+      style: { "--chip": "var(--accent)" }, title: say`gap ${gap + 1}`, onclick: () => pick(gap) }, visible(tokens[gap].text)), " "];
   }));
 }
 
 export const view = {
   name: "masked",
-  title: "Gaps",
+  title: say`Gaps`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.masked) && data.outputs.length > 0,
   show(data, element, page) {
@@ -27,10 +28,10 @@ export const view = {
     const ways = make("ol", { class: "nbest-plain", style: { "padding-left": "24px", "line-height": "1.7" } }, data.outputs.map((output) => make("li", {}, output.text, " ",
       make("span", { class: "figure quiet" }, number(100 * Math.exp(output.score), 1), "%"))));
     element.append(make("section", { class: "card split" },
-      make("div", {}, make("p", { class: "quiet" }, "Choose a gap to see what else might stand there. No gap knows what fills another."),
-        line(data, { gaps, chosen, pick }), make("h3", { style: { margin: "16px 0 4px" } }, "The likeliest ways to fill all gaps"), ways),
-      make("section", { class: "distribution", "aria-label": `Words for gap ${chosen + 1}` },
-        make("h3", {}, make("span", { class: "word" }, `gap ${chosen + 1}`), make("span", { class: "quiet" }, " likeliest first")),
+      make("div", {}, make("p", { class: "quiet" }, say`Choose a gap to see what else might stand there. No gap knows what fills another.`),
+        line(data, { gaps, chosen, pick }), make("h3", { style: { margin: "16px 0 4px" } }, say`The likeliest ways to fill all gaps`), ways),
+      make("section", { class: "distribution", "aria-label": say`Words for gap ${chosen + 1}` },
+        make("h3", {}, make("span", { class: "word" }, say`gap ${chosen + 1}`), make("span", { class: "quiet" }, ` ${say`likeliest first`}`)),
         alternatives(tokens[chosen]))));
   },
 };

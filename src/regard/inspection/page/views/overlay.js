@@ -5,6 +5,7 @@ import { choice, make, number, select } from "../dom.js";
 import { distribution } from "../distribution.js";
 import { Picture } from "../picture.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const SIZE = 420;
 const THUMB = 128; // of the image without some patches
@@ -27,31 +28,31 @@ function thumbs(extra, maps, items, { head, chosen, pick }) {
   const most = Math.max(...maps.map((map) => map.heads));
   const columns = most * maps.length <= MOST ? Array.from({ length: most }, (_, i) => i) : [head];
   const thumb = (map, one) => {
-    const title = `${map.title}, ${one < 0 ? "mean of heads" : `head ${one + 1}`}`;
+    const title = `${map.title}, ${one < 0 ? say`mean of heads` : say`head ${one + 1}`}`;
     const picture = new Picture(extra, SMALL, { "aria-label": title });
     picture.lit(items, looked(map, one, null, extra.before));
     return make("button", { type: "button", class: "thumb", style: { width: "auto" }, title, "aria-pressed": String(map.name === chosen && one === head), "data-key": `overlay:${map.name}:${one}`, onclick: () => pick(map.name, one) }, picture.canvas);
   };
-  return make("div", { class: "thumbs", style: { "grid-template-columns": `auto repeat(${columns.length}, auto)` }, role: "group", "aria-label": "layers by heads" },
-    make("span"), columns.map((one) => make("span", { class: "thumb-head figure" }, one < 0 ? "mean" : `head ${one + 1}`)),
-    maps.map((map) => [make("span", { class: "thumb-layer figure" }, map.rows === 1 ? "pooling" : `layer ${map.layer + 1}`),
+  return make("div", { class: "thumbs", style: { "grid-template-columns": `auto repeat(${columns.length}, auto)` }, role: "group", "aria-label": say`layers by heads` },
+    make("span"), columns.map((one) => make("span", { class: "thumb-head figure" }, one < 0 ? say`mean` : say`head ${one + 1}`)),
+    maps.map((map) => [make("span", { class: "thumb-layer figure" }, map.rows === 1 ? say`pooling` : say`layer ${map.layer + 1}`),
       columns.map((one) => (one < map.heads ? thumb(map, one) : make("span")))]));
 }
 
 function removals(extra, items) {
   const patches = items.slice(extra.before);
   return extra.removed.map((one) => {
-    const picture = new Picture(extra, THUMB, { "aria-label": `without ${one.patches.length} patches: ${one.answer}` });
+    const picture = new Picture(extra, THUMB, { "aria-label": say`without ${one.patches.length} patches: ${one.answer}` });
     picture.context.fillStyle = "rgb(128, 128, 128)";
     one.patches.forEach((place) => picture.context.fillRect(...picture.edges(patches[place].box)));
     return make("figure", { class: "pictured removal" }, picture.canvas,
-      make("figcaption", {}, one.patches.length ? `without ${one.patches.length}: ` : "whole: ", make("b", {}, one.answer), make("span", { class: "quiet" }, ` ${number(one.share, 2)}`)));
+      make("figcaption", {}, one.patches.length ? `${say`without ${one.patches.length}`}: ` : `${say`whole`}: `, make("b", {}, one.answer), make("span", { class: "quiet" }, ` ${number(one.share, 2)}`)));
   });
 }
 
 export const view = {
   name: "overlay",
-  title: "Image",
+  title: say`Image`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.overlay?.rollout) && data.maps.some((map) => map.keys === "patches"),
   show(data, element, page) {
@@ -62,7 +63,7 @@ export const view = {
     const map = maps.find((one) => one.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
     page.looked = rolling ? null : { map, head: Math.max(0, head) };
-    const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": "the image, lit where the model looked" });
+    const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": say`the image, lit where the model looked` });
     const panel = make("div", { class: "lines-side" });
     const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
 
@@ -71,9 +72,9 @@ export const view = {
       picture.plain();
       picture.lit(items, weights);
       if (row !== null && !rolling) picture.frame(items[row].box, "#ff5a36", { width: 3 });
-      const who = row === null ? (extra.before ? "the class token" : "all patches, on average") : `patch ${items[row].text}`;
-      const title = rolling ? "rollout" : map.rows === 1 ? "the pooling query" : who;
-      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: rolling ? -1 : head, subtitle: rolling ? "what reaches the answer through all layers" : `looks at · ${map.title} · ${head < 0 ? "mean of heads" : `head ${head + 1}`}` }));
+      const who = row === null ? (extra.before ? say`the class token` : say`all patches, on average`) : say`patch ${items[row].text}`;
+      const title = rolling ? say`rollout` : map.rows === 1 ? say`the pooling query` : who;
+      panel.replaceChildren(distribution({ labels: items.map((item) => item.text), weights, title, head: rolling ? -1 : head, subtitle: rolling ? say`what reaches the answer through all layers` : `${say`looks at`} · ${map.title} · ${head < 0 ? say`mean of heads` : say`head ${head + 1}`}` }));
     };
     let under = null;
     picture.canvas.addEventListener("pointermove", (event) => {
@@ -87,15 +88,15 @@ export const view = {
       draw(null);
     });
 
-    const names = [...maps.map((one) => ({ key: one.name, label: one.title })), { key: ROLLOUT, label: "Rollout, all layers" }];
-    const heads = [{ key: -1, label: "mean" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
+    const names = [...maps.map((one) => ({ key: one.name, label: one.title })), { key: ROLLOUT, label: say`Rollout, all layers` }];
+    const heads = [{ key: -1, label: say`mean` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) }))];
     element.append(
-      make("div", { class: "controls" }, select("Map", names, rolling ? ROLLOUT : map.name, (name) => page.change({ map: name })),
-        rolling ? null : choice("Head", heads, head, (key) => page.change({ head: key }))),
+      make("div", { class: "controls" }, select(say`Map`, names, rolling ? ROLLOUT : map.name, (name) => page.change({ map: name })),
+        rolling ? null : choice(say`Head`, heads, head, (key) => page.change({ head: key }))),
       make("section", { class: "card split" }, make("div", { class: "pictures" }, picture.canvas,
         thumbs(extra, maps, items, { head, chosen: rolling ? null : map.name, pick: (name, one) => page.change({ map: name, head: one }) })), panel),
-      make("section", { class: "card" }, make("h2", {}, "Without the strongest patches"),
-        make("p", { class: "quiet" }, "The patches that rollout gives most to are covered with grey, and the model is asked again."),
+      make("section", { class: "card" }, make("h2", {}, say`Without the strongest patches`),
+        make("p", { class: "quiet" }, say`The patches that rollout gives most to are covered with grey, and the model is asked again.`),
         make("div", { class: "pictures" }, removals(extra, items))));
     draw(null);
   },

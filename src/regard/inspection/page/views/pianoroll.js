@@ -5,6 +5,7 @@ import { headColour } from "../colour.js";
 import { maximum } from "../data.js";
 import { distribution } from "../distribution.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const ROW = 9; // pixels of a semitone
 const EDGE = 34; // pixels left of time 0: the names of octaves, and the start mark
@@ -66,7 +67,7 @@ class Player {
 
   start() {
     const Context = window.AudioContext || window.webkitAudioContext;
-    if (!Context) return announce("This browser cannot play sound.");
+    if (!Context) return announce(say`This browser cannot play sound.`);
     this.context = new Context();
     const loud = this.context.createGain();
     loud.gain.value = 0.16;
@@ -117,9 +118,9 @@ function nearest(items, place, [x, y]) {
 }
 
 function playButton(player) {
-  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "roll:play", style: { "--chip": headColour(0) } }, "▶ Play");
+  const button = make("button", { type: "button", class: "chip word-chip", "data-key": "roll:play", style: { "--chip": headColour(0) } }, say`▶ Play`);
   const label = (playing) => {
-    button.textContent = playing ? "■ Stop" : "▶ Play";
+    button.textContent = playing ? say`■ Stop` : say`▶ Play`;
   };
   button.addEventListener("click", () => (player.context ? player.stop() : player.start(), label(Boolean(player.context))));
   return { button, label };
@@ -127,7 +128,7 @@ function playButton(player) {
 
 export const view = {
   name: "pianoroll",
-  title: "Piano roll",
+  title: say`Piano roll`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra.roll?.notes.length) && data.maps.length > 0,
   show(data, element, page) {
@@ -151,11 +152,11 @@ export const view = {
         draw("circle", { class: "roll-chosen", cx: from[0], cy: from[1], r: 5, fill: "none", stroke: "currentColor", "stroke-width": 2 }));
       const score = map.queries === data.answered ? data.outputs[0]?.tokens[token]?.score : undefined;
       panel.replaceChildren(distribution({ labels: data.labels(map.keys), weights, title: queries[token].text, head,
-        subtitle: `${score === undefined ? "looks" : `was foretold with ${number(-score, 2)} nats by looking`} at · head ${head + 1}` }));
+        subtitle: `${score === undefined ? say`looks at` : say`was foretold with ${number(-score, 2)} nats by looking at`} · ${say`head ${head + 1}`}` }));
     };
 
     const picture = draw("svg", { width: place.width, height: place.height, class: "roll", role: "application", tabindex: 0, "data-key": "roll",
-      "aria-label": `Piano roll of ${roll.notes.length} notes. Arrow keys move from token to token.`,
+      "aria-label": say`Piano roll of ${roll.notes.length} notes. Arrow keys move from token to token.`,
       onclick: (event) => {
         const box = picture.getBoundingClientRect();
         choose(nearest(queries, place, [event.clientX - box.left, event.clientY - box.top]));
@@ -178,10 +179,10 @@ export const view = {
     const voices = roll.voices.map((name, i) => make("span", { class: "quiet" }, make("span", { style: { color: headColour(i) } }, "■ "), name));
     element.append(
       make("div", { class: "controls" }, play.button,
-        select("Map", data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })),
-        choice("Head", Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) })), head, (key) => page.change({ head: key })), voices),
+        select(say`Map`, data.maps.map((one) => ({ key: one.name, label: one.title })), map.name, (name) => page.change({ map: name })),
+        choice(say`Head`, Array.from({ length: map.heads }, (_, i) => ({ key: i, label: String(i + 1) })), head, (key) => page.change({ head: key })), voices),
       make("section", { class: "card" }, make("div", { class: "scroll", style: { "overflow-x": "auto" } }, picture), panel));
-    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, "Click a note, or move with the arrow keys, to see what the chosen head looked at before it."));
+    if (chosen === null) panel.append(make("p", { class: "quiet hint" }, say`Click a note, or move with the arrow keys, to see what the chosen head looked at before it.`));
     else choose(chosen);
     return () => player.stop();
   },

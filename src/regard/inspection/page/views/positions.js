@@ -4,6 +4,7 @@ import { draw, make, number, sharpCanvas } from "../dom.js";
 import { floats } from "../data.js";
 import { legend } from "../matrix.js";
 import { pixels } from "../colour.js";
+import { say } from "../words.js";
 
 function plot(values, width, height = 220) {
   const [low, high] = [Math.min(0, ...values), Math.max(...values)];
@@ -15,7 +16,7 @@ function plot(values, width, height = 220) {
     draw("text", { x: 38, y: y(value), "text-anchor": "end", "dominant-baseline": "central", class: "tick" }, number(value, 1))]);
   const below = [0, Math.floor((values.length - 1) / 2), values.length - 1].map((i) => draw("text", { x: x(i), y: height - 8, "text-anchor": "middle", class: "tick" }, String(i)));
   return draw("svg", { width, height, class: "plot", role: "img",
-    "aria-label": `Dot product of two encodings by distance: ${number(values[0], 2)} at distance 0, ${number(values.at(-1), 2)} at distance ${values.length - 1}` },
+    "aria-label": say`Dot product of two encodings by distance: ${number(values[0], 2)} at distance 0, ${number(values.at(-1), 2)} at distance ${values.length - 1}` },
   ticks, below, draw("path", { d: path, class: "plot-line" }));
 }
 
@@ -24,24 +25,24 @@ function heat(table, room) {
   const top = table.values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   const width = Math.min(room, 720);
   const height = Math.min(420, Math.max(200, rows * 6));
-  const { canvas, context } = sharpCanvas(width, height, { role: "img", class: "position-map", "aria-label": `Positional encodings: ${rows} positions by ${columns} dimensions` });
+  const { canvas, context } = sharpCanvas(width, height, { role: "img", class: "position-map", "aria-label": say`Positional encodings: ${rows} positions by ${columns} dimensions` });
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels(table.values, rows, columns, top, { scale: "signed" }), 0, 0, width, height);
-  return [canvas, legend(top, { scale: "signed", label: "encoding" })];
+  return [canvas, legend(top, { scale: "signed", label: say`encoding` })];
 }
 
 export const view = {
   name: "positions",
-  title: "Positions",
+  title: say`Positions`,
   suits: (data) => Boolean(data.positions),
   show(data, element) {
     const table = floats(data.positions.table);
     const dots = floats(data.positions.by_distance);
     const room = Math.max(240, element.clientWidth - 48);
     element.append(
-      make("section", { class: "card" }, make("h2", {}, "Positional encodings", make("span", { class: "quiet" }, ` ${data.positions.scheme}`)),
-        make("p", { class: "quiet" }, "Each row is a position, each column a dimension."), heat(table, room)),
-      make("section", { class: "card" }, make("h2", {}, "Dot product by distance"),
-        make("p", { class: "quiet" }, "How alike two positions are, averaged over all pairs that far apart."), plot(dots.values, Math.min(room, 720))));
+      make("section", { class: "card" }, make("h2", {}, say`Positional encodings`, make("span", { class: "quiet" }, ` ${data.positions.scheme}`)),
+        make("p", { class: "quiet" }, say`Each row is a position, each column a dimension.`), heat(table, room)),
+      make("section", { class: "card" }, make("h2", {}, say`Dot product by distance`),
+        make("p", { class: "quiet" }, say`How alike two positions are, averaged over all pairs that far apart.`), plot(dots.values, Math.min(room, 720))));
   },
 };

@@ -3,6 +3,7 @@
 
 import { draw, make, number, select } from "../dom.js";
 import { matrix } from "../matrix.js";
+import { say } from "../words.js";
 
 const LABELLED = { display: "grid", "grid-template-columns": "6.5em minmax(0, 1fr)", margin: "6px 0" }; // a name, then a box to fill in
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -17,7 +18,7 @@ function profile(raw, editable) {
   return raw.fields.map((field) => {
     const box = editable
       ? make("input", { type: "text", name: `field:${field.name}`, value: field.value, list: `values:${field.name}`, "data-key": `field:${field.name}`, autocomplete: "off" })
-      : make("span", { class: "word" }, field.value || "not told");
+      : make("span", { class: "word" }, field.value || say`not told`);
     return make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, field.name), box,
       editable && field.values.length ? make("datalist", { id: `values:${field.name}` }, field.values.map((value) => make("option", { value }))) : null);
   });
@@ -26,13 +27,13 @@ function profile(raw, editable) {
 function history(raw, ask) {
   const items = raw.history.map((title, i) => make("li", { class: "share", style: { "grid-template-columns": "1fr auto" } },
     make("span", { class: "share-label", style: { "text-align": "left" }, title }, title),
-    ask ? make("button", { type: "button", class: "link", "data-key": `drop:${i}`, "aria-label": `without ${title}`,
+    ask ? make("button", { type: "button", class: "link", "data-key": `drop:${i}`, "aria-label": say`without ${title}`,
       onclick: () => ask(raw.history.filter((_, other) => other !== i)) }, "×") : null));
-  return raw.history.length ? make("ol", { class: "shares history", style: { "max-height": "300px" } }, items.reverse()) : make("p", { class: "quiet" }, "nothing yet");
+  return raw.history.length ? make("ol", { class: "shares history", style: { "max-height": "300px" } }, items.reverse()) : make("p", { class: "quiet" }, say`nothing yet`);
 }
 
 function left(raw, page) {
-  const form = make("form", { class: "card", "aria-label": "User" });
+  const form = make("form", { class: "card", "aria-label": say`User` });
   const fields = () => raw.fields.map((field) => [field.name, form.elements[`field:${field.name}`]?.value.trim() ?? field.value]);
   const ask = page.server ? (titles) => page.server.run(words(fields(), titles)) : null;
   form.addEventListener("submit", (event) => {
@@ -40,15 +41,15 @@ function left(raw, page) {
     const more = form.elements.more.value.trim();
     ask(more ? [...raw.history, more] : raw.history);
   });
-  form.append(make("h2", {}, raw.user ? `User ${raw.user}` : "A new user"), ...profile(raw, Boolean(ask)),
-    make("h3", {}, `History, latest first (${raw.history.length})`), history(raw, ask));
+  form.append(make("h2", {}, raw.user ? say`User ${raw.user}` : say`A new user`), ...profile(raw, Boolean(ask)),
+    make("h3", {}, say`History, latest first (${raw.history.length})`), history(raw, ask));
   if (ask) {
-    form.append(make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, "and then"),
+    form.append(make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, say`and then`),
       make("input", { type: "text", name: "more", list: "titles", "data-key": "more", autocomplete: "off" }),
       make("datalist", { id: "titles" }, raw.titles.map((value) => make("option", { value })))),
-    make("button", { type: "submit", class: "action", disabled: page.server.busy }, "Recommend"));
+    make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Recommend`));
     if (page.server.wrong) form.append(make("p", { class: "wrong", role: "alert" }, page.server.wrong));
-  } else form.append(make("p", { class: "quiet" }, "Served by regard look or regard serve, profile and history can be edited here."));
+  } else form.append(make("p", { class: "quiet" }, say`Served by regard look or regard serve, profile and history can be edited here.`));
   return form;
 }
 
@@ -56,14 +57,15 @@ function because(one, rank) {
   const bars = one.reasons.map((reason) => make("li", { class: "share", style: { "grid-template-columns": "minmax(0, 16em) 1fr 4.2em" } },
     make("span", { class: "share-label", title: reason.name }, reason.name),
     make("span", { class: "share-track" }, make("span", { class: "share-bar", style: { width: `${100 * reason.share}%` } })),
-    make("span", { class: "figure share-value", title: reason.weight === null ? "" : `attention ${number(reason.weight, 3)}` }, percent(reason.share))));
-  const check = one.reasons.length ? make("p", { class: "quiet check" }, `Without ${one.reasons[0].name}: ${one.without === rank ? `still no. ${rank}, so the weight was no reason` : `no. ${one.without} instead of ${rank}`}.`) : null;
+    make("span", { class: "figure share-value", title: reason.weight === null ? "" : say`attention ${number(reason.weight, 3)}` }, percent(reason.share))));
+  const check = one.reasons.length ? make("p", { class: "quiet check" }, one.without === rank
+    ? say`Without ${one.reasons[0].name}: still no. ${rank}, so the weight was no reason.` : say`Without ${one.reasons[0].name}: no. ${one.without} instead of ${rank}.`) : null;
   return make("details", { open: rank === 1 }, make("summary", {}, make("strong", {}, one.title), " ", make("span", { class: "quiet figure" }, number(one.score, 2)),
     " ", make("span", { class: "quiet" }, Object.values(one.about).filter(Boolean).join(" · ").replaceAll("|", ", "))), make("ul", { class: "shares" }, bars), check);
 }
 
 function right(raw) {
-  return make("section", { class: "card", "aria-label": "Recommended" }, make("h2", {}, "Recommended, and why"),
+  return make("section", { class: "card", "aria-label": say`Recommended` }, make("h2", {}, say`Recommended, and why`),
     raw.remarks.map((remark) => make("p", { class: "quiet remark" }, remark)),
     make("ol", { class: "recommended", style: { "padding-left": "1.6em" } }, raw.list.map((one, i) => make("li", {}, because(one, i + 1)))));
 }
@@ -73,12 +75,12 @@ function users(data, element, page) {
   const map = data.maps.find((one) => one.queries === "users" && one.keys === "items" && !one.long);
   if (!map) return null;
   const head = page.state.choice === undefined ? -1 : Number(page.state.choice);
-  const heads = [{ key: "-1", label: "all" }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: String(i + 1) }))];
-  const picture = matrix({ rows: map.rows, columns: map.columns, values: map.numbers(head), rowLabels: data.labels("users"), columnLabels: data.labels("items"), title: "users × items" },
+  const heads = [{ key: "-1", label: say`all` }, ...Array.from({ length: map.heads }, (_, i) => ({ key: String(i), label: String(i + 1) }))];
+  const picture = matrix({ rows: map.rows, columns: map.columns, values: map.numbers(head), rowLabels: data.labels("users"), columnLabels: data.labels("items"), title: say`users × items` },
     Math.max(320, element.clientWidth - 60));
-  return make("section", { class: "card users-items", "aria-label": "Users and items" }, make("h2", {}, "Who looks at what"),
-    make("p", { class: "quiet" }, "Weights over these items alone: those recommended above, then those chosen most often."),
-    map.heads > 1 ? select("Head", heads, String(head), (key) => page.change({ choice: key === "-1" ? undefined : key })) : null, picture);
+  return make("section", { class: "card users-items", "aria-label": say`Users and items` }, make("h2", {}, say`Who looks at what`),
+    make("p", { class: "quiet" }, say`Weights over these items alone: those recommended above, then those chosen most often.`),
+    map.heads > 1 ? select(say`Head`, heads, String(head), (key) => page.change({ choice: key === "-1" ? undefined : key })) : null, picture);
 }
 
 function places(raw, width) {
@@ -99,14 +101,14 @@ function places(raw, width) {
   const dots = titles.map((title, i) => draw("g", { class: `dot ${kind(i)}` },
     draw("circle", { cx: x(points[i][0]), cy: y(points[i][1]), r: kind(i) ? 5 : 3 }, draw("title", {}, title)),
     i < recommended && free(title, x(points[i][0]), y(points[i][1])) ? draw("text", { x: x(points[i][0]), y: y(points[i][1]) - 8, "text-anchor": "middle" }, title) : null));
-  return make("section", { class: "card", "aria-label": "Items in two dimensions" }, make("h2", {}, "Items in two dimensions"),
-    make("p", { class: "quiet" }, "By PCA of the items' vectors: recommended (named where there is room), chosen before (coloured), and those chosen most often."),
-    draw("svg", { width, height, class: "scatter", role: "img", "aria-label": `${titles.length} items in two dimensions` }, dots.reverse()));
+  return make("section", { class: "card", "aria-label": say`Items in two dimensions` }, make("h2", {}, say`Items in two dimensions`),
+    make("p", { class: "quiet" }, say`By PCA of the items' vectors: recommended (named where there is room), chosen before (coloured), and those chosen most often.`),
+    draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${titles.length} items in two dimensions` }, dots.reverse()));
 }
 
 export const view = {
   name: "recommendation",
-  title: "Recommendation",
+  title: say`Recommendation`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.recommendation),
   show(data, element, page) {

@@ -5,10 +5,11 @@ import { mapChoice } from "../levels.js";
 import { floats } from "../data.js";
 import { inkOn, pixels, shade } from "../colour.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 // A vector as a strip of signed colours, its first numbers beside it.
 function strip(vector, top, label) {
-  const { canvas, context } = sharpCanvas(Math.min(128, Math.max(64, vector.length * 6)), 16, { class: "strip", role: "img", "aria-label": `${label}: ${vector.length} numbers` });
+  const { canvas, context } = sharpCanvas(Math.min(128, Math.max(64, vector.length * 6)), 16, { class: "strip", role: "img", "aria-label": say`${label}: ${vector.length} numbers` });
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels(vector, 1, vector.length, top, { scale: "signed" }), 0, 0, parseFloat(canvas.style.width), 16);
   const first = Array.from(vector.slice(0, 3), (value) => number(value, 2)).join(" ");
@@ -39,41 +40,41 @@ function table(data, map, step, row) {
   const top = Math.max(...weights);
   const cell = (value, digits = 3) => make("td", { class: "figure" }, number(value, digits));
   const body = data.labels(map.keys).map((label, i) => make("tr", { class: allowed[i] ? "" : "hidden-key" },
-    make("th", { scope: "row" }, visible(label)), make("td", {}, strip(part(keys, i), keyTop, `key of ${label}`)),
+    make("th", { scope: "row" }, visible(label)), make("td", {}, strip(part(keys, i), keyTop, say`key of ${label}`)),
     stages.map((stage) => cell(stage.values[i])), cell(masked[i]),
     make("td", { class: "figure weight", style: { background: shade(weights[i] / (top || 1)), color: inkOn(weights[i] / (top || 1)) } }, number(weights[i])),
-    make("td", {}, strip(part(values, i), valueTop, `value of ${label}`))));
-  const heads = ["key", step.key, ...stages.map((stage) => stage.name), "+ mask", step.normalizer, "v"];
+    make("td", {}, strip(part(values, i), valueTop, say`value of ${label}`))));
+  const heads = [say`key`, step.key, ...stages.map((stage) => stage.name), say`+ mask`, step.normalizer, "v"];
   const mixed = values.shape.at(-1);
   const out = Float32Array.from({ length: mixed }, (_, d) => weights.reduce((total, weight, i) => total + weight * values.values[i * mixed + d], 0));
-  const foot = make("tr", {}, make("th", { scope: "row" }, "sum"), make("td"), stages.map(() => make("td")), make("td"),
-    make("td", { class: "figure" }, number(weights.reduce((total, weight) => total + weight, 0))), make("td", {}, strip(out, valueTop, "weighted sum of the values")));
-  return make("table", { class: "steps" }, make("caption", { class: "unseen" }, "Every step for one query"),
+  const foot = make("tr", {}, make("th", { scope: "row" }, say`sum`), make("td"), stages.map(() => make("td")), make("td"),
+    make("td", { class: "figure" }, number(weights.reduce((total, weight) => total + weight, 0))), make("td", {}, strip(out, valueTop, say`weighted sum of the values`)));
+  return make("table", { class: "steps" }, make("caption", { class: "unseen" }, say`Every step for one query`),
     make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, body), make("tfoot", {}, foot));
 }
 
 // The numbers of a head: in the page, or fetched once from the server behind it.
 async function numbers(step, page) {
   if (step.queries) return step;
-  if (!page.server) throw new Error("This input is so long that the numbers of this head are not in the file; regard look RUN \"…\" serves a page that has those of every head.");
+  if (!page.server) throw new Error(say`This input is so long that the numbers of this head are not in the file; regard look RUN "…" serves a page that has those of every head.`);
   return Object.assign(step, await page.server.step(step.map, step.head));
 }
 
 function worked(data, map, step, row) {
   const queries = floats(step.queries);
-  const order = ["The query asks", "each key answers with a score", "what may not be seen is set to −∞", `${step.normalizer} makes the scores a distribution`, "the values are mixed by it"];
+  const order = [say`The query asks`, say`each key answers with a score`, say`what may not be seen is set to −∞`, say`${step.normalizer} makes the scores a distribution`, say`the values are mixed by it`];
   return [
     make("p", { class: "formula" }, step.formula),
     make("ol", { class: "order" }, order.map((text) => make("li", {}, text))),
-    make("p", { class: "query" }, make("span", { class: "word" }, visible(data.labels(map.queries)[row])), make("span", { class: "quiet" }, " q = "), strip(part(queries, row), largest(queries.values), "query")),
+    make("p", { class: "query" }, make("span", { class: "word" }, visible(data.labels(map.queries)[row])), make("span", { class: "quiet" }, " q = "), strip(part(queries, row), largest(queries.values), say`query`)),
     make("div", { class: "scroll" }, table(data, map, step, row)),
-    make("p", { class: "quiet" }, "Orange is positive, blue negative. Point at a strip for all its numbers."),
+    make("p", { class: "quiet" }, say`Orange is positive, blue negative. Point at a strip for all its numbers.`),
   ];
 }
 
 export const view = {
   name: "steps",
-  title: "Step by step",
+  title: say`Step by step`,
   suits: (data) => (data.steps || []).length > 0,
   beside: true,
   show(data, element, page) {
@@ -86,8 +87,8 @@ export const view = {
     const heads = data.steps.filter((one) => one.map === step.map);
     element.append(make("div", { class: "controls" },
       mapChoice(data, map, page, (one) => data.steps.some((other) => other.map === one.name)),
-      heads.length > 1 ? select("Head", heads.map((one) => ({ key: String(one.head), label: `head ${one.head + 1}` })), String(step.head), (key) => page.change({ map: step.map, head: Number(key) })) : null,
-      select("Query", data.labels(map.queries).map((label, i) => ({ key: String(i), label: `${i + 1}  ${visible(label)}` })), String(row), (key) => page.change({ map: step.map, row: Number(key) }))));
+      heads.length > 1 ? select(say`Head`, heads.map((one) => ({ key: String(one.head), label: say`head ${one.head + 1}` })), String(step.head), (key) => page.change({ map: step.map, head: Number(key) })) : null,
+      select(say`Query`, data.labels(map.queries).map((label, i) => ({ key: String(i), label: `${i + 1}  ${visible(label)}` })), String(row), (key) => page.change({ map: step.map, row: Number(key) }))));
     const card = make("section", { class: "card" });
     element.append(card);
     numbers(step, page).then((whole) => card.append(...worked(data, map, whole, row)))

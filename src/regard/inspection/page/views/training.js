@@ -6,17 +6,18 @@ import { matrix, legend } from "../matrix.js";
 import { clamp } from "../state.js";
 import { axisTitles } from "../levels.js";
 import { NOTHING } from "../header.js";
+import { say } from "../words.js";
 
 // Frames compare where their rows are the same.
 function rowsAre(probes) {
-  if (probes.every((probe) => probe.fixed)) return "The model is shown the true answer at every step, so rows are the same in all of them; beside the step stands what it answered itself by then.";
+  if (probes.every((probe) => probe.fixed)) return say`The model is shown the true answer at every step, so rows are the same in all of them; beside the step stands what it answered itself by then.`;
   const same = probes.every((probe) => probe.maps.every((map, i) => probe.labels(map.queries).join() === probes[0].labels(probes[0].maps[i].queries).join()));
-  return same ? "" : "The data has no true answer to this input: the rows are what the model answered at each step, so they differ.";
+  return same ? "" : say`The data has no true answer to this input: the rows are what the model answered at each step, so they differ.`;
 }
 
 export const view = {
   name: "training",
-  title: "Training",
+  title: say`Training`,
   suits: (data) => data.probes.length > 0,
   show(data, element, page) {
     const { probes } = data;
@@ -32,35 +33,35 @@ export const view = {
       const probe = probes[at];
       const map = probe.maps.find((one) => one.name === name);
       const values = map.numbers(head);
-      line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", "step ", make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || NOTHING}`),
+      line.replaceChildren(probe.text ? make("span", { class: "quiet" }, `${probe.text}  `) : "", `${say`step`} `, make("span", { class: "figure strong" }, probe.step.toLocaleString("en")), make("span", { class: "spoken-text" }, `  ${probe.output || NOTHING}`),
         Number.isFinite(probe.score) ? make("span", { class: "figure quiet" }, `  ${number(probe.score, 2)}`) : "");
-      holder.replaceChildren(matrix({ title: `${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
+      holder.replaceChildren(matrix({ title: say`${map.title} at step ${probe.step}`, rows: map.rows, columns: map.columns, values, top: 1,
         ...axisTitles(probe, map), rowLabels: probe.labels(map.queries), columnLabels: probe.labels(map.keys) }, element.clientWidth - 48), legend(Math.max(1, maximum(values))));
       slider.value = at;
-      slider.setAttribute("aria-valuetext", `step ${probe.step}`);
+      slider.setAttribute("aria-valuetext", say`step ${probe.step}`);
       page.note({ probe: at });
     };
     const go = (to) => {
       at = to;
       drawAt();
     };
-    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: at, class: "scrubber", "aria-label": "Training step", "data-key": "scrubber",
+    const slider = make("input", { type: "range", min: 0, max: last, step: 1, value: at, class: "scrubber", "aria-label": say`Training step`, "data-key": "scrubber",
       oninput: (event) => go(Number(event.target.value)) });
     let timer = null;
     const stop = () => {
       clearInterval(timer);
       timer = null;
-      play.textContent = "Play";
+      play.textContent = say`Play`;
     };
     const play = make("button", { type: "button", class: "action", "data-key": "play", onclick: () => {
       if (timer) return stop();
       if (at === last) go(0);
-      play.textContent = "Pause";
+      play.textContent = say`Pause`;
       timer = setInterval(() => (at < last ? go(at + 1) : stop()), 420);
-    } }, "Play");
+    } }, say`Play`);
     element.append(make("div", { class: "controls" },
-      select("Map", names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
-      heads > 1 ? select("Heads", [{ key: "-1", label: "mean of all heads" }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: `head ${i + 1}` }))], String(head),
+      select(say`Map`, names.map((key) => ({ key, label: probes[last].maps.find((map) => map.name === key).title })), name, (key) => page.change({ map: key })),
+      heads > 1 ? select(say`Heads`, [{ key: "-1", label: say`mean of all heads` }, ...Array.from({ length: heads }, (_, i) => ({ key: String(i), label: say`head ${i + 1}` }))], String(head),
         (key) => page.change(key === "-1" ? { mix: undefined } : { mix: "head", head: Number(key) })) : null),
     make("section", { class: "card" }, make("div", { class: "scrub" }, play, slider), line, holder,
       make("p", { class: "quiet" }, rowsAre(probes))));

@@ -3,6 +3,7 @@
 
 import { announce, choice, draw, make, number } from "../dom.js";
 import { clamp } from "../state.js";
+import { say } from "../words.js";
 
 const NEAREST = 12;
 
@@ -55,7 +56,7 @@ function scatter(raw, points, { width, height, chosen, near, pick }) {
       free ? draw("text", { x: at, y: up - 7, "text-anchor": "middle" }, word) : null);
   });
   const rank = (dot) => (dot.classList.contains("on") ? 2 : dot.classList.contains("near") ? 1 : 0);
-  return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": `${raw.words.length} words in two dimensions` },
+  return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${raw.words.length} words in two dimensions` },
     dots.sort((a, b) => rank(a) - rank(b)));
 }
 
@@ -68,7 +69,7 @@ function list(raw, found, pick) {
 
 export const view = {
   name: "vectors",
-  title: "Word vectors",
+  title: say`Word vectors`,
   opens: true, // the page begins with it
   suits: (data) => Boolean(data.extra?.vectors),
   show(data, element, page) {
@@ -84,21 +85,21 @@ export const view = {
     const ask = (event) => {
       event.preventDefault();
       page.change({ sum: new FormData(event.target).get("sum").trim() });
-      announce(`nearest to ${page.state.sum}`);
+      announce(say`nearest to ${page.state.sum}`);
     };
     const box = make("form", { class: "controls", onsubmit: ask },
-      make("label", { class: "choice" }, make("span", { class: "choice-label" }, "A word, or a sum: king - man + woman"),
+      make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`A word, or a sum: king - man + woman`),
         make("input", { name: "sum", value: typed, "data-key": "vectors:sum", autocomplete: "off", spellcheck: "false" })),
-      make("button", { type: "submit", class: "chip word-chip", "data-key": "vectors:ask" }, "Nearest"),
-      methods.length > 1 ? choice("Picture", methods.map((key) => ({ key, label: key })), method, (key) => page.change({ method: key })) : null);
+      make("button", { type: "submit", class: "chip word-chip", "data-key": "vectors:ask" }, say`Nearest`),
+      methods.length > 1 ? choice(say`Picture`, methods.map((key) => ({ key, label: key })), method, (key) => page.change({ method: key })) : null);
     const room = Math.max(240, element.clientWidth - 48);
     const width = element.clientWidth > 860 ? room - 328 : room;
     const picture = { width, height: Math.min(600, Math.max(320, width * 0.7)), chosen: found?.[0]?.place ?? chosen, near: new Set(near.map(([place]) => place)), pick };
     element.append(box, make("section", { class: "card split" },
-      make("div", {}, make("p", { class: "quiet" }, `${raw.words.length} words by ${method}: those asked for, their neighbours, then the most frequent. Sums are looked for among these words.`),
+      make("div", {}, make("p", { class: "quiet" }, say`${raw.words.length} words by ${method}: those asked for, their neighbours, then the most frequent. Sums are looked for among these words.`),
         scatter(raw, raw.points[method], picture)),
-      make("section", { class: "distribution", "aria-label": "Nearest words" },
-        make("h3", {}, make("span", { class: "word" }, typed), make("span", { class: "quiet" }, " nearest by cosine")),
-        missing ? make("p", { class: "wrong", role: "alert" }, `${missing} is not among these words; ${page.server ? "ask for it above" : "look it up by regard nearest"}.`) : list(raw, near, pick))));
+      make("section", { class: "distribution", "aria-label": say`Nearest words` },
+        make("h3", {}, make("span", { class: "word" }, typed), make("span", { class: "quiet" }, ` ${say`nearest by cosine`}`)),
+        missing ? make("p", { class: "wrong", role: "alert" }, page.server ? say`${missing} is not among these words; ask for it above.` : say`${missing} is not among these words; look it up by regard nearest.`) : list(raw, near, pick))));
   },
 };

@@ -1,0 +1,97 @@
+"""Documents of several lengths, read by attention on two levels and on one."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from regard.data.builtin import reviews
+from regard.data.builtin.reviews import Review
+from regard.experiments._experiment import Cell, Figures, Verdict, amount, budget, lines, means, seeded, seeds_of
+from regard.experiments._trained import step_milliseconds, trained
+
+CLAIM = "Attention on several levels, words of sentences and sentences of documents, helps documents, long ones most."
+WHERE = "Yang et al. 2016, section 3.4"
+STEPS = 160
+LENGTHS = (6, 15, 30)  # sentences of a document
+DOCUMENTS, ASKED = 1500, 120  # for training, all lengths together; and of each length for the test
+KINDS = {
+    "two levels": ("model=hierarchical", "model.dim=16"),
+    "one level": ("model=flat_attention", "model.dim=28"),  # about as many weights
+}
+SAME = ("model.embedding=32", "model.inner=32", "model.dropout=0.2", "model.gate=-1.0")
+TIME = "milliseconds a step"
+
+
+def long_documents(split: str, count: int, sentences: int, *, seed: int) -> list[tuple[str, str]]:
+    """Labels and texts: reviews of which one sentence decides, among so many that others have said of other things."""
+    made = reviews.generate(split, count, language="en", seed=seed)
+    chance = random.Random(f"{split} {sentences} {seed}")
+    others = sorted({said for review in made for number, said in enumerate(_said(review)) if number != review.deciding})
+    found = []
+    for review in made:
+        own = [*_said(review), *chance.sample(others, min(len(others), sentences))][
+            : max(sentences, review.deciding + 1)
+        ]
+        chance.shuffle(own)
+        found.append((review.label, " ".join(own)))
+    return found
+
+
+def _said(review: Review) -> list[str]:
+    return [review.text[first:last] for first, last in review.sentences]
+
+
+def cells(effort: float) -> list[Cell]:
+    """Both ways to read, trained on all lengths alike."""
+    steps, seeds = budget(effort, STEPS)
+    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+
+
+def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
+    with TemporaryDirectory() as folder:
+        for split, count in (("train", amount(effort, DOCUMENTS, 30)), ("valid", 60)):
+            rows = [row for length in LENGTHS for row in long_documents(split, count // 3, length, seed=1)]
+            table = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
+            (Path(folder) / f"{split}.tsv").write_text(table + "\n", encoding="utf-8")
+        settings = [f"data.path={folder}", "data.rows=16", *KINDS[kind], *SAME, "training.optimizer.lr=0.005"]
+        with trained("classification", settings, steps=steps, seed=seed) as made:
+            task: Any = made.parts.task
+            options = made.parts.recipe.task.module("tasks").Options()
+            found: dict[str, float] = {"weights": made.parameters, TIME: step_milliseconds(made.parts)}
+            for length in LENGTHS:
+                due = long_documents("test", amount(effort, ASKED, 10), length, seed=1)
+                told = task.answer(made.parts.model, [text for _, text in due], options, None)
+                right = sum(answers[0].text == label for answers, (label, _) in zip(told, due, strict=True))
+                found[f"accuracy, {length} sentences"] = right / len(due)
+            return found
+
+
+def verdict(figures: Figures) -> Verdict:
+    """Two levels are better on the longest documents, and by more than on the shortest."""
+    found = {length: means(figures, f"accuracy, {length} sentences") for length in LENGTHS}
+    taken, weights = means(figures, TIME), means(figures, "weights")
+    gain = {length: each["two levels"] - each["one level"] for length, each in found.items()}
+    told = "; ".join(
+        f"{kind} {', '.join(f'{found[length][kind]:.0%}' for length in LENGTHS)} ({weights[kind]:.0f} weights,"
+        f" {taken[kind]:.0f} ms a step)"
+        for kind in KINDS
+    )
+    return Verdict(
+        gain[LENGTHS[-1]] > 0 and gain[LENGTHS[-1]] >= gain[LENGTHS[0]],
+        f"Documents of {', '.join(map(str, LENGTHS))} sentences that are labelled rightly: {told}."
+        f" {seeds_of(figures)}.",
+    )
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """Accuracy against length."""
+    curves = {
+        kind: {float(length): means(figures, f"accuracy, {length} sentences")[kind] for length in LENGTHS}
+        for kind in KINDS
+    }
+    lines(axes, curves, x="sentences of a document", y="accuracy")
+    axes.set_ylim(0.4, 1.02)

@@ -1,0 +1,144 @@
+"""Blocks without their residual connection, without their norm, without both: what is left of the input, at depths.
+
+This file is also the model: a GPT whose blocks have one thing or another around their parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from regard.core.sizes import Tokens
+from regard.data.builtin import reviews
+from regard.experiments._experiment import Cell, Figures, Verdict, amount, budget, lines, means, seeded, seeds_of
+from regard.experiments._trained import trained
+from regard.layers.residual import PreNorm, Sublayer
+from regard.models import gpt
+
+CLAIM = "Residual connections and layer norms keep information and gradients alive; deep stacks do not learn without."
+WHERE = "Vaswani et al. 2017, section 3.1; He et al. 2016; Ba et al. 2016"
+STEPS = 90
+DEPTHS = (2, 6, 12)
+NATS, ALIKE = "nats a token", "likeness of places at the start"
+Around = Literal["both", "no residual", "no norm", "neither"]
+KINDS: tuple[Around, ...] = ("both", "no residual", "no norm", "neither")
+
+
+@dataclass(frozen=True)
+class Config:
+    """How deep, and what stands around the parts of a block."""
+
+    layers: int = 2
+    around: Around = "both"
+
+
+class NoResidual(nn.Module):
+    """f(norm(x))."""
+
+    def __init__(self, norm: nn.Module) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        return sublayer(self.norm(x))
+
+
+class NoNorm(nn.Module):
+    """x + f(x)."""
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        return x + sublayer(x)
+
+
+class Neither(nn.Module):
+    """f(x)."""
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        return sublayer(x)
+
+
+def build(config: Config, sizes: Tokens) -> Any:
+    """A GPT of width 32 with other things around the parts of its blocks."""
+    model: Any = gpt.build(gpt.Config(layers=config.layers, dim=32, heads=2), sizes)
+    for block in model.encoder.layers:
+        for name in ("around_self", "around_feedforward"):
+            setattr(block, name, _around(config.around, getattr(block, name)))
+    if config.around in ("no norm", "neither"):
+        model.encoder.last = nn.Identity()
+    return model
+
+
+def _around(kind: Around, usual: PreNorm) -> nn.Module:
+    others: dict[str, nn.Module] = {"no residual": NoResidual(usual.norm), "no norm": NoNorm(), "neither": Neither()}
+    return others.get(kind, usual)
+
+
+def cells(effort: float) -> list[Cell]:
+    """Each kind at each depth."""
+    steps, seeds = budget(effort, STEPS)
+    depths = DEPTHS if effort >= 1 else DEPTHS[:2]
+    return [
+        cell
+        for kind in KINDS
+        for depth in depths
+        for cell in seeded(f"{kind}, {depth} layers", seeds, partial(_measure, kind, depth, effort, steps))
+    ]
+
+
+def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> dict[str, float]:
+    with TemporaryDirectory() as folder:
+        text = Path(folder) / "reviews.txt"
+        made = reviews.generate("train", amount(effort, 1500, 40), language="en", seed=1)
+        text.write_text("\n".join(review.text for review in made) + "\n", encoding="utf-8")
+        settings = [
+            *(f'data.paths=["{text}"]', "data.level=word", "data.context=32", "data.rows=16", "data.evaluated=4000"),
+            *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}", "training.optimizer.lr=0.003"),
+        ]
+        with trained("language", settings, steps=steps, seed=seed) as learnt:
+            return {NATS: learnt.scores["nats"], ALIKE: _alike(kind, depth, seed)}
+
+
+@torch.no_grad()
+def _alike(kind: Around, depth: int, seed: int) -> float:
+    """Before training: the mean cosine of the features of two places of a text, 1 where all places are the same."""
+    torch.manual_seed(seed)
+    model = build(Config(depth, kind), Tokens(size=100, longest=32))
+    tokens = torch.randint(4, 100, (16, 32))
+    x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
+    unit = normalize(x, dim=-1)
+    both = unit @ unit.mT  # (b t t)
+    return float((both.sum() - both.diagonal(dim1=1, dim2=2).sum()) / (both.numel() - both.shape[0] * both.shape[1]))
+
+
+def verdict(figures: Figures) -> Verdict:
+    """At the greatest depth both together learn best."""
+    nats, alike = means(figures, NATS), means(figures, ALIKE)
+    depths = sorted({int(name.split(", ")[1].split()[0]) for name in nats})
+    low, high = depths[0], depths[-1]
+    deep = {kind: nats[f"{kind}, {high} layers"] for kind in KINDS}
+    shallow = {kind: nats[f"{kind}, {low} layers"] for kind in KINDS}
+    holds = all(deep["both"] < deep[kind] for kind in KINDS[1:])
+    told = "; ".join(
+        f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {alike[f'{kind}, {high} layers']:.2f}" for kind in KINDS
+    )
+    return Verdict(
+        holds,
+        f"Nats a token with {low} and with {high} layers, and how alike the features of two places are after {high}"
+        f" layers before training (1: nothing is left of what tells them apart): {told}. {seeds_of(figures)}.",
+    )
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """Nats against depth."""
+    curves: dict[str, dict[float, float]] = {kind: {} for kind in KINDS}
+    for name, value in means(figures, NATS).items():
+        kind, depth = name.split(", ")
+        curves[kind][float(depth.split()[0])] = value
+    lines(axes, curves, x="layers", y="nats a token")

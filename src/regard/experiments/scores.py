@@ -1,0 +1,71 @@
+"""All score functions in the same place of the same model: what each is worth and what it costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from regard.core.registry import names
+from regard.experiments._experiment import Cell, Figures, Verdict, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._trained import step_milliseconds, trained
+from regard.experiments._translation import MODELS, TASK, data
+
+CLAIM = (
+    "Queries and keys can be compared in several ways (dot, scaled dot, general, additive, concat, cosine); those with"
+    " weights of their own cost more, and each serves in the same place."
+)
+WHERE = "Luong et al. 2015, section 3.1; Bahdanau et al. 2015, appendix A.1.2; Vaswani et al. 2017, section 3.2.1"
+STEPS = 250
+CLOSE = 0.8  # share of the best BLEU that every score must reach
+FREE = ("dot", "scaled_dot", "cosine")  # no matrix of their own
+BLEU, LOSS, TIME, WEIGHTS = "BLEU", "loss", "milliseconds a step", "weights of the score"
+
+
+def cells(effort: float) -> list[Cell]:
+    """Luong's model without input feeding, with each score."""
+    steps, seeds = budget(effort, STEPS)
+    return [
+        cell
+        for score in names("regard.attention.scores")
+        for cell in seeded(score, seeds, partial(_measure, score, effort, steps))
+    ]
+
+
+def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, float]:
+    settings = [*data(effort), *MODELS["luong"], "model.feed=false", f"model.score={score}"]
+    with trained(TASK, settings, steps=steps, seed=seed) as made:
+        attention: Any = made.parts.model.cross_attn
+        return {
+            BLEU: made.scores["bleu"],
+            LOSS: made.scores["loss"],
+            TIME: step_milliseconds(made.parts),
+            WEIGHTS: sum(weight.numel() for weight in attention.parameters()),
+        }
+
+
+def verdict(figures: Figures) -> Verdict:
+    """Every score comes near the best, and those with matrices take longer on average."""
+    bleu, taken, weights = (means(figures, figure) for figure in (BLEU, TIME, WEIGHTS))
+    best, worst = (choose(bleu, key=lambda score: bleu[score]) for choose in (max, min))
+    free = [taken[score] for score in taken if score in FREE]
+    own = [taken[score] for score in taken if score not in FREE]
+    dearer = sum(own) / len(own) / (sum(free) / len(free))
+    told = "; ".join(
+        f"{score} {bleu[score]:.1f} BLEU, {taken[score]:.0f} ms, {weights[score]:.0f} weights" for score in bleu
+    )
+    return Verdict(
+        bleu[worst] >= CLOSE * bleu[best] and dearer > 1,
+        f"{told}. Best is {best}, last {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU; scores with"
+        f" matrices of their own take {dearer:.2f} times as long a training step. {seeds_of(figures)}.",
+    )
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """BLEU against the time of a step."""
+    taken = means(figures, TIME)
+    for score, values in over_seeds(figures, BLEU).items():
+        axes.scatter([taken[score]] * len(values), values, label=score)
+        axes.annotate(score, (taken[score], max(values)), xytext=(4, 4), textcoords="offset points")
+    axes.margins(x=0.15)
+    axes.set_xlabel("milliseconds of a training step")
+    axes.set_ylabel("BLEU")

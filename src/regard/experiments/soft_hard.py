@@ -1,0 +1,92 @@
+"""Captions by soft attention, the mean of all cells, and by hard attention, one cell that is drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    bars,
+    budget,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
+from regard.experiments._trained import step_milliseconds, trained
+from regard.training.run import Parts
+
+CLAIM = (
+    "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."
+)
+WHERE = "Xu et al. 2015, section 4"
+STEPS = 220
+KINDS = ("soft", "hard")
+DRAWS = 8  # gradients of one batch
+BLEU, NOISE, TIME = "BLEU-4", "variance of the gradient", "milliseconds a step"
+
+
+def cells(effort: float) -> list[Cell]:
+    """Both, trained alike on scenes of coloured shapes."""
+    steps, seeds = budget(effort, STEPS)
+    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+
+
+def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
+    settings = [
+        *(f"data.scenes={amount(effort, 1500, 40)}", "data.height=32", "data.width=32", "data.things=[1, 2]"),
+        *("data.rows=24", "model=captioner", f"model.attention={kind}", "model.dim=64", "model.embedding=32"),
+        *("model.grid=32", "model.dropout=0.0", "model.coverage=0.0", "training.optimizer.lr=0.003"),
+        "decoding=greedy",
+    ]
+    with trained("captioning", settings, steps=steps, seed=seed) as made:
+        return {
+            BLEU: made.scores["bleu4"],
+            "pointing": made.scores["pointing"],
+            NOISE: _noise(made.parts),
+            TIME: step_milliseconds(made.parts),
+        }
+
+
+def _noise(parts: Parts) -> float:
+    """The variance of the gradient of one batch, all weights together, as a share of its mean squared."""
+    task, model = parts.task, parts.model
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    batch, drawn = task.batch(task.plan(0, 1)[0]), []
+    model.train()
+    for seed in range(DRAWS):
+        torch.manual_seed(seed)
+        slopes = torch.autograd.grad(task.loss(model, batch).total, weights, allow_unused=True)
+        drawn.append(torch.cat([slope.flatten() for slope in slopes if slope is not None]))
+    model.eval()
+    every = torch.stack(drawn)
+    return float(every.var(dim=0).sum() / every.mean(dim=0).square().sum())
+
+
+def verdict(figures: Figures) -> Verdict:
+    """Soft attention tells better captions by gradients with less variance."""
+    bleu, noise, taken, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
+    told = "; ".join(
+        f"{kind}: {bleu[kind]:.1f} BLEU-4, looks at the right place for {pointing[kind]:.0f} % of the words, variance"
+        f" of the gradient {noise[kind]:.2g} of its square, {taken[kind]:.0f} ms a step"
+        for kind in KINDS
+    )
+    holds = bleu["soft"] > bleu["hard"] and noise["soft"] < noise["hard"]
+    return Verdict(holds, f"{told}. {seeds_of(figures)}.")
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """Quality of both, and the variance beside it."""
+    shares = {
+        figure: {kind: [value / 100 for value in values] for kind, values in over_seeds(figures, figure).items()}
+        for figure in (BLEU, "pointing")
+    }
+    bars(
+        axes, {f"{name} / 100": each for name, each in shares.items()} | {NOISE: over_seeds(figures, NOISE)}, y="share"
+    )

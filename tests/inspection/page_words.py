@@ -1,0 +1,54 @@
+"""The words of the page: what its modules say, as keys of the table of korean.js."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from regard.inspection.bundle import PAGE
+
+TAG = re.compile(r"\bsay`")
+ENTRY = re.compile(r"^  (\"(?:[^\"\\]|\\.)*\"): (\"(?:[^\"\\]|\\.)*\"),$", re.MULTILINE)
+
+
+def _template(code: str, start: int) -> tuple[str, int]:
+    """Code behind an opening backtick -> the text with {0}, {1} … for what is put in, and where it ends."""
+    text, at, count = "", start, 0
+    while code[at] != "`":
+        if code.startswith("${", at):
+            text, count, depth, at = text + f"{{{count}}}", count + 1, 1, at + 2
+            while depth:
+                if code[at] == "`":
+                    at = _template(code, at + 1)[1]
+                depth += {"{": 1, "}": -1}.get(code[at], 0)
+                at += 1
+        else:
+            text, at = text + code[at], at + 1
+    return text, at
+
+
+def said() -> dict[str, set[str]]:
+    """Every text that a module of the page says -> the files that say it."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(PAGE.rglob("*.js")):
+        code = path.read_text(encoding="utf-8")
+        for match in TAG.finditer(code):
+            found.setdefault(_template(code, match.end())[0], set()).add(path.name)
+    return found
+
+
+def unsaid(code: str) -> str:
+    """Code without comments, without what it says by the table, and without what is put into its other templates."""
+    code = re.sub(r"^\s*//.*$", "", code, flags=re.MULTILINE)
+    for match in reversed(list(TAG.finditer(code))):
+        code = code[: match.start()] + "SAID" + code[_template(code, match.end())[1] + 1 :]
+    while (shorter := re.sub(r"\$\{[^{}]*\}", "", code)) != code:
+        code = shorter
+    return code
+
+
+def table(name: str) -> dict[str, str]:
+    """A table of the page: English -> Korean."""
+    code = "".join((PAGE / file).read_text(encoding="utf-8") for file in ("words.js", "korean.js"))
+    body = code.split(f"export const {name} = {{\n")[1].split("\n};")[0] + "\n"
+    return {json.loads(key): json.loads(value) for key, value in ENTRY.findall(body)}

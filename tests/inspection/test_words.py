@@ -1,0 +1,82 @@
+"""The page speaks English and Korean: one table, every text in both, chosen by the language of the browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import examples
+import pytest
+from browsing import opened
+from page_words import said, table, unsaid
+
+from regard.inspection.bundle import PAGE, bundle
+from regard.inspection.format import to_json
+
+TASKS = Path(__file__).parents[2] / "src" / "regard" / "tasks"
+HANGUL = re.compile(r"[가-힣]")
+SILENT = {"regard", "log p ", " log p ", " · p "}  # the same in every language
+
+
+def test_every_text_is_in_the_table_and_every_entry_is_said():
+    assert set(said()) == set(table("KOREAN"))
+
+
+def test_every_entry_is_korean_and_takes_the_same_values():
+    for english, korean in table("KOREAN").items():
+        assert HANGUL.search(korean) or not re.search("[A-Za-z]", re.sub(r"\{\d+\}", "", korean)), english
+        assert sorted(re.findall(r"\{\d+\}", english)) == sorted(set(re.findall(r"\{\d+\}", korean))), english
+
+
+def test_what_tasks_call_their_axes_has_a_korean_name():
+    titles = {
+        title
+        for path in TASKS.glob("*.py")
+        for title in re.findall(r"Axis\(.*?, \"([a-z ]+)\"", path.read_text(encoding="utf-8"))
+    }
+    assert titles and titles <= set(table("TERMS"))
+    assert all(map(HANGUL.search, table("TERMS").values()))
+
+
+SHOWN = re.compile(
+    r"\b(?:title|label|\"aria-label\"|\"aria-description\"|subtitle): (?:\"([^\"]+)\"|`([^`]+)`)"
+    r"|make\(\"\w+\", \{[^{}]*\}, (?:\"([^\"]+)\"|`([^`]+)`)"
+    r"|\b(?:select|choice)\(\"([^\"]+)\""
+)
+
+
+@pytest.mark.parametrize("path", sorted(PAGE.rglob("*.js")), ids=lambda path: path.name)
+def test_nothing_is_shown_that_is_not_in_the_table(path):
+    found = SHOWN.findall(unsaid(path.read_text(encoding="utf-8")))
+    texts = [next(filter(None, each)) for each in found if any(each)]
+    assert [text for text in texts if re.search("[A-Za-z]{2}", text) and text not in SILENT] == []
+
+
+def test_a_korean_browser_reads_korean_and_the_data_stays_as_it_is(browser, tmp_path):
+    found = examples.translation(2, 4)
+    path = tmp_path / "page.html"
+    path.write_text(bundle(to_json(found)), encoding="utf-8")
+    told = [*examples.SOURCE, found.title, found.model, found.task, *map(str, found.facts.values())]
+    kept = [
+        "regard",
+        "log",
+        "softmax",
+        "Softmax",
+        "sinusoidal",
+        "PCA",
+        "letter",
+        "reads",
+        "student",
+    ]  # names, and words
+    own = {*kept, *re.findall(r"[A-Za-z]+", " ".join(told))}
+    with opened(browser, path.as_uri(), locale="ko-KR") as page:
+        assert page.locator("html").get_attribute("lang") == "ko"
+        tabs = page.locator(".tab")
+        assert "모든 헤드" in tabs.all_inner_texts() and "Alignment" not in tabs.all_inner_texts()
+        for number in range(tabs.count()):
+            tabs.nth(number).click()
+            words = set(re.findall(r"[A-Za-z]{2,}", page.locator("body").inner_text()))
+            assert words - own == set(), tabs.nth(number).inner_text()
+    with opened(browser, path.as_uri(), locale="de-DE") as page:
+        assert page.locator("html").get_attribute("lang") == "en"
+        assert "All heads" in page.locator(".tab").all_inner_texts()
