@@ -70,7 +70,7 @@ TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
 
 def halved(side: int, times: int) -> int:
     """A side of an image that was halved so often, rounded up each time."""
-    return -(-side // 2**times)
+    return -(-side // (1 << times))
 
 
 class Patches(nn.Module):

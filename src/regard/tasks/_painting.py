@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.core.evaluating import evaluating
 from regard.core.protocols import Painter, Subject
@@ -43,7 +43,7 @@ def paint(
 ) -> Painted:
     """Levels that are known (b n), UNKNOWN elsewhere -> all levels. Without `how` the likeliest level is taken at every
     place. What an image becomes depends on its number in the batch and the seed, not on the others."""
-    model = optimised(model)
+    model = cast("Painter", optimised(cast("nn.Module", model)))
     order = _each(model.order)  # (t c)
     images, total = known.clone(), torch.zeros(len(known), dtype=torch.float64, device=known.device)
     numbers = _numbers(known, how)

@@ -20,6 +20,7 @@ from regard.core.sizes import Captions, Marks
 from regard.core.task import Answer, Task
 from regard.data import captioned, tokens
 from regard.data.builtin import scenes
+from regard.data.builtin.scenes import Held
 from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
 from regard.data.images.augment import flip, grey
 from regard.data.images.reading import Pixels
@@ -53,7 +54,7 @@ class Config:
     name: str = captioned.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
     things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
-    held: scenes.Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
+    held: Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
     language: Language = "en"  # of the built-in captions: en or ko
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`

@@ -117,9 +117,9 @@ def kinds_of(split: str, held: Held = "pairs") -> tuple[Trait, ...]:
 
 def _chosen(random: np.random.Generator, own: Sequence[Trait], common: Sequence[Trait], number: int) -> list[Trait]:
     """So many kinds, the first of the split's own; no two have the same colour and shape."""
-    chosen = [own[random.integers(len(own))]]
+    chosen = [own[int(random.integers(len(own)))]]
     while len(chosen) < number:
-        kind = common[random.integers(len(common))]
+        kind = common[int(random.integers(len(common)))]
         if kind[1:] not in [other[1:] for other in chosen]:
             chosen.append(kind)
     return chosen
