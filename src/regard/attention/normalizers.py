@@ -52,8 +52,8 @@ class SoftOrHard(nn.Module):
     evaluation the best key. Xu et al. 2015, section 4.1: half of the choices set to their expectation makes the Monte
     Carlo gradient steadier.
 
-    With `gradual`, choices come in one by one: none in the first batch, as many as `share` leaves after so many. Then
-    there is something to see before it is chosen from. Whoever trains counts the batches (`advance`).
+    With `gradual`, there are no choices in so many batches, and in as many more they come in, up to what `share`
+    leaves: so there is something to see before it is chosen from. Whoever trains counts the batches (`advance`).
     """
 
     batches: Tensor
@@ -78,7 +78,7 @@ class SoftOrHard(nn.Module):
         """The share of soft weights in this batch."""
         if not self.gradual:
             return self.share
-        return 1 - (1 - self.share) * (self.batches / self.gradual).clamp(max=1.0)
+        return 1 - (1 - self.share) * (self.batches / self.gradual - 1).clamp(0.0, 1.0)
 
     def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
         """(b h t s) scores -> weights (b h t s), one-hot where a key was chosen."""

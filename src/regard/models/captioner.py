@@ -49,7 +49,7 @@ class Config:
     choices: float = 1.0  # hard: weight of the score function term, λ_r
     openness: float = 0.01  # hard: weight of the entropy of the choice, λ_e
     expected: float = 0.5  # hard: how often the expectation stands in for a choice in training
-    gradual: int = 1000  # hard: batches over which choices come in; before there is something to see they are noise
+    gradual: int = 1000  # hard: batches without choices, and then over which they come in: before, they are noise
     layers: int = 2  # of the Transformer decoder
     heads: int = 4  # of each attention of the Transformer decoder
 
