@@ -6,18 +6,17 @@ features, and in a language model rotary ones; every other model is decoded by o
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from regard.api import kept
 from regard.attention.scores import scaled_dot
 from regard.attention.weigh import Anywhere, Weigh
-from regard.core.errors import ConfigError, RegardError
+from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.files import digest
 from regard.core.sizes import Text, Tokens
 from regard.layers.heads import Heads
 from regard.layers.positions.rotary import Rotary
@@ -25,9 +24,6 @@ from regard.layers.residual import PreNorm
 from regard.models.gpt import GPT
 from regard.models.gpt import Encoder as Reader
 from regard.models.transformer import DecoderStack, Encoder, Transformer
-from regard.training import sealed
-
-SEAL = "seal.json"
 
 
 def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
@@ -44,14 +40,7 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
     spec.config.bos_token = str(marks.start)
     spec.validate()
     spec.optimize()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as draft:
-        spec.save(draft)
-        files = {path.name: digest(path) for path in Path(draft).iterdir()}
-        sealed.write_json(Path(draft) / SEAL, {"weights": weights, "files": files})
-        if not folder.exists():
-            Path(draft).rename(folder)
-            Path(draft).mkdir()  # the context manager wants something to remove
+    kept.make(folder, weights, lambda draft: spec.save(str(draft)))
 
 
 def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
@@ -85,16 +74,6 @@ def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
 def _turns(model: nn.Module) -> bool:
     """Whether queries and keys are turned by their places."""
     return any(isinstance(module, Weigh) and isinstance(module.place, Rotary) for module in model.modules())
-
-
-def is_whole(folder: Path, weights: str) -> bool:
-    """Whether a folder holds the export of these weights and every file of it is as it was written."""
-    try:
-        seal = sealed.read_json(folder / SEAL)
-        files = {path.name: digest(path) for path in folder.iterdir() if path.name != SEAL}
-    except (RegardError, OSError):
-        return False
-    return bool(seal.get("weights") == weights and seal.get("files") == files)
 
 
 def _heads(model: nn.Module, *known: type) -> int:
