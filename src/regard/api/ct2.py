@@ -26,7 +26,7 @@ Table = Mapping[str, Any]
 Found = list[list[Hypothesis] | None]  # of each row, best first; None: not settled
 
 
-def open_translator(folder: Path, *, precision: str = "float32", single: bool = False) -> Any:
+def open_export(folder: Path, *, precision: str = "float32", single: bool = False) -> Any:
     """An export, ready: a worker of one thread on each core, or one worker of many threads for a single row."""
     library, cores = require("ctranslate2", extra="ctranslate2"), available()
     workers, threads = (1, cores) if single else (cores, 1)

@@ -45,7 +45,7 @@ def build(parts: Parts, precision: str = "float32") -> tuple[nn.Module, Finder]:
     folder = ready(parts)
     if isinstance(parts.model, GPT):
         return Telling(parts.model), lambda decoding: _telling(decoding, Source(library, folder, precision))
-    translator = ct2.open_translator(folder, precision=precision)
+    translator = ct2.open_export(folder, precision=precision)
     return Exported(parts.model), lambda decoding: _translating(decoding, translator)
 
 

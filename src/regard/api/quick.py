@@ -31,7 +31,7 @@ class Quick:
 
     task: QuickTask
     verbs: tuple[str, ...]
-    translator: Any
+    opened: Any  # the export
     decoding: Table
     slow: Slow  # answers texts whose search was not settled, one for one
 
@@ -45,7 +45,7 @@ class Quick:
         full = [number for number, row in enumerate(rows) if row]
         searched = [rows[number] for number in full]
         limits = [self.task.limit(row) for row in searched]
-        wait = ct2.begin(self.translator, searched, limits, decoding=self.decoding, marks=self.task.marks)
+        wait = ct2.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks)
 
         def answers() -> list[list[Answer]]:
             found = dict(zip(full, wait(), strict=True))
@@ -87,4 +87,4 @@ def of_entry(
     decoding = task.search(entry["options"], entry["decoding"])
     if decoding is None or decoding["name"] not in ct2.SEARCHES:
         return None
-    return Quick(task, module.VERBS, ct2.open_translator(folder, precision=precision, single=single), decoding, slow)
+    return Quick(task, module.VERBS, ct2.open_export(folder, precision=precision, single=single), decoding, slow)

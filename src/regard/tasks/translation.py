@@ -120,12 +120,11 @@ class Translation(Task):
         self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
     ) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.marks, self.asked = Marks(), Evaluation()
+        self.marks, self.asked, self.probes = Marks(), Evaluation(), tuple(probes)
         sizes = vocabularies.source.size, vocabularies.target.size
         self.sizes = Text(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
         self.directions = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.goal = Goal("bleu_lc" if config.lowercase else "bleu", more=True)
-        self.probes = tuple(probes)
         self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
@@ -297,6 +296,5 @@ def build(config: Config, folder: Path | None = None) -> Translation:
 
 def load(config: Config, folder: Path) -> Translation:
     """A config and a run folder -> the task with the vocabulary of that run; the data is not needed."""
-    tokenizers = [tokens.load(folder / name) for name in quick.files(joint=config.joint)]
     kept = {name: _corpus.read_examples(folder, f"{name}.json") for name in ("examples", "probes")}
-    return Translation(config, Vocabularies(tokenizers[0], tokenizers[-1]), **kept)
+    return Translation(config, Vocabularies(*quick.tokenizers(folder, joint=config.joint)), **kept)

@@ -25,6 +25,12 @@ def files(*, joint: bool) -> list[str]:
     return ["tokenizer.json"] if joint else ["tokenizer.source.json", "tokenizer.target.json"]
 
 
+def tokenizers(folder: Path, *, joint: bool) -> tuple[Tokenizer, Tokenizer]:
+    """Those of a run, of the source and of the target; one twice if they share a vocabulary."""
+    found = [tokens.load(folder / name) for name in files(joint=joint)]
+    return found[0], found[-1]
+
+
 def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Rows:
     """Texts -> source rows `w1 … wn end`; a text the model cannot hold is an error."""
     rows = [[*row, end] for row in tokenizer.encode(texts)]
@@ -72,5 +78,4 @@ class Quick:
 
 def load(data: Mapping[str, Any], folder: Path) -> Quick:
     """The [data] section of a recipe and the run folder -> the task."""
-    tokenizers = [tokens.load(folder / name) for name in files(joint=data["joint"])]
-    return Quick(tokenizers[0], tokenizers[-1], data["longest"])
+    return Quick(*tokenizers(folder, joint=data["joint"]), data["longest"])
