@@ -11,17 +11,22 @@ from regard.cli import quickly
 from regard.cli.asking import How, Verb
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-TEXTS = ["The cook is reading a book.", "", "Please buy two apples.", "The teacher sleeps."]
+WORDS = ["cook", "book", "apple", "teacher", "dog", "tree", "house", "sun"]
+TEXTS = ["cook dog.", "", "tree sun.", "apple house."]
 HEAVY = "sorted({'torch', 'numpy', 'transformers', 'rich'} & set(sys.modules)), file=sys.stderr"
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "trained"
-    small = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", "data.pairs=300"]
-    short = ["training.steps=40", "training.evaluation.every=40", "training.optimizer.lr=0.01", "decoding=greedy"]
-    call("train", "translation", *small, *short, "data.vocabulary=300", "model.dropout=0", "--out", folder)
-    return folder
+    """A run that has learned one thing: every translation is one word long, so that its searches end."""
+    root = tmp_path_factory.mktemp("runs")
+    rows = [f"{left} {right}.\t{left[0]}{right[-1]}" for left in WORDS for right in WORDS]
+    (root / "pairs.tsv").write_text("\n".join(rows * 4) + "\n", encoding="utf-8")
+    small = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", f"data.path={root / 'pairs.tsv'}"]
+    short = ["training.steps=80", "training.evaluation.every=80", "training.optimizer.lr=0.01", "decoding=greedy"]
+    more = ["data.level=word", "data.vocabulary=300", "data.header=false", "model.dropout=0", "data.tokens=512"]
+    call("train", "translation", *small, *short, *more, "--out", root / "trained")
+    return root / "trained"
 
 
 def in_a_process(*words, given=None):
@@ -67,7 +72,7 @@ def test_many_pieces_keep_their_order(trained, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("regard.cli.answering.MOST", 4)
     call("translate", trained, TEXTS[0])
     capsys.readouterr()
-    many = [f"The cook buys {number} apples." for number in range(2, 30)]
+    many = [f"{left} {right}." for left in WORDS for right in WORDS[:4]]
     call("translate", trained, *many)
     found = capsys.readouterr().out.splitlines()
     call("translate", trained, *many, "--engine", "native")

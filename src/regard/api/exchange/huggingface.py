@@ -47,6 +47,9 @@ def export(parts: Parts, out: Path) -> str:
     library = require("transformers", extra="huggingface")
     with kept(), _quietly(library):
         theirs = layout.outside(config, sizes, library).eval()
+        if classes := getattr(parts.task, "classes", ()):
+            theirs.config.id2label = dict(enumerate(classes))
+            theirs.config.label2id = {name: number for number, name in enumerate(classes)}
         _fill(theirs, pairs.outside(layout.pairs(config, sizes), parts.model.state_dict()))
         compare(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
 
