@@ -148,7 +148,16 @@ class Step(nn.Module):
         places = stack.embedding.position.of_length(longest)
         self.register_buffer("places", none if places is None else places.detach())
 
-    def forward(self, tokens: Tensor, place: Tensor, keys: Tensor, values: Tensor, *source: Tensor) -> Any:
+    def forward(  # noqa: PLR0917  # the inputs of a program are told by their place
+        self,
+        tokens: Tensor,
+        place: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        source_keys: Tensor | None = None,
+        source_values: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         x = self.stack.embedding.table(tokens) * self.scale + self.places[place]
         columns = torch.arange(keys.shape[3])
         here, seen = (columns == place)[:, None], Mask(keys=(columns <= place).expand(tokens.shape[0], -1))
@@ -156,9 +165,9 @@ class Step(nn.Module):
         for number, block in enumerate(self.stack.layers):
             past = KV.of(Projected(keys[number]), values[number])
             x = block.around_self(x, partial(_look_back, block.self_attn, past=past, here=here, seen=seen, read=read))
-            if source:
-                memory = KV.of(Projected(source[0][number]), source[1][number])
-                there = Mask(keys=torch.arange(source[0].shape[3]) < source[2][:, None])
+            if source_keys is not None and source_values is not None and lengths is not None:
+                memory = KV.of(Projected(source_keys[number]), source_values[number])
+                there = Mask(keys=torch.arange(source_keys.shape[3]) < lengths[:, None])
                 x = block.around_cross(x, partial(block.cross_attn, memory=memory, mask=there))
             x = block.around_feedforward(x, block.feedforward)
         logits = self.readout(self.stack.last(x))[:, 0]
