@@ -126,8 +126,10 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
         print("\n".join(texts), file=printed)
         return texts
 
-    if kind != "corpus":
+    if kind == "single":
         return lambda lines: job(lines, corpus.BATCHES[1]), lambda lines: job(lines, corpus.BATCHES[1])
+    sample = sample if kind == "corpus" else sample[:BATCH]
+    job(sample[:BATCH], corpus.BATCHES[1])  # warm
     rates = {}
     for batch in corpus.BATCHES:
         begun = time.perf_counter()

@@ -10,6 +10,8 @@ GREEDY = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
 
 
 class Fake:
+    num_translators = 2
+
     def __init__(self, *rows):
         self.rows = rows
 
@@ -30,6 +32,13 @@ def test_rows_that_end_within_their_limit_are_settled():
     assert first == [Hypothesis((7, 8), -6.0, -2.0)]
     assert (long, unended, with_mark) == (None, None, None)
     assert empty == [Hypothesis((), -2.0, -2.0)]
+
+
+def test_a_few_rows_are_shared_among_the_workers():
+    for count, size in ((1, 1), (5, 3), (64, 32), (1000, 64)):
+        fake = Fake()
+        ct2.begin(fake, [[5, 3]] * count, [9] * count, decoding=GREEDY, marks=Marks())
+        assert fake.settings["max_batch_size"] == size
 
 
 def test_nothing_is_searched_for_without_rows():

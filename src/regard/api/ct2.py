@@ -21,7 +21,7 @@ SEARCHES = ("greedy", "beam")
 # CTranslate2 ends a beam once so many times its width have ended, though a better one may still be growing. At 1 it
 # loses the ends of some sentences; at 2 its best was never worse than that of our beam, which waits as long as needed.
 PATIENCE = 2.0
-BATCH = 64  # rows that one worker decodes at once
+BATCH = 64  # rows that one worker decodes at once, at most
 Table = Mapping[str, Any]
 Found = list[list[Hypothesis] | None]  # of each row, best first; None: not settled
 
@@ -61,7 +61,7 @@ def begin(
         num_hypotheses=decoding.get("nbest", 1),
         min_decoding_length=decoding["min_length"],
         max_decoding_length=max(limits) + 1,
-        max_batch_size=BATCH,
+        max_batch_size=min(BATCH, -(-len(rows) // translator.num_translators)),  # every worker has some
         asynchronous=True,
         **settings(decoding, never=decoding["forbid"]),
     )

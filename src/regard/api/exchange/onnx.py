@@ -9,9 +9,11 @@ Shapes: b rows, s tokens of a source, n places, l layers, h heads, d features of
 
 from __future__ import annotations
 
+import logging
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,8 +88,7 @@ def write(program: Program, path: Path) -> None:
     """Export a program for any number of rows and any length."""
     limits = {"rows": torch.export.Dim.DYNAMIC, "length": torch.export.Dim.DYNAMIC}
     shapes = tuple({axis: limits[name] for axis, name in axes.items()} for axes in program.axes)
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of PyTorch's own exporter
+    with _quietly(), torch.no_grad():
         torch.onnx.export(
             program.module,
             program.inputs(ROWS, LENGTH),
@@ -99,6 +100,19 @@ def write(program: Program, path: Path) -> None:
             verbose=False,
             external_data=False,
         )
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What PyTorch's own exporter warns of is no news."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def verify(program: Program, path: Path, runtime: Any, *, longest: int) -> None:
