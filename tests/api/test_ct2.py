@@ -1,5 +1,6 @@
 """Settings of our decoders for CTranslate2, and which of its results are settled."""
 
+import math
 from types import SimpleNamespace
 
 from regard.api import ct2
@@ -10,7 +11,7 @@ GREEDY = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
 
 
 class Fake:
-    num_translators = 2
+    num_translators, scores = 2, [-2.0]
 
     def __init__(self, *rows):
         self.rows = rows
@@ -18,7 +19,7 @@ class Fake:
     def translate_batch(self, rows, **settings):
         self.given, self.settings = rows, settings
         return [
-            SimpleNamespace(result=lambda row=row: SimpleNamespace(hypotheses=[row], scores=[-2.0]))
+            SimpleNamespace(result=lambda row=row: SimpleNamespace(hypotheses=[row], scores=self.scores))
             for row in self.rows
         ]
 
@@ -32,6 +33,13 @@ def test_rows_that_end_within_their_limit_are_settled():
     assert first == [Hypothesis((7, 8), -6.0, -2.0)]
     assert (long, unended, with_mark) == (None, None, None)
     assert empty == [Hypothesis((), -2.0, -2.0)]
+
+
+def test_scores_may_be_left_out():
+    fake = Fake(["7", "3"])
+    fake.scores = []
+    ((best,),) = ct2.begin(fake, [[5, 3]], [9], decoding=GREEDY, marks=Marks(), scored=False)()
+    assert fake.settings["return_scores"] is False and best.tokens == (7,) and math.isnan(best.score)
 
 
 def test_a_few_rows_are_shared_among_the_workers():

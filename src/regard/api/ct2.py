@@ -7,7 +7,9 @@ that CTranslate2 has not. A row that is not settled is left to them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +53,18 @@ def settings(decoding: Table, *, never: Sequence[int]) -> dict[str, Any]:
 
 
 def begin(
-    translator: Any, rows: Sequence[Sequence[int]], limits: Sequence[int], *, decoding: Table, marks: Marks
+    translator: Any,
+    rows: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    *,
+    decoding: Table,
+    marks: Marks,
+    scored: bool = True,
 ) -> Callable[[], Found]:
-    """Hand rows over to CTranslate2, which works on them from now on -> a function that waits for what it finds."""
+    """Hand rows over to CTranslate2, which works on them from now on -> a function that waits for what it finds.
+
+    Without scores, which greedy search need not compute, hypotheses have NaN in their place.
+    """
     if not rows:
         return list
     results = translator.translate_batch(
@@ -63,7 +74,7 @@ def begin(
         max_decoding_length=max(limits) + 1,
         max_batch_size=min(BATCH, -(-len(rows) // translator.num_translators)),  # every worker has some
         asynchronous=True,
-        **settings(decoding, never=decoding["forbid"]),
+        **settings(decoding, never=decoding["forbid"]) | {"return_scores": scored},
     )
     penalty = float(decoding.get("length_penalty", 0.0))
 
@@ -88,5 +99,5 @@ def hypotheses(result: Any, *, penalty: float) -> list[Hypothesis]:
     the end mark counted, as we do; the sum is wanted too."""
     return [
         Hypothesis(tuple(map(int, words[:-1])), rank * len(words) ** penalty, rank)
-        for words, rank in zip(result.hypotheses, result.scores, strict=True)
+        for words, rank in zip(result.hypotheses, result.scores or repeat(math.nan), strict=False)
     ]

@@ -39,13 +39,14 @@ class Quick:
         """Texts -> the answers to each, best first."""
         return self.begin(texts)()
 
-    def begin(self, texts: Sequence[str]) -> Callable[[], list[list[Answer]]]:
-        """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once."""
+    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Answer]]]:
+        """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
+        only their texts are wanted, scores need not be computed."""
         rows = self.task.rows(texts)
         full = [number for number, row in enumerate(rows) if row]
         searched = [rows[number] for number in full]
         limits = [self.task.limit(row) for row in searched]
-        wait = ct2.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks)
+        wait = ct2.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks, scored=scored)
 
         def answers() -> list[list[Answer]]:
             found = dict(zip(full, wait(), strict=True))

@@ -38,7 +38,7 @@ def find(folder: Path, settings: Sequence[str], *, verb: Verb, how: How, few: bo
 
 def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | None], rows: Rows) -> None:
     """Answer pieces of lines and print them in order, while the next ones are already searched for."""
-    told, waiting = rows.told(coming.name), Waiting()
+    told, waiting, scored = rows.told(coming.name), Waiting(), rows.scored
 
     def print_first() -> None:
         piece, wait = waiting.popleft()
@@ -46,7 +46,7 @@ def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | 
 
     for piece in pieces:
         if piece is not None:
-            waiting.append((piece, _begin(found, [line.text for line in piece if not line.wrong])))
+            waiting.append((piece, _begin(found, [line.text for line in piece if not line.wrong], scored=scored)))
         while waiting and (piece is None or len(waiting) > AHEAD):
             print_first()
     while waiting:
@@ -54,9 +54,9 @@ def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | 
     told.close()
 
 
-def _begin(found: Quick, texts: list[str]) -> Callable[[], list[Any]]:
+def _begin(found: Quick, texts: list[str], *, scored: bool) -> Callable[[], list[Any]]:
     """Hand texts over; where one of them cannot be read the others are answered nevertheless."""
     try:
-        return found.begin(texts)
+        return found.begin(texts, scored=scored)
     except RegardError:
         return lambda: attempts(found.answer, texts)

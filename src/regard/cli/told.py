@@ -33,6 +33,11 @@ class Rows(NamedTuple):
     how: How
     options: dict[str, Any]  # what was asked
 
+    @property
+    def scored(self) -> bool:
+        """Whether scores are printed."""
+        return self.how.as_json or int(self.options.get("nbest", 1)) > 1
+
     def results(self, piece: Sequence[Line], tried: Iterator[Any]) -> list[Result]:
         """Lines, and the answers to each that could be read (or what is wrong with it) -> their results."""
         return [self._result(line, line.wrong or next(tried)) for line in piece]

@@ -25,5 +25,5 @@ def test_what_cannot_be_read_is_one_line(capsys, tmp_path):
     with pytest.raises(SystemExit):
         call("import", tmp_path / "nowhere", "--out", tmp_path / "run")
     error = capsys.readouterr().err
-    assert "nowhere: transformers cannot read it" in error and error.count("\n") == 1
+    assert "nowhere: no such folder; give one that transformers has saved" in error and error.count("\n") == 1
     assert not (tmp_path / "run").exists()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.api.exchange import pairs, vocabulary
-from regard.core.errors import CheckpointError, ConfigError, RegardError
+from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.registry import find, names
 from regard.core.seed import kept
@@ -123,6 +123,9 @@ def _quietly(library: Any) -> Iterator[None]:
 
 def read(source: str, library: Any) -> tuple[ModuleType, Any]:
     """A folder, or the name of a model on the hub -> its layout and the model, all of whose weights were found."""
+    path = Path(source)
+    if not path.is_dir() and (path.is_absolute() or len(path.parts) > 2 or path.parent.is_dir() and path.parent.name):
+        raise DataError(f"{source}: no such folder; give one that transformers has saved, or owner/name on its hub")
     with _quietly(library):
         try:
             kind = library.AutoConfig.from_pretrained(source).model_type
