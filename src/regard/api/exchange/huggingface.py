@@ -124,7 +124,8 @@ def _quietly(library: Any) -> Iterator[None]:
 def read(source: str, library: Any) -> tuple[ModuleType, Any]:
     """A folder, or the name of a model on the hub -> its layout and the model, all of whose weights were found."""
     path = Path(source)
-    if not path.is_dir() and (path.is_absolute() or len(path.parts) > 2 or path.parent.is_dir() and path.parent.name):
+    local = path.is_absolute() or len(path.parts) > 2 or (path.parent.is_dir() and path.parent.name != "")
+    if local and not path.is_dir():
         raise DataError(f"{source}: no such folder; give one that transformers has saved, or owner/name on its hub")
     with _quietly(library):
         try:
