@@ -64,7 +64,7 @@ def test_other_weights_settings_vocabularies_and_exports_need_the_run(run):
     assert spoilt(run.folder / "model.safetensors", flipped)
     assert spoilt(run.folder / "tokenizer.source.json", flipped)
     assert spoilt(run.folder / "config.json", flipped)
-    assert spoilt(run.folder / "config.json", lambda data: json.dumps({"version": 1}).encode())
+    assert spoilt(run.folder / "config.json", lambda data: json.dumps({"version": 99}).encode())
     assert spoilt(export / "model.bin", flipped)
     assert spoilt(export / "agreed.json", flipped)
 

@@ -17,7 +17,7 @@ from regard.core.answer import Answer
 from regard.core.errors import RegardError
 from regard.core.quick import QuickTask
 from regard.core.registry import find, names
-from regard.training.migrations import VERSION
+from regard.training.migrations import migrate
 
 TASKS = "regard.tasks._quick"
 WIDE = 512  # features from which several threads answer a single row faster than one
@@ -63,8 +63,8 @@ class Quick:
 def by_words(run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow) -> Quick | None:
     """A run folder and the words of a request -> its quick answers; None where there are none."""
     try:
-        table = seals.read_json(run / "config.json")
-        if table.get("version") != VERSION or table.get("task") not in names(TASKS):
+        table = migrate(seals.read_json(run / "config.json"), run / "config.json")
+        if table.get("task") not in names(TASKS):
             return None
         folder, weights = kept.place(run)
         entry = kept.Agreed(folder).asked(kept.words_key(run / "config.json", words)) if folder.is_dir() else None
