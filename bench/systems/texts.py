@@ -97,7 +97,9 @@ def _regard(run: Path, *, width: int) -> tuple[Job, Job]:
     def job(lines: list[str]) -> list[str]:
         printed, coming = io.StringIO(), Incoming("", [Line(n, text) for n, text in enumerate(lines, start=1)])
         with redirect_stdout(printed):
-            quickly.print_answers(found, coming, answering.pieces(coming.lines, 1), Rows(verb, how, {}))
+            quickly.print_answers(
+                found, coming, answering.pieces(coming.lines, 1, times=answering.SHARES), Rows(verb, how, {})
+            )
         return printed.getvalue().splitlines()
 
     return job, lambda texts: [answers[0].text for answers in found.answer(texts)]

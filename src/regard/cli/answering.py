@@ -40,6 +40,7 @@ ON_ERROR = ("stop", "skip", "blank")
 LINES = 512  # a process's share of what is read, answered and printed first
 LEAST = 128  # lines that are worth a process of their own
 FEW = 4  # inputs up to which the threads are chosen for the model
+SHARES = 4  # of such shares for an engine that cuts batches itself: the more lines, the more are of like length
 MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
 
@@ -55,7 +56,7 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
     quick = None if how.out else quickly.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
     if quick is not None:
         coming = given(inputs) if inputs else standard_input()
-        quickly.print_answers(quick, coming, pieces(coming.lines, 1), Rows(verb, how, to_words(settings)))
+        quickly.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), Rows(verb, how, to_words(settings)))
         return
     _by_run(folder, inputs, settings, verb=verb, how=how)
 
@@ -87,7 +88,7 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
         return
     quick, rows = run.quick(**options), Rows(verb, how, options)
     if quick is not None:
-        quickly.print_answers(quick, coming, pieces(coming.lines, 1), rows)
+        quickly.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), rows)
     else:
         _share(run, coming, rows, processes=_processes(run, how))
 
@@ -142,12 +143,13 @@ def _begin() -> None:
     torch.set_num_threads(1)
 
 
-def pieces(lines: Iterable[T | None], processes: int) -> Iterator[list[T] | None]:
+def pieces(lines: Iterable[T | None], processes: int, *, times: int = 1) -> Iterator[list[T] | None]:
     """Blocks of lines, each twice as long as the last, cut alike for all processes: they are done at the same time.
 
-    None among the lines says that more must be waited for: the block ends, and None follows it.
+    None among the lines says that more must be waited for: the block ends, and None follows it. A process that has
+    threads of its own gets so many `times` the share of others.
     """
-    iterator, size = iter(lines), LINES
+    iterator, size = iter(lines), times * LINES
     while True:
         block: list[T] = []
         waiting = False
@@ -165,4 +167,4 @@ def pieces(lines: Iterable[T | None], processes: int) -> Iterator[list[T] | None
         yield from (block[low : low + share] for low in range(0, len(block), share or 1))
         if waiting:
             yield None
-        size = min(2 * size, MOST)
+        size = min(2 * size, times * MOST)
