@@ -34,7 +34,7 @@ TRAIN = ["regard", "PyTorch loop", "transformers"]
 WHOLE, TWO = "CTranslate2 float32 1x2", "CTranslate2 float32 2x1"
 TWO_INT8, WHOLE_INT8 = "CTranslate2 int8 2x1", "CTranslate2 int8 1x2"
 ONE, ONE_INT8 = "CTranslate2 float32 1x1", "CTranslate2 int8 1x1"
-INT8 = "regard int8"
+INT8, AUTO = "regard int8", "regard auto"
 WORKS = {
     "train-tiny": TRAIN,
     "train-base": TRAIN,
@@ -48,7 +48,11 @@ WORKS = {
     "single-base-greedy": ["regard", INT8, "transformers", ONE, WHOLE, ONE_INT8],
     "corpus-tiny-greedy": ["regard", INT8, TWO, TWO_INT8],
     "corpus-tiny-beam": ["regard", INT8, TWO, TWO_INT8],
-    "startup-tiny": ["regard", "transformers", ONE],
+    "text-corpus-greedy": [AUTO, TWO, WHOLE],
+    "text-corpus-beam": [AUTO, TWO, f"patient {TWO}"],
+    "text-batch-greedy": [AUTO, TWO, WHOLE],
+    "text-single-greedy": [AUTO, ONE, WHOLE],
+    "startup-tiny": ["regard", AUTO, "transformers", ONE],
     "cost-length": ["regard", ONE],
     "cost-batch": ["regard", ONE],
     "cost-corpus": ["regard", TWO],
@@ -61,6 +65,7 @@ def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, An
     alone = system.startswith("regard") and not task.startswith(("train", "single"))
     threads = "1" if alone else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
+    environment |= {"REGARD_DATA": str(folder / "cache")}
     command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
     before = _clocks()
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, capture_output=True, text=True, check=False)
@@ -111,7 +116,9 @@ def rounds(todo: list[tuple[int, str, str]], found: Works, *, seconds: float, sa
 
 def prepare(folder: Path) -> None:
     """Sentences and models, made in a process of its own: this one stays small."""
-    done = subprocess.run([sys.executable, "-m", "systems.prepare", folder], cwd=ROOT / "bench", check=False)
+    environment = os.environ | {"REGARD_DATA": str(folder / "cache")}
+    command = [sys.executable, "-m", "systems.prepare", folder]
+    done = subprocess.run(command, cwd=ROOT / "bench", env=environment, check=False)
     if done.returncode:
         print("nothing could be prepared; regard and its peers must be installed:", file=sys.stderr)
         raise SystemExit("    pip install -c constraints.txt -e '.[ctranslate2,plots]' -r bench/requirements.txt")

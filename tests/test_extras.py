@@ -8,14 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-OUTSIDE = {"timm", "onnx"}  # ask for much, for one option or for what PyTorch does
-BY_TORCH = {"onnx"}  # what `torch.onnx.export` of our modules needs; our source does not
+OUTSIDE = {"timm", "onnx", "huggingface"}  # ask for much, for one option or one command
 OFFERED = set(EXTRAS) - {"all", "dev"}
 
 
 def test_every_extra_is_used_and_every_extra_that_is_asked_for_exists():
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    assert set(re.findall(r'extra="(\w+)"', source)) == OFFERED - BY_TORCH
+    assert set(re.findall(r'extra="(\w+)"', source)) == OFFERED
 
 
 def test_all_has_all_of_them_and_the_readme_says_what_for():

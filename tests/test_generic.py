@@ -26,7 +26,13 @@ OWN = {  # the words of one task
 # Where a verb may be named: the file of the verb, and the method of a run that is the verb.
 VERBS = ("cli/verbs/", "api/verbs.py")
 # The sizes of a kind of data say what kind that is; engines of others have names of their own.
-ALLOWED = {"core/sizes.py": {"music", "composer"}, "api/ctranslate.py": {"translator", "translate"}}
+THEIRS = {"translator", "translate"}
+ALLOWED = {
+    "core/sizes.py": {"music", "composer"},
+    "api/ctranslate.py": THEIRS,
+    "api/ct2.py": THEIRS,
+    "api/exchange/layouts/vit.py": {"classification"},
+}
 
 
 def words(path: Path) -> set[str]:

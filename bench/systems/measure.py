@@ -1,7 +1,7 @@
 """One measurement in a process of its own: `python -m systems.measure WORK SYSTEM SECONDS FOLDER` -> JSON.
 
 FOLDER is what `systems.prepare` made. A work is train-SHAPE, decode-SHAPE-SEARCH, single-SHAPE-SEARCH,
-corpus-tiny-SEARCH, startup-tiny or cost-SIZE.
+corpus-tiny-SEARCH, text-KIND-SEARCH, startup-tiny or cost-SIZE.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ def measure(task: str, system: str, *, seconds: float, folder: Path) -> dict[str
         from systems import startup
 
         return {"ready": startup.ready(system, folder)}
+    if kind == "text":
+        from systems import texts
+
+        return texts.measure(shape, system, width=WIDTHS[rest[0]], seconds=seconds, folder=folder)
     sentences = work.load(folder / "sentences.json")
     if kind == "cost":
         from systems import cost

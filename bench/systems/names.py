@@ -18,6 +18,11 @@ def exported(folder: Path, name: str) -> Path:
     return folder / "ct2" / name
 
 
+def run(folder: Path) -> Path:
+    """Where a whole run folder is, whose texts are translated."""
+    return folder / "run"
+
+
 def loaded(folder: Path) -> Path:
     """Where the Marian is."""
     return folder / "marian"

@@ -10,11 +10,22 @@ from typing import Any
 from systems import targets
 from systems.targets import Works
 
-UNITS = {"train": "target tokens/s", "decode": "sentences/s", "single": "sentences/s", "corpus": "sentences/s"}
+UNITS = {
+    "train": "target tokens/s",
+    "decode": "sentences/s",
+    "single": "sentences/s",
+    "corpus": "sentences/s",
+    "text": "texts/s",
+}
 MEANING = {
     "train": "Training steps; real target tokens are counted, not padding.",
     "decode": "Batches of 64 sentences, outputs of 15 tokens; regard in two processes of one thread each.",
     "single": "One sentence at a time, outputs of 15 tokens, after a second and a half of others.",
+    "text": (
+        "Texts in, texts out, tokenising in both: `regard translate` with engine auto, and CTranslate2 by hand. A job\n"
+        "of 10,000 lines, batches of 64, or one text at a time. A patient CTranslate2 waits for its beam as long as\n"
+        "regard lets it, and answers alike."
+    ),
     "corpus": (
         "One job of 10,000 lines of token numbers, by each system's own batches, workers started and ended in it;\n"
         "outputs end by themselves. Reading the weights is not in it: that is in the table of start-up."

@@ -1,6 +1,7 @@
 """What all measurements share, made once: `python -m systems.prepare FOLDER`.
 
-sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a Marian to be loaded.
+sentences.json; the weights of the regard models; the same weights as CTranslate2 models in ct2/; a run folder and its
+texts; a Marian to be loaded.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from systems import endings, marian, names, ours, work
+from systems import endings, marian, names, ours, texts, work
 
 
 def main(folder: Path) -> None:
@@ -22,6 +23,7 @@ def main(folder: Path) -> None:
     for name, net in models.items():
         sealed.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
         export(net, ours.SIZES, names.exported(folder, name))
+    texts.prepare(folder, models[names.ENDING], *work.texts())
     marian.model(names.LOADED).save_pretrained(names.loaded(folder))
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from systems import names, work
@@ -11,10 +15,33 @@ SENTENCE = [*range(10, 22), work.END]
 
 def ready(system: str, folder: Path) -> float:
     """Seconds from the start of the process to its first translation; imports and weights included."""
+    if system == "regard auto":
+        return _command(folder)
     {"regard": _regard, "transformers": _marian, "CTranslate2": _ctranslate2}[system.split(maxsplit=1)[0]](
         system, folder
     )
     return work.since_start()
+
+
+def _command(folder: Path) -> float:
+    """`regard translate` whole, as a process of its own, once its request was compared: from its start to its end."""
+    texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
+    code = "from regard.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "translate", str(names.run(folder)), texts[0], "decoding=greedy"]
+    note(names.run(folder), ["decoding=greedy"])
+    begun = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - begun
+
+
+def note(run: Path, words: list[str]) -> None:
+    """That greedy search was compared."""
+    from regard.api import kept
+
+    decoding = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
+    agreed = kept.Agreed(kept.place(run)[0])
+    agreed.note("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    agreed.note_words(kept.words_key(run / "config.json", words), "bench 1")
 
 
 def _regard(system: str, folder: Path) -> None:

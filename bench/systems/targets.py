@@ -33,6 +33,12 @@ TARGETS = (
     Target("corpus of 10,000 lines, greedy, all in", "corpus-tiny-greedy", "CTranslate2", 1.0),
     Target("corpus of 10,000 lines, beam 5, all in", "corpus-tiny-beam", "CTranslate2", 1.0),
 )
+TARGETS += (
+    Target("texts: 10,000 lines, greedy, engine auto", "text-corpus-greedy", "CTranslate2", 0.95, ours="regard auto"),
+    Target("texts: 10,000 lines, beam 5, engine auto", "text-corpus-beam", "patient", 0.95, ours="regard auto"),
+    Target("texts: batch of 64, greedy, engine auto", "text-batch-greedy", "CTranslate2", 0.95, ours="regard auto"),
+    Target("texts: one at a time, greedy, engine auto", "text-single-greedy", "CTranslate2", 0.9, ours="regard auto"),
+)
 LIKE = (  # the same kind of numbers on both sides
     Target("decode TINY greedy, float32", "decode-tiny-greedy", "CTranslate2 float32", 1.0),
     Target("decode TINY greedy, int8", "decode-tiny-greedy", "CTranslate2 int8", 1.0, ours="regard int8"),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,19 @@ def prepare(path: Path) -> None:
         source, test = made(29_000, 1), made(1_000, 3)
         rows = [source, answers(source, 2), test]
     path.write_text(json.dumps(rows))
+
+
+def texts() -> tuple[list[str], Any]:
+    """Texts to translate, and the tokenizer of the sentences: those of Multi30k, or numbers as words."""
+    from regard.data import tokens
+
+    if not has_multi30k():
+        rows = [" ".join(f"w{token}" for token in row) for row in made(12_000, 5)]
+        words = [f"w{token}" for token in range(VOCABULARY)]
+        return rows, tokens.train(words, level="word", size=VOCABULARY)
+    names = ("train.en", "train.de")
+    english, german = (gzip.decompress((MULTI30K / f"{n}.gz").read_bytes()).decode("utf-8").splitlines() for n in names)
+    return english[:12_000], tokens.train(english + german, level="bpe", size=VOCABULARY)
 
 
 def has_multi30k() -> bool:

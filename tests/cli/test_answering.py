@@ -36,6 +36,11 @@ def test_pieces_grow():
     assert sizes(10_000, 2) == [512, 512, 1024, 1024, 2048, 2048, 1416, 1416]
 
 
+def test_a_process_with_threads_of_its_own_gets_several_shares():
+    found = answering.pieces([str(number) for number in range(20_000)], 1, times=4)
+    assert [len(piece) for piece in found] == [2048, 4096, 8192, 5664]
+
+
 def test_few_lines_are_not_shared():
     assert sizes(255, 8) == [255]
     assert sizes(256, 8) == [128, 128]

@@ -187,12 +187,13 @@ def test_encoded_sources_end_with_the_mark(copying):
 def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
     first = translation.build(replace(SMALL, joint=joint))
     first.save(tmp_path)
-    assert len(list(tmp_path.iterdir())) == (2 if joint else 3)
+    assert len(list(tmp_path.iterdir())) == (3 if joint else 4)
     gone = replace(SMALL, joint=joint, path=tmp_path / "gone")
     second = translation.load(gone, tmp_path)
     texts = [source for source, _ in first.split("valid")]
     assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
     assert second.sizes == first.sizes and second.examples == first.examples
+    assert second.probes == first.probes and len(first.probes) > 3
 
 
 def test_a_resumed_task_has_the_same_batches(task, tmp_path):

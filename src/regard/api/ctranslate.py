@@ -6,43 +6,46 @@ state is what was read so far, and as a search over it with the settings of ours
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from regard.api.export import export, is_whole
-from regard.api.workers import available
+from regard.api import ct2, kept
+from regard.api.export import export
 from regard.core import tree
 from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.files import cache_folder, digest
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.seed import mix
 from regard.core.sizes import Marks
-from regard.decoding import Decoding, Sources
+from regard.decoding import Decoding, Sources, optimised
 from regard.models.gpt import GPT, GPTState
 from regard.training.run import Parts
 
 Row = tuple[int, ...]
 Finder = Callable[[Decoding | None], Decoding]
+DRAWN = {"topk": "top_k", "topp": "top_p", "temperature": "temperature"}  # theirs -> ours
 
 
-def build(parts: Parts) -> tuple[nn.Module, Finder]:
+def ready(parts: Parts) -> Path:
+    """The export of a run's weights, made now unless it is there and whole."""
+    folder, weights = kept.place(parts.folder)
+    if not kept.is_whole(folder, weights):
+        export(parts.model, parts.task.sizes, folder, weights=weights)
+    return folder
+
+
+def build(parts: Parts, precision: str = "float32") -> tuple[nn.Module, Finder]:
     """The parts of a run -> what stands for its model, and its decoding by CTranslate2."""
     library = require("ctranslate2", extra="ctranslate2")
-    weights = digest(parts.folder / "model.safetensors")
-    folder = cache_folder() / "ctranslate2" / weights[:16]  # once for these weights; never from a stranger's run folder
-    if not is_whole(folder, weights):
-        shutil.rmtree(folder, ignore_errors=True)
-        export(parts.model, parts.task.sizes, folder, weights=weights)
+    folder = ready(parts)
     if isinstance(parts.model, GPT):
-        return Telling(parts.model), lambda decoding: _telling(decoding, library, folder)
-    translator = library.Translator(str(folder), compute_type="float32", inter_threads=available(), intra_threads=1)
+        return Telling(parts.model), lambda decoding: _telling(decoding, Source(library, folder, precision))
+    translator = ct2.open_export(folder, precision=precision)
     return Exported(parts.model), lambda decoding: _translating(decoding, translator)
 
 
@@ -63,7 +66,7 @@ class Exported(nn.Module):
 
 
 def _translating(decoding: Decoding | None, translator: Any) -> Decoding:
-    if decoding is None or decoding.name not in ("greedy", "beam"):
+    if decoding is None or decoding.name not in ct2.SEARCHES:
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {name}")
     return Search(decoding.name, decoding.config, translator)
@@ -76,23 +79,25 @@ class Search(Decoding):
     translator: Any
 
     def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
-        """The source rows -> hypotheses of each, best first, cut at its limit."""
+        """The source rows -> hypotheses of each, best first; our own search finds those that are not settled."""
         if sources.first is not None or sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
-        marks, limits, given = sources.marks, sources.limits, sources.state
-        rows = zip(given.tokens.tolist(), given.lengths.tolist(), strict=True)
-        results = self.translator.translate_batch(
-            [[str(token) for token in row[:length]] for row, length in rows],
-            num_hypotheses=getattr(self.config, "nbest", 1),
-            min_decoding_length=self.config.min_length,
-            max_decoding_length=int(limits.max()),
-            max_batch_size=64,
-            **_settings(self.config, marks),
+        tokens, lengths = sources.state
+        rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
+        wait = ct2.begin(
+            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), marks=sources.marks
         )
-        return [
-            _hypotheses(row.hypotheses, row.scores, end=marks.end, limit=limit, penalty=_penalty(self.config))
-            for row, limit in zip(results, limits.tolist(), strict=True)
-        ]
+        found = wait()
+        left = torch.tensor([number for number, row in enumerate(found) if row is None], dtype=torch.long)
+        if left.numel():
+            native = optimised(model.original)
+            state = native.start(Padded(tokens[left], lengths[left]))
+            own = Decoding(self.name, self.config)(
+                native, state, marks=sources.marks, limits=sources.limits[left], numbers=left
+            )
+            for number, hypotheses in zip(left.tolist(), own, strict=True):
+                found[number] = hypotheses
+        return [row or [] for row in found]
 
 
 class Read(NamedTuple):
@@ -126,11 +131,19 @@ class Telling(nn.Module):
         return self.readout(features), after
 
 
-def _telling(decoding: Decoding | None, library: Any, folder: Path) -> Decoding:
-    if decoding is None or decoding.name not in ("greedy", "beam", "sample"):
+class Source(NamedTuple):
+    """From what a generator of CTranslate2 is made."""
+
+    library: Any
+    folder: Path
+    precision: str
+
+
+def _telling(decoding: Decoding | None, source: Source) -> Decoding:
+    if decoding is None or decoding.name not in (*ct2.SEARCHES, "sample"):
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 goes on by greedy, beam or sample, not by {name}")
-    return GoOn(decoding.name, decoding.config, library, folder)
+    return GoOn(decoding.name, decoding.config, source)
 
 
 @dataclass(frozen=True)
@@ -141,8 +154,7 @@ class GoOn(Decoding):
     a thread begins, so that each text that is drawn has a generator, and thereby a thread, of its own.
     """
 
-    library: Any
-    folder: Path
+    source: Source
 
     def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
         """Texts -> how each goes on, up to its limit."""
@@ -159,52 +171,33 @@ class GoOn(Decoding):
         ]
 
     def _generator(self, number: int = 0) -> Any:
+        library, folder, precision = self.source
         if self.has("seed"):
-            self.library.set_random_seed(mix(self.config.seed, number) % 2**32)
-        return self.library.Generator(str(self.folder), compute_type="float32", intra_threads=torch.get_num_threads())
+            library.set_random_seed(mix(self.config.seed, number) % 2**32)
+        return library.Generator(str(folder), compute_type=precision, intra_threads=torch.get_num_threads())
 
     def _one(self, generator: Any, text: Row, marks: Marks, limit: int) -> list[Hypothesis]:
         if limit == 0:
             return [Hypothesis((), 0.0, 0.0)]
+        decoding = asdict(self.config)
         drawn: dict[str, Any] = {}
         if self.has("seed"):
-            config = self.config
-            drawn = {
-                "sampling_topk": config.top_k,
-                "sampling_topp": config.top_p,
-                "sampling_temperature": config.temperature,
-            }
+            drawn = {f"sampling_{name}": decoding[ours] for name, ours in DRAWN.items()}
         (result,) = generator.generate_batch(
             [[str(token) for token in text]],
-            num_hypotheses=getattr(self.config, "nbest", getattr(self.config, "samples", 1)),
-            min_length=self.config.min_length,
+            num_hypotheses=decoding.get("nbest", decoding.get("samples", 1)),
+            min_length=decoding["min_length"],
             max_length=limit,
             include_prompt_in_result=False,
             **drawn,
-            **_settings(self.config, marks),
+            **ct2.settings(decoding, never=(marks.pad, marks.start, *decoding["forbid"])),
         )
-        return _hypotheses(result.sequences, result.scores, end=marks.end, limit=limit, penalty=_penalty(self.config))
+        return _cut(result, end=marks.end, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
 
 
-def _settings(config: Any, marks: Marks) -> dict[str, Any]:
-    """What both ways of CTranslate2 call by the same names."""
-    return {
-        "beam_size": getattr(config, "width", 1),
-        "length_penalty": _penalty(config),
-        "no_repeat_ngram_size": config.no_repeat,
-        "suppress_sequences": [[str(token)] for token in (marks.pad, marks.start, *config.forbid)],
-        "return_end_token": True,
-        "return_scores": True,
-    }
-
-
-def _penalty(config: Any) -> float:
-    return float(getattr(config, "length_penalty", 0.0))
-
-
-def _hypotheses(rows: list[list[str]], ranks: list[float], *, end: int, limit: int, penalty: float) -> list[Hypothesis]:
-    """CTranslate2 ranks by the sum of log p divided by length^penalty; the sum is what is wanted."""
+def _cut(result: Any, *, end: int, limit: int, penalty: float) -> list[Hypothesis]:
+    """What a text goes on by: up to its end mark or its limit. The sum of log p is that of the tokens there are."""
     return [
         Hypothesis(tuple(int(word) for word in words if int(word) != end)[:limit], rank * len(words) ** penalty, rank)
-        for words, rank in zip(rows, ranks, strict=True)
+        for words, rank in zip(result.sequences, result.scores, strict=True)
     ]

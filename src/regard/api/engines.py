@@ -1,7 +1,7 @@
 """What decodes for a run: our own engine, exact or with 8-bit weights, or CTranslate2 with the same weights.
 
 An engine turns the decoding of a request into a pair (model, decoding) that a task uses like any other. So a task does
-not know of engines, and an engine of no task.
+not know of engines, and an engine of no task. Which of them answers is chosen by name, or request by request (auto.py).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from regard.api import ctranslate
+from regard.api import ct2, ctranslate
 from regard.core.errors import ConfigError, nearest
 from regard.decoding import Decoding, optimised
 from regard.training.run import Parts
 
-NATIVE = "native"
+AUTO, NATIVE = "auto", "native"
 
 
 class Pair(NamedTuple):
@@ -29,13 +29,24 @@ class Pair(NamedTuple):
 Engine = Callable[[Decoding | None], Pair]
 
 
-def build(name: str, parts: Parts) -> Engine:
+def build(name: str, parts: Parts, precision: str = "float32") -> Engine:
     """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer or
-    GPT, by a library of its own."""
-    makers = {NATIVE: _native, "int8": _rounded, "ctranslate2": _other}
+    GPT, by a library of its own, in the precision asked for."""
+    makers = {AUTO: _native, NATIVE: _native, "int8": _rounded, "ctranslate2": _other}
     if name not in makers:
         raise ConfigError(f"no engine {name!r}; {nearest(name, makers)}")
-    return makers[name](parts)
+    if precision not in ct2.PRECISIONS:
+        raise ConfigError(f"no precision {precision!r}; {nearest(precision, ct2.PRECISIONS)}")
+    if precision == "int8" and makers[name] is _native:
+        return _rounded(parts, precision)
+    return makers[name](parts, precision)
+
+
+def state_of(model: nn.Module) -> object:
+    """Equal for equal weights under the same hooks: another value says that the model was changed or is watched."""
+    weights = tuple((weight.data_ptr(), weight._version) for weight in model.parameters())
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    return weights, hooks
 
 
 class Ready:
@@ -48,19 +59,18 @@ class Ready:
 
     def __call__(self) -> Any:
         """The copy, or the model itself where it has none."""
-        weights = tuple((weight.data_ptr(), weight._version) for weight in self._model.parameters())
-        hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in self._model.modules()]
-        if self._seen != (weights, hooks):
-            self._optimised, self._seen = optimised(self._model), (weights, hooks)
+        now = state_of(self._model)
+        if self._seen != now:
+            self._optimised, self._seen = optimised(self._model), now
         return self._optimised
 
 
-def _native(parts: Parts) -> Engine:
+def _native(parts: Parts, precision: str) -> Engine:
     ready = Ready(parts.model)
     return lambda decoding: Pair(ready(), decoding)
 
 
-def _rounded(parts: Parts) -> Engine:
+def _rounded(parts: Parts, precision: str) -> Engine:
     whole: Any = parts.model
     model = optimised(whole, "int8")
     if model is whole:
@@ -68,6 +78,6 @@ def _rounded(parts: Parts) -> Engine:
     return lambda decoding: Pair(model, decoding)
 
 
-def _other(parts: Parts) -> Engine:
-    model, search = ctranslate.build(parts)
+def _other(parts: Parts, precision: str) -> Engine:
+    model, search = ctranslate.build(parts, precision)
     return lambda decoding: Pair(model, search(decoding))

@@ -6,28 +6,25 @@ features, and in a language model rotary ones; every other model is decoded by o
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from regard.api import kept
 from regard.attention.scores import scaled_dot
 from regard.attention.weigh import Anywhere, Weigh
-from regard.core.errors import ConfigError, RegardError
+from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.files import digest
 from regard.core.sizes import Text, Tokens
+from regard.layers.feedforward import ACTIVATIONS, FeedForward
 from regard.layers.heads import Heads
 from regard.layers.positions.rotary import Rotary
 from regard.layers.residual import PreNorm
 from regard.models.gpt import GPT
 from regard.models.gpt import Encoder as Reader
 from regard.models.transformer import DecoderStack, Encoder, Transformer
-from regard.training import sealed
-
-SEAL = "seal.json"
 
 
 def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
@@ -42,16 +39,10 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
     marks = sizes.marks
     spec.config.unk_token, spec.config.eos_token = str(marks.unknown), str(marks.end)
     spec.config.bos_token = str(marks.start)
+    spec.config.layer_norm_epsilon = next(m.eps for m in model.modules() if isinstance(m, nn.LayerNorm))
     spec.validate()
     spec.optimize()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}") as draft:
-        spec.save(draft)
-        files = {path.name: digest(path) for path in Path(draft).iterdir()}
-        sealed.write_json(Path(draft) / SEAL, {"weights": weights, "files": files})
-        if not folder.exists():
-            Path(draft).rename(folder)
-            Path(draft).mkdir()  # the context manager wants something to remove
+    kept.make(folder, weights, lambda draft: spec.save(str(draft)))
 
 
 def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
@@ -59,7 +50,7 @@ def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
         (len(model.encoder.layers), len(model.decoder.layers)),
         _heads(model, Anywhere),
         pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
-        activation=specs.common_spec.Activation.RELU,
+        activation=_activation(model, specs),
     )
     _fill_stack(spec.encoder, model.encoder, longest=sizes.longest)
     _fill_stack(spec.decoder, model.decoder, longest=sizes.longest)
@@ -74,7 +65,7 @@ def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
     heads = _heads(model, Anywhere, Rotary)
     places = {"rotary_dim": 0, "rotary_interleave": False} if _turns(model) else {}
     spec = specs.TransformerDecoderModelSpec.from_config(
-        len(model.encoder.layers), heads, pre_norm=True, activation=specs.common_spec.Activation.GELU, **places
+        len(model.encoder.layers), heads, pre_norm=True, activation=_activation(model, specs), **places
     )
     _fill_stack(spec.decoder, model.encoder, longest=sizes.longest)
     _linear(spec.decoder.projection, [model.readout])
@@ -85,16 +76,6 @@ def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
 def _turns(model: nn.Module) -> bool:
     """Whether queries and keys are turned by their places."""
     return any(isinstance(module, Weigh) and isinstance(module.place, Rotary) for module in model.modules())
-
-
-def is_whole(folder: Path, weights: str) -> bool:
-    """Whether a folder holds the export of these weights and every file of it is as it was written."""
-    try:
-        seal = sealed.read_json(folder / SEAL)
-        files = {path.name: digest(path) for path in folder.iterdir() if path.name != SEAL}
-    except (RegardError, OSError):
-        return False
-    return bool(seal.get("weights") == weights and seal.get("files") == files)
 
 
 def _heads(model: nn.Module, *known: type) -> int:
@@ -110,12 +91,20 @@ def _heads(model: nn.Module, *known: type) -> int:
     return attentions[0].heads
 
 
+def _activation(model: nn.Module, specs: Any) -> Any:
+    """What CTranslate2 calls the function inside the feed-forward networks."""
+    kinds = specs.common_spec.Activation
+    theirs = {"relu": kinds.RELU, "gelu": kinds.GELU, "gelu_tanh": kinds.GELUTanh, "silu": kinds.SWISH}
+    used = next(module.activation for module in model.modules() if isinstance(module, FeedForward))
+    return next(theirs[name] for name, function in ACTIVATIONS.items() if function is used)
+
+
 def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader, *, longest: int) -> None:
     embedding = stack.embedding
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.table.weight.detach()
     places = embedding.position.of_length(longest)
-    spec.scale_embeddings = True
+    spec.scale_embeddings = embedding.scale != 1.0
     if hasattr(spec, "position_encodings"):
         none = torch.zeros(longest, embedding.table.embedding_dim)
         spec.position_encodings.encodings = none if places is None else places.detach().contiguous()

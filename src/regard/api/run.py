@@ -13,7 +13,9 @@ import torch
 from torch import nn
 
 from regard.api import engines
+from regard.api.auto import Auto
 from regard.api.engines import Engine, Pair
+from regard.api.quick import Quick
 from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs
 from regard.core import config as configs
@@ -52,7 +54,13 @@ class Run(Verbs):
     settings: list[str]  # laid over its recipe when it was loaded
 
     def __init__(
-        self, parts: Parts, settings: Sequence[str] = (), *, device: str = "cpu", engine: str = engines.NATIVE
+        self,
+        parts: Parts,
+        settings: Sequence[str] = (),
+        *,
+        device: str = "cpu",
+        engine: str = engines.NATIVE,
+        precision: str = "float32",
     ) -> None:
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
         module = self.recipe.task.module("tasks")
@@ -60,8 +68,9 @@ class Run(Verbs):
         self.verbs = self.task.verbs or tuple(getattr(module, "VERBS", (usual,)))
         self.verb = usual if usual in self.verbs else self.verbs[0]
         self.options = getattr(module, "Options", NoOptions)
-        self.settings, self._device, self._engine_name = list(settings), device, engine
-        self._trusted = parts.trusted
+        self.settings, self._device, self._engine_name, self._precision = list(settings), device, engine, precision
+        self._parts, self._trusted = parts, parts.trusted
+        self._loaded = engines.state_of(self.model)
 
     def __repr__(self) -> str:
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
@@ -69,7 +78,8 @@ class Run(Verbs):
 
     def __reduce__(self) -> tuple[Callable[..., Run], tuple[str, list[str]]]:
         """A pickled run is its folder and how it was loaded: no weights, and no code of ours but `load`."""
-        again = partial(load, device=self._device, engine=self._engine_name, trust=self._trusted)
+        again = partial(load, device=self._device, engine=self._engine_name, precision=self._precision)
+        again = partial(again, trust=self._trusted)
         return again, (str(self.folder.resolve()), self.settings)
 
     @property
@@ -86,14 +96,48 @@ class Run(Verbs):
         if isinstance(inputs, str):
             raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
         request, decoding = self.request(options)
-        model, decoding = self.engine(decoding)
+        quick = self._quick(request, decoding)
+        if quick is not None and all(isinstance(given, str) for given in inputs):
+            return quick.answer(inputs) if inputs else []
+        model, decoding = self._pair(request, decoding)
         if not inputs:
             return []
         return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
 
     def engine(self, decoding: Decoding | None) -> Pair:
-        """What answers a request with this decoding: the model and the decoder that the task is handed."""
+        """What answers a request with this decoding, step by step: the model and the decoder that the task is handed.
+        Engine auto, which chooses by the whole request, has our own here."""
         return self._engine(decoding)
+
+    def quick(self, **options: Any) -> Quick | None:
+        """What answers texts with these options without the task, by engine auto; None where nothing does."""
+        return self._quick(*self.request(options))
+
+    def remember(self, words: Sequence[str], **options: Any) -> None:
+        """Note which request the words of a command stand for, so that the next such command needs no torch."""
+        if self._auto is not None:
+            self._auto.remember(words, *self.request(options))
+
+    @property
+    def why(self) -> str:
+        """Why engine auto had our own engine answer the last request, where another might have; else nothing."""
+        why = "" if self._auto is None else self._auto.why
+        return f"engine native: {why}" if why else ""
+
+    @property
+    def by_other(self) -> bool:
+        """Whether the last request was answered by a library that has threads of its own."""
+        return self._engine_name == "ctranslate2" or (self._auto is not None and self._auto.chosen)
+
+    def _pair(self, request: Any, decoding: Decoding | None) -> Pair:
+        return self.engine(decoding) if self._auto is None else self._auto.pair(request, decoding)
+
+    def _quick(self, request: Any, decoding: Decoding | None) -> Quick | None:
+        def slow(texts: list[str]) -> list[list[Answer]]:
+            model, search = self.engine(decoding)
+            return self.task.answer(model, [self.read(text) for text in texts], request, search)
+
+        return None if self._auto is None else self._auto.quick(request, decoding, slow)
 
     def read(self, given: Any) -> Any:
         """A text through the task's `read`; what is no text is an input already."""
@@ -161,7 +205,15 @@ class Run(Verbs):
 
     @cached_property
     def _engine(self) -> Engine:
-        return engines.build(self._engine_name, Parts(self.folder, self.recipe, self.task, self.model))
+        return engines.build(self._engine_name, self._parts, self._precision)
+
+    @cached_property
+    def _auto(self) -> Auto | None:
+        if self._engine_name != engines.AUTO:
+            return None
+        return Auto(
+            self._parts, precision=self._precision, untouched=lambda: engines.state_of(self.model) == self._loaded
+        )
 
 
 def _short(count: int) -> str:
@@ -178,17 +230,19 @@ def load(
     *,
     device: str = "cpu",
     engine: str = engines.NATIVE,
+    precision: str = "float32",
     trust: bool = False,
 ) -> Run:
     """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
 
-    `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; int8, for Transformers,
-    faster where they are wide and not exact; ctranslate2, for plain Transformers. A run that was not trained on this
+    `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; ctranslate2, for plain
+    Transformers; auto, that of the two which is faster, where both answer alike; int8, for Transformers, faster where
+    they are wide and not exact, which `precision="int8"` is for the others. A run that was not trained on this
     machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
     """
     words = to_words(settings)
     parts = runs.load_parts(folder, words, device=pick(device), trust=trust)
-    return Run(parts, words, device=device, engine=engine)
+    return Run(parts, words, device=device, engine=engine, precision=precision)
 
 
 def train(

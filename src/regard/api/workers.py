@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.core.errors import RegardError
+
+if TYPE_CHECKING:
+    from torch import nn
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")

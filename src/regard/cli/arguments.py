@@ -22,7 +22,8 @@ Inputs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
-Engine = Annotated[str, typer.Option(help="native, int8 (wide Transformers, not exact) or ctranslate2.")]
+Engine = Annotated[str, typer.Option(help="auto (the fastest that answers alike), native, int8 or ctranslate2.")]
+Precision = Annotated[str, typer.Option(help="float32, or int8: faster where models are wide, not exact.")]
 Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
 OnError = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Trust, Workers
+from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Precision, Trust, Workers
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -32,10 +32,11 @@ class How(NamedTuple):
 
     as_json: bool = False
     out: tuple[Path, ...] = ()
-    engine: str = "native"
+    engine: str = "auto"
     workers: int = 0  # 0: one on each core
     trust: bool = False
     on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
+    precision: str = "float32"
 
 
 class Asking(Words):
@@ -75,14 +76,15 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         *,
         as_json: Json = False,
         out: Out = None,
-        engine: Engine = "native",
+        engine: Engine = "auto",
+        precision: Precision = "float32",
         workers: Workers = 0,
         on_error: OnError = None,
         trust: Trust = False,
     ) -> None:
         from regard.cli.answering import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error)
+        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error, precision)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc

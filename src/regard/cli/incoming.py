@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple, TextIO
 
 from regard.core.errors import DataError
-from regard.data import encodings, reading
+from regard.data import encodings
 from regard.data.encodings import UTF8, Form
 
 CHUNK = 2**16  # bytes of a pipe that are taken at once
@@ -67,6 +67,8 @@ def _name(handle: int) -> str:
 
 
 def _of_file(handle: int, name: str) -> Iterator[Line]:
+    from regard.data import reading  # imports NumPy, which a few words of the command need not wait for
+
     begin = os.lseek(handle, 0, os.SEEK_CUR)
     form = UTF8
     with suppress(encodings.UnknownEncoding), os.fdopen(os.dup(handle), "rb") as file:
@@ -124,6 +126,8 @@ def _ready(handle: int) -> bool:
 
 
 def _line(number: int, raw: bytes, form: Form, name: str) -> Line:
+    from regard.data import reading
+
     try:
         return Line(number, reading.decode_line(raw, form, f"{name}:{number}"))
     except DataError as wrong:

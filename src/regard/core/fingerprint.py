@@ -12,14 +12,13 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import FileError
 from regard.core.files import cache_folder, digest, write_text
-from regard.core.tree import map_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FOLDER = "checksums"
 _SMALL = 64 * 2**20  # bytes of a file that is read again rather than remembered
@@ -27,6 +26,10 @@ _SMALL = 64 * 2**20  # bytes of a file that is read again rather than remembered
 
 def of_batches(batches: Iterable[Any]) -> str:
     """Batches of tensors -> a checksum of everything in them."""
+    import torch  # reading a text needs checksums of files only, and no torch
+
+    from regard.core.tree import map_tensors
+
     sha = hashlib.sha256()
 
     def note(tensor: Tensor) -> Tensor:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
+if TYPE_CHECKING:  # nothing here runs them, and what answers without torch knows a Hypothesis too
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 State = Any  # a tree of tensors (see core.tree); its type is the model's own affair
-Indices = NDArray[np.int64]
+Indices: TypeAlias = "NDArray[np.int64]"
 
 
 class Padded(NamedTuple):

@@ -19,51 +19,20 @@ A task is one file in `tasks/`, or a module of one's own given by a dotted name.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from regard.core import files, fingerprint
-from regard.core.errors import ConfigError, DataError
+from regard.core import fingerprint
+from regard.core.answer import Answer
+from regard.core.errors import DataError
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.seed import kept, seed_all
 from regard.core.shown import Shown
 
-
-@dataclass(frozen=True)
-class Answer:
-    """One answer of a model."""
-
-    text: str  # one line that people read
-    score: float | None = None  # log probability, where there is one
-    rank: float | None = None  # what answers are ranked by, best first
-    value: Any = None  # the answer as an object of the task's own: notes, boxes, a label
-    # suffix (".mid", ".png", ".txt" for a drawing in a terminal) -> a function that makes the file's bytes
-    files: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()  # what had to be mended in the input, one line each
-    # what of the value is worth reading by a program, as plain values under names of their own: {"entities": […]}
-    data: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        plain = {"text": self.text, "score": self.score, "rank": self.rank, **self.data}
-        return plain | ({"remarks": list(self.remarks)} if self.remarks else {})
-
-    def render(self, suffix: str) -> bytes:
-        """The bytes of a file of this kind, or an error that lists the kinds there are."""
-        if suffix.lower() not in self.files:
-            kinds = ", ".join(self.files) or "none"
-            raise ConfigError(f"this answer cannot be written as {suffix or 'a file without a suffix'}; kinds: {kinds}")
-        return self.files[suffix.lower()]()
-
-    def save(self, path: Path | str) -> Path:
-        """Write it as a file of the kind that the name ends with."""
-        target = Path(path)
-        files.write_bytes(target, self.render(target.suffix))
-        return target
+__all__ = ["Answer", "Task"]
 
 
 class Task:
@@ -78,6 +47,7 @@ class Task:
     counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
+    probes: tuple[str, ...] = ()  # inputs like those that it will be given, on which engines are compared; (): examples
     # suffixes of the files that `read` opens where a text is the path of one; (): it opens none; None: nobody has said
     opens: tuple[str, ...] | None = None
 

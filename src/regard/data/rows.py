@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard.core import fingerprint
 from regard.core.errors import DataError, nearest
-from regard.core.task import Task
+
+if TYPE_CHECKING:
+    from regard.core.task import Task
 
 HELD = 2**28  # bytes of text that are kept in memory rather than read again and again
 T = TypeVar("T")

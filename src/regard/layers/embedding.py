@@ -11,14 +11,16 @@ from regard.layers.position import PositionScheme
 
 
 class Embedding(nn.Module):
-    """(b t) -> (b t d): √d · E[token], with its place."""
+    """(b t) -> (b t d): √d · E[token], with its place; another scale than √d where one is given."""
 
-    def __init__(self, table: nn.Embedding, position: PositionScheme, *, dropout: float) -> None:
+    def __init__(
+        self, table: nn.Embedding, position: PositionScheme, *, dropout: float, scale: float | None = None
+    ) -> None:
         super().__init__()
         self.table = table
         self.position = position
         self.dropout = Dropout(dropout)
-        self.scale = math.sqrt(table.embedding_dim)
+        self.scale = math.sqrt(table.embedding_dim) if scale is None else scale
 
     def forward(self, tokens: Tensor, start: Tensor | int = 0) -> Tensor:
         placed: Tensor = self.dropout(self.position(self.table(tokens) * self.scale, start))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Literal
 
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import gelu, relu, silu
 
 from regard.layers.dropout import Dropout
 from regard.layers.linear import Linear
+
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {"relu": relu, "gelu": gelu, "gelu_tanh": partial(gelu, approximate="tanh"), "silu": silu}
+)
 
 
 class FeedForward(nn.Module):

@@ -46,4 +46,12 @@ class PostNorm(nn.Module):
         return nn.Identity()
 
 
+def with_eps(model: nn.Module, eps: float) -> nn.Module:
+    """The model, whose normalisations add this to the variance: BERT has 1e-12, PyTorch 1e-5."""
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.eps = eps
+    return model
+
+
 NORMS: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}

@@ -32,7 +32,7 @@ from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Linear
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import NORMS
+from regard.layers.residual import NORMS, with_eps
 from regard.models._headed import headed
 from regard.models._heads import Classifier, Tagger
 
@@ -56,6 +56,7 @@ class Config:
         "pre"  # before each part of a block, which learns faster, or behind it as in the paper
     )
     position: str = "learned"  # how places are told: see regard list positions
+    eps: float = 1e-5  # added to the variance in every normalisation; 1e-12 in the paper's own models
     output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
@@ -159,18 +160,20 @@ class Bert(nn.Module):
 def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
+    with_eps(encoder, config.eps)
     if not isinstance(sizes, Masked):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    table = encoder.embedding.table
+    table, head = encoder.embedding.table, Head(config.dim, config.width)
+    with_eps(head, config.eps)
     readout = Readout(config.width, sizes.size)
     readout.weight = table.weight
     nn.init.zeros_(readout.bias)
     if not sizes.pairs:
-        return Bert(encoder, Head(config.dim, config.width), readout, pooler=nn.Identity(), pairs=None)
+        return Bert(encoder, head, readout, pooler=nn.Identity(), pairs=None)
     if not config.segments:
         raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.pairs='none'")
     pooler, pairs = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()), Readout(config.dim, 2)
-    return Bert(encoder, Head(config.dim, config.width), readout, pooler=pooler, pairs=pairs)
+    return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
 
 def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu
 
 from regard.attention import scores
 from regard.attention.attend import Attend
@@ -27,13 +26,13 @@ from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.fast import optimised
-from regard.layers.feedforward import FeedForward
+from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
 from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Precision
 from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm
+from regard.layers.residual import PreNorm, with_eps
 from regard.models._headed import headed
 from regard.models._heads import Classifier, Tagger
 
@@ -49,6 +48,10 @@ class Config:
     dropout: float = 0.0  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     position: str = "learned"  # how places are told: see regard list positions
+    activation: Activation = "gelu"  # gelu_tanh is how GPT-2 approximates it, and three times as slow on a CPU
+    scale: bool = True  # embeddings are multiplied by √dim; GPT-2 does without
+    bias: bool = False  # a number for each token that is added to its logit
+    eps: float = 1e-5  # added to the variance in every normalisation
     output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
@@ -132,12 +135,15 @@ def build(config: Config, sizes: Tokens | Documents | Tagged) -> GPT | Classifie
     """The language model; or its encoder with a head for labels or tags."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     position = positions.build(config.position, config.dim, longest=sizes.longest)
-    embedding = Embedding(tokens, position, dropout=config.dropout)
+    embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale else 1.0)
     encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.last(config.dim))
+    with_eps(encoder, config.eps)
     if not isinstance(sizes, Tokens):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    readout = Readout(config.dim, sizes.size, bias=False)
+    readout = Readout(config.dim, sizes.size, bias=config.bias)
     readout.weight = tokens.weight
+    if config.bias:
+        nn.init.zeros_(readout.bias)
     return GPT(encoder, readout)
 
 
@@ -146,8 +152,8 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     place = position.place_behind(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
-    # the exact GELU: the tanh by which GPT-2 approximates it takes three times as long on a CPU
-    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=gelu)
+    activation = ACTIVATIONS[config.activation]
+    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=activation)
     block = Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
     with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
         for layer in (block.self_attn.o, block.feedforward.down):

@@ -25,7 +25,7 @@ from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.fast import optimised
-from regard.layers.feedforward import FeedForward
+from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
 from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Precision
 from regard.layers.memory import KV
@@ -47,6 +47,9 @@ class Config:
     norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
     position: str = "sinusoidal"  # how places are told: see regard list positions
     score: str = "scaled_dot"  # of queries and keys: see regard list scores
+    activation: Activation = "relu"  # inside the feed-forward network
+    scale: bool = True  # embeddings are multiplied by √dim; the models of others may do without
+    bias: bool = False  # a number for each token that is added to its logit
     share: bool = True  # one table for target embedding and readout, and for the source if the vocabulary is joint
 
     def __post_init__(self) -> None:
@@ -144,10 +147,17 @@ def build(config: Config, sizes: Text) -> Transformer:
     joint = sizes.joint and config.share
     source = target if joint else table(sizes.source, config.dim, pad=pad)
     embeddings = [
-        Embedding(tokens, positions.build(config.position, config.dim, longest=sizes.longest), dropout=config.dropout)
+        Embedding(
+            tokens,
+            positions.build(config.position, config.dim, longest=sizes.longest),
+            dropout=config.dropout,
+            scale=None if config.scale else 1.0,
+        )
         for tokens in (source, target)
     ]
-    readout = Readout(config.dim, sizes.target, bias=False)
+    readout = Readout(config.dim, sizes.target, bias=config.bias)
+    if config.bias:
+        nn.init.zeros_(readout.bias)
     if config.share:
         readout.weight = target.weight  # section 3.4
     else:
@@ -160,7 +170,7 @@ def _encoder(config: Config, embedding: Embedding) -> Encoder:
     layers = []
     for _ in range(config.layers):
         own = _attention(config, embedding.position.place, queries="source", keys="source")
-        layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around))
+        layers.append(Block(own, _feedforward(config), around=around))
     return Encoder(embedding, layers, NORMS[config.norm].last(config.dim))
 
 
@@ -170,8 +180,12 @@ def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
     for _ in range(config.decoder_layers or config.layers):
         own = _attention(config, embedding.position.place_behind, queries="target", keys="target")
         cross = _attention(config, None, queries="target", keys="source")
-        layers.append(Block(own, FeedForward(config.dim, config.hidden), around=around, cross=cross))
+        layers.append(Block(own, _feedforward(config), around=around, cross=cross))
     return DecoderStack(embedding, layers, NORMS[config.norm].last(config.dim))
+
+
+def _feedforward(config: Config) -> FeedForward:
+    return FeedForward(config.dim, config.hidden, activation=ACTIVATIONS[config.activation])
 
 
 def _attention(config: Config, where: Callable[..., Place | None] | None, *, queries: str, keys: str) -> Heads:

@@ -29,7 +29,7 @@ from regard.layers.plane import Plane
 from regard.layers.pooling import AttentionPooling
 from regard.layers.position import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm
+from regard.layers.residual import PreNorm, with_eps
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Config:
     pool: Literal["class", "mean", "attention"] = "class"  # what becomes the image's vector: a token of its own …
     position: str = "learned"  # how places are told: see regard list positions
     axes: Literal[1, 2] = 1  # along which places are counted: the raster order, or rows and columns
+    eps: float = 1e-5  # added to the variance in every normalisation; 1e-12 in the paper's own models
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
 
     def __post_init__(self) -> None:
@@ -204,7 +205,7 @@ def build(config: Config, sizes: Pictures) -> VisionTransformer:
     readout = Readout(dim, sizes.classes)
     nn.init.normal_(readout.weight, std=0.02)
     nn.init.zeros_(readout.bias)
-    return VisionTransformer(
+    model = VisionTransformer(
         tokens,
         position or Places(Plane(config.position, dim, height=height, width=width), before=own),
         first=torch.randn(own, dim) * 0.02,
@@ -213,6 +214,8 @@ def build(config: Config, sizes: Pictures) -> VisionTransformer:
         readout=readout,
         dropout=config.dropout,
     )
+    with_eps(model, config.eps)
+    return model
 
 
 def _tokens(config: Config, channels: int) -> Patches | Convolutions | Stem:

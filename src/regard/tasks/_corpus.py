@@ -125,9 +125,9 @@ def save(folder: Path, tokenizer: Tokenizer, examples: Iterable[str]) -> None:
     write_text(folder / EXAMPLES, json.dumps(list(examples), indent=1, ensure_ascii=False) + "\n")
 
 
-def read_examples(folder: Path) -> list[str]:
-    """The examples of a run; none where it was saved by another task."""
-    path = folder / EXAMPLES
+def read_examples(folder: Path, name: str = EXAMPLES) -> list[str]:
+    """The examples of a run, or other such texts; none where it was saved by another task."""
+    path = folder / name
     if not path.exists():
         return []
     try:

@@ -10,17 +10,14 @@ from regard.core.protocols import Padded
 from regard.data import batching
 from regard.data.text import Pair
 from regard.data.tokens import Tokenizer, Vocabularies
+from regard.tasks._quick import translation as quick
+
+PROBES = 32  # sources that a run keeps, on which engines are compared
 
 
 def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Padded:
     """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-    rows = [[*row, end] for row in tokenizer.encode(texts)]
-    for text, row in zip(texts, rows, strict=True):
-        if len(row) > longest:
-            short = text if len(text) <= 40 else f"{text[:40]}…"
-            limit = f"the model was trained for at most {longest}"
-            raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
-    return batching.pad(rows)
+    return batching.pad(quick.encode(texts, tokenizer, end=end, longest=longest))
 
 
 def check_some_fit(pairs: Iterable[Pair], vocabularies: Vocabularies, *, longest: int) -> None:
@@ -33,7 +30,7 @@ def check_some_fit(pairs: Iterable[Pair], vocabularies: Vocabularies, *, longest
 
 
 def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:
-    """A few sources worth trying: of so many words that a glance takes them in, where there are such."""
+    """Sources worth trying, those first that have so many words that a glance takes them in."""
     few = [source for source, _ in islice(pairs, 200) if source.strip()]
     fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < longest]
-    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:3]
+    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:PROBES]

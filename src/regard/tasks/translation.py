@@ -31,6 +31,7 @@ from regard.data.tokens import Level, Vocabularies
 from regard.decoding import Decoding
 from regard.tasks import _aligned, _bleu, _corpus, _overview, _sources, _translated
 from regard.tasks._forcing import loss_per_token, teacher_forced
+from regard.tasks._quick import translation as quick
 
 VERB = "translate"
 SIZES = Text
@@ -115,9 +116,11 @@ class Evaluation:
 class Translation(Task):
     """Sentence pairs as a task: batches, loss, BLEU, translations, and how one is shown."""
 
-    def __init__(self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = ()) -> None:
+    def __init__(
+        self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
+    ) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.marks, self.asked = Marks(), Evaluation()
+        self.marks, self.asked, self.probes = Marks(), Evaluation(), tuple(probes)
         sizes = vocabularies.source.size, vocabularies.target.size
         self.sizes = Text(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
         self.directions = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
@@ -231,13 +234,12 @@ class Translation(Task):
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
-        return (2 * lengths + 10).clamp(max=self.sizes.longest - 1)
+        return (quick.TIMES * lengths + quick.MORE).clamp(max=self.sizes.longest - 1)
 
     def answer(self, model: Decoder, inputs: Sequence[str], options: Options, decoding: Decoding) -> list[list[Answer]]:
         """Texts -> for each, its translations, best first; a blank text has the empty one."""
-        full = [i for i, text in enumerate(inputs) if text.strip()]
+        full, answers = [i for i, text in enumerate(inputs) if text.strip()], [[quick.EMPTY] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in full])
-        answers = [[Answer("", score=0.0, rank=0.0)] for _ in inputs]
         with evaluating(model):
             find = partial(_translated.search, model, source, numbers=full)
             translations = _translated.best(find, self._searching(decoding), count=options.nbest)
@@ -270,10 +272,11 @@ class Translation(Task):
         return _translated.reference(self.pairs.values(), given, self.vocabularies.target)
 
     def save(self, folder: Path) -> None:
-        """Write the vocabulary (tokenizer.json, or one file for each language) and the examples."""
-        for name, vocabulary in zip(_files(self.config), self.vocabularies, strict=False):
+        """Write the vocabulary (tokenizer.json, or one file for each language), the examples and the probes."""
+        for name, vocabulary in zip(quick.files(joint=self.config.joint), self.vocabularies, strict=False):
             vocabulary.save(folder / name)
-        write_text(folder / _corpus.EXAMPLES, json.dumps(self.examples, indent=1, ensure_ascii=False) + "\n")
+        for name in ("examples", "probes"):
+            write_text(folder / f"{name}.json", json.dumps(getattr(self, name), indent=1, ensure_ascii=False) + "\n")
 
 
 def build(config: Config, folder: Path | None = None) -> Translation:
@@ -284,17 +287,14 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     sides = [corpus.Texts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
     choices: dict[str, Any] = {name: getattr(config, name) for name in ("level", "lowercase", "minimum")}
     tokenizers = [tokens.train(texts, size=config.vocabulary, **choices) for texts in sides]
-    vocabularies = Vocabularies(tokenizers[0], tokenizers[-1])
-    _sources.check_some_fit(pairs["valid"], vocabularies, longest=config.longest)
-    few = _sources.examples(pairs["valid"], tokenizers[0], longest=config.longest)
-    return Translation(config, vocabularies, examples=few)
+    _sources.check_some_fit(
+        pairs["valid"], vocabularies := Vocabularies(tokenizers[0], tokenizers[-1]), longest=config.longest
+    )
+    some = _sources.examples(pairs["valid"], tokenizers[0], longest=config.longest)
+    return Translation(config, vocabularies, examples=some[:3], probes=some)
 
 
 def load(config: Config, folder: Path) -> Translation:
     """A config and a run folder -> the task with the vocabulary of that run; the data is not needed."""
-    tokenizers = [tokens.load(folder / name) for name in _files(config)]
-    return Translation(config, Vocabularies(tokenizers[0], tokenizers[-1]), examples=_corpus.read_examples(folder))
-
-
-def _files(config: Config) -> list[str]:
-    return ["tokenizer.json"] if config.joint else ["tokenizer.source.json", "tokenizer.target.json"]
+    kept = {name: _corpus.read_examples(folder, f"{name}.json") for name in ("examples", "probes")}
+    return Translation(config, Vocabularies(*quick.tokenizers(folder, joint=config.joint)), **kept)

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regard.core import runfiles
 from regard.core.config import Table
 from regard.core.errors import CheckpointError, ConfigError
-from regard.core.files import digest
 from regard.training import recipe as recipes
 from regard.training import sealed
 from regard.training.migrations import VERSION, migrate
 from regard.training.recipe import Recipe
 
-_LARGEST = 2**28  # bytes of a task's file; vocabularies have a hundredth of it
 _OWN = ("run", "files", "fingerprint")  # keys of config.json that are not the recipe's
 
 
@@ -220,13 +219,4 @@ def _is_plain(name: str) -> bool:
 
 def check_files(folder: Folder) -> None:
     """The files of task and start are as they were written, or the one that is not is named."""
-    for name, expected in read_identity(folder).files.items():
-        path = folder.path / name
-        if not path.is_file():
-            raise CheckpointError(f"{path}: missing; restore it from a copy of the run")
-        if path.stat().st_size > _LARGEST:
-            raise CheckpointError(
-                f"{path}: {path.stat().st_size:,} bytes, more than a task writes; regard never wrote it"
-            )
-        if digest(path) != expected:
-            raise CheckpointError(f"{path}: its checksum does not match config.json; restore it from a copy of the run")
+    runfiles.check(folder.path, read_identity(folder).files)

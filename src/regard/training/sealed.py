@@ -1,4 +1,4 @@
-"""Tensors and JSON in files that carry their own checksum, so that any damage is noticed when they are read.
+"""Tensors in files that carry their own checksum, so that any damage is noticed when they are read.
 
 The checksum is the SHA-256 of the file with 64 zeros where the checksum stands. Nothing beside the file is needed to
 check it, so replacing it is one atomic move. A file is opened once and all of it is read through that one handle: a
@@ -21,13 +21,13 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import CheckpointError
-from regard.core.files import open_plain, replacing, write_bytes
+from regard.core.files import open_plain, replacing
+from regard.core.seals import LONGEST, ZEROS, Damaged, Facts, read_json, write_json
 
-Facts = dict[str, Any]
+__all__ = ["Damaged", "Facts", "read_facts", "read_json", "read_shapes", "read_tensors", "write_json", "write_tensors"]
+
 T = TypeVar("T")
-_ZEROS = b"0" * 64
 _KEY = "regard"  # where the facts stand in the header of a safetensors file
-_LONGEST = 16 * 2**20  # bytes of a header or a JSON file; ten thousand tensors need a tenth of it
 _BLOCK = 1 << 20
 _TRIES = 20  # a file that changes while it is read is read again, for so many times _PAUSE seconds
 _PAUSE = 0.05
@@ -36,10 +36,6 @@ _DTYPES = {
     "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-
-
-class Damaged(CheckpointError):
-    """A file whose content is not what was written."""
 
 
 class Header(NamedTuple):
@@ -56,7 +52,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
     """A sealed safetensors file with the tensors, and the facts as JSON in its header."""
     whole = {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
     ordered = sorted(whole, key=lambda name: -whole[name].element_size())  # so that each is aligned
-    header: Facts = {"__metadata__": {_KEY: json.dumps({"sha256": _ZEROS.decode(), **facts})}}
+    header: Facts = {"__metadata__": {_KEY: json.dumps({"sha256": ZEROS.decode(), **facts})}}
     end = 0
     for name in ordered:
         begin, end = end, end + whole[name].numel() * whole[name].element_size()
@@ -70,7 +66,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
         for block in (memoryview(len(text).to_bytes(8, "little")), memoryview(text), *blocks):
             sha.update(block)
             file.write(block)
-        file.seek(text.index(_ZEROS) + 8)
+        file.seek(text.index(ZEROS) + 8)
         file.write(sha.hexdigest().encode())
 
 
@@ -127,13 +123,13 @@ def _state(facts: os.stat_result) -> tuple[int, ...]:
 def _header(file: BufferedReader) -> Header:
     first = file.read(8)
     length = int.from_bytes(first, "little")
-    if len(first) != 8 or length > _LONGEST:
+    if len(first) != 8 or length > LONGEST:
         raise ValueError("no safetensors header")
     text = file.read(length)
     entries: dict[str, Any] = json.loads(text)
     facts: Facts = json.loads(entries.pop("__metadata__")[_KEY])
     seal: str = facts.pop("sha256")
-    if len(seal) != len(_ZEROS):
+    if len(seal) != len(ZEROS):
         raise ValueError("no seal")
     return Header(8 + length, entries, facts, seal, 8 + text.index(seal.encode()))
 
@@ -148,8 +144,8 @@ def _shape(entry: dict[str, Any]) -> tuple[int, ...]:
 def _checked_facts(file: BufferedReader) -> Facts:
     header = _header(file)
     file.seek(0)
-    sha = hashlib.sha256(file.read(header.place) + _ZEROS)
-    file.seek(header.place + len(_ZEROS))
+    sha = hashlib.sha256(file.read(header.place) + ZEROS)
+    file.seek(header.place + len(ZEROS))
     while block := file.read(_BLOCK):
         sha.update(block)
     _match(header, sha.hexdigest())
@@ -175,8 +171,8 @@ def _tensors(file: BufferedReader) -> tuple[dict[str, Tensor], Facts]:
     while count := file.readinto(view[done:]):
         done += count
     sha = hashlib.sha256(view[: header.place])
-    sha.update(_ZEROS)
-    sha.update(view[header.place + len(_ZEROS) :])
+    sha.update(ZEROS)
+    sha.update(view[header.place + len(ZEROS) :])
     _match(header, sha.hexdigest())
     return {name: _tensor(data, header, entry) for name, entry in header.entries.items()}, header.facts
 
@@ -199,39 +195,3 @@ def _tensor(data: bytearray, header: Header, entry: dict[str, Any]) -> Tensor:
     if not count:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(data, dtype=dtype, count=count, offset=header.length + begin).reshape(shape)
-
-
-def write_json(path: Path, table: Facts) -> None:
-    """A sealed JSON file for people to read; the seal is its last key."""
-    text = json.dumps({**table, "sha256": _ZEROS.decode()}, indent=2, ensure_ascii=False) + "\n"
-    data = text.encode()
-    place = data.rindex(_ZEROS)
-    seal = hashlib.sha256(data).hexdigest().encode()
-    write_bytes(path, data[:place] + seal + data[place + len(seal) :])
-
-
-def read_json(path: Path) -> Facts:
-    """The table of a sealed JSON file. Edited by hand on purpose: take the sha256 line out."""
-    try:
-        with open_plain(path) as file:
-            data = file.read(_LONGEST)
-        table: Facts = json.loads(data)
-        json.dumps(table, ensure_ascii=False).encode()  # half a character cannot be written again
-        claimed = table.pop("sha256", None)
-        right = claimed is None or claimed == hashlib.sha256(_unsealed(data, claimed)).hexdigest()
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: no such file; is {path.parent} a run folder?") from None
-    except OSError as wrong:
-        raise CheckpointError(f"{path}: could not be read ({wrong.strerror})") from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise Damaged(f"{path}: damaged (not valid JSON); restore it from a copy") from None
-    if not right:
-        raise Damaged(
-            f"{path}: its checksum does not match; restore it from a copy, or delete its sha256 line if you changed it"
-        )
-    return table
-
-
-def _unsealed(data: bytes, claimed: str) -> bytes:
-    before, seal, after = data.rpartition(claimed.encode())
-    return before + _ZEROS + after if seal else b""

@@ -1,0 +1,141 @@
+"""Texts in, texts out: `regard translate` with engine auto beside CTranslate2 called directly, tokenising in both.
+
+The run is a folder like any other, with the tokenizer of the sentences and the model whose outputs end by themselves
+(endings.py). regard: what the command does once its request was compared, from reading lines to printing them; that the
+engines answer alike is noted here without comparing, since random weights make near ties that trained ones do not.
+CTranslate2: all lines tokenised at once, handed over at once, in the batches it does a sample fastest with, and decoded
+at once. A patient CTranslate2 waits for its beam as long as regard lets it; by itself it loses the ends of sentences.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from systems import corpus, ct2, names, work
+
+LONGEST = 128  # tokens of an output, at most
+LINES = int(os.environ.get("BENCH_LINES", "10000"))  # fewer, to see whether it runs
+BATCH = 64
+Job = Callable[[list[str]], list[str]]
+
+
+def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
+    """The run folder, its export in a cache of its own, and the lines."""
+    from regard.api import export, kept
+    from regard.core.files import write_text
+    from regard.training import checkpoint, sealed, start
+    from regard.training import recipe as recipes
+    from regard.training.folder import Folder, identify, write_config
+    from systems import ours
+
+    shape = work.SHAPES["tiny"]
+    sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
+    model = [f"model.{name}={value}" for name, value in sizes.items()]
+    data = ["data.joint=true", f"data.longest={ours.SIZES.longest}", "decoding=greedy"]
+    recipe = recipes.read("translation", settings=[*model, "model.share=false", "model.bias=true", *data])
+    run = Folder(names.run(folder))
+    run.path.mkdir(parents=True)
+    tokenizer.save(run.path / "tokenizer.json")
+    identity = identify(recipe, start.digests(run), {})
+    write_config(run, recipe, identity)
+    facts: dict[str, Any] = {"run": identity.run, "step": 0, "metrics": {}}
+    sealed.write_tensors(run.model, checkpoint.weights(net), facts)
+    place, weights = kept.place(run.path)
+    export.export(net, ours.SIZES, place, weights=weights)
+    write_text(folder / "texts.json", json.dumps(texts))
+
+
+def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """The rate of a corpus, of batches or of single texts."""
+    texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
+    if system.startswith("regard"):
+        job, answer = _regard(names.run(folder), width=width)
+    else:
+        job, answer = _direct(
+            names.run(folder), system, width=width, sample=texts[-min(LINES, corpus.TRIED[width]) :], kind=kind
+        )
+    if kind == "corpus":
+        job(texts[:200])  # warm
+        begun = time.perf_counter()
+        found = job(texts[:LINES])
+        spent = time.perf_counter() - begun
+        return {"rate": len(found) / spent, "length": sum(len(line.split()) for line in found) / len(found)}
+    size = BATCH if kind == "batch" else 1
+    groups = [texts[low : low + size] for low in range(0, min(len(texts), 20 * size), size)]
+    turn = iter(range(10**9))
+    step = lambda: len(answer(groups[next(turn) % len(groups)]))  # noqa: E731  # an argument
+    return {"rate": work.rate(step, seconds=seconds, warm=lambda: work.rate(step, seconds=1.5))}
+
+
+def _regard(run: Path, *, width: int) -> tuple[Job, Job]:
+    """The path of the command without torch, and what a loaded run does with a list of texts."""
+    from regard.api import kept, quick
+    from regard.cli import answering, quickly
+    from regard.cli.asking import How, Verb
+    from regard.cli.incoming import Incoming, Line
+    from regard.cli.told import Rows
+
+    place, _ = kept.place(run)
+    plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
+    beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
+    decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
+    words = [f"decoding.width={width}"]
+    kept.Agreed(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    kept.Agreed(place).note_words(kept.words_key(run / "config.json", words), f"bench {width}")
+    verb, how = Verb("translate", "source", "translations"), How()
+    found = quickly.find(run, words, verb=verb, how=how, few=False)
+    if not isinstance(found, quick.Quick):
+        raise SystemExit("regard: there are no quick answers")
+
+    def job(lines: list[str]) -> list[str]:
+        printed, coming = io.StringIO(), Incoming("", [Line(n, text) for n, text in enumerate(lines, start=1)])
+        with redirect_stdout(printed):
+            quickly.print_answers(
+                found, coming, answering.pieces(coming.lines, 1, times=answering.SHARES), Rows(verb, how, {})
+            )
+        return printed.getvalue().splitlines()
+
+    return job, lambda texts: [answers[0].text for answers in found.answer(texts)]
+
+
+def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str) -> tuple[Job, Job]:
+    """CTranslate2 by hand."""
+    import tokenizers
+
+    from regard.api import ct2 as ours
+    from regard.api import kept
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(run / "tokenizer.json"))
+    engine = ct2.translator(kept.place(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
+    more = {"length_penalty": 1.0} if width > 1 else {}
+    more |= {"patience": ours.PATIENCE} if system.startswith("patient") else {}
+
+    def job(lines: list[str], batch: tuple[int, str]) -> list[str]:
+        rows = [[*map(str, each.ids), str(work.END)] for each in tokenizer.encode_batch_fast(lines)]
+        size, unit = batch
+        results = engine.translate_batch(
+            rows, beam_size=width, max_decoding_length=LONGEST, max_batch_size=size, batch_type=unit, **more
+        )
+        texts = tokenizer.decode_batch([[int(token) for token in result.hypotheses[0]] for result in results])
+        printed = io.StringIO()
+        print("\n".join(texts), file=printed)
+        return texts
+
+    if kind == "single":
+        return lambda lines: job(lines, corpus.BATCHES[1]), lambda lines: job(lines, corpus.BATCHES[1])
+    sample = sample if kind == "corpus" else sample[:BATCH]
+    job(sample[:BATCH], corpus.BATCHES[1])  # warm
+    rates = {}
+    for batch in corpus.BATCHES:
+        begun = time.perf_counter()
+        job(sample, batch)
+        rates[batch] = time.perf_counter() - begun
+    best = min(rates, key=lambda batch: rates[batch])
+    return lambda lines: job(lines, best), lambda lines: job(lines, best)

@@ -1,0 +1,98 @@
+"""Weights under two names: how tensors of ours become one of theirs, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import CheckpointError, ConfigError
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Weights of ours that are one weight of theirs."""
+
+    ours: tuple[str, ...]
+    theirs: str
+    out: Callable[[Sequence[Tensor]], Tensor] = lambda own: own[0]
+    back: Callable[[Tensor], Sequence[Tensor]] = lambda other: [other]
+
+
+def both(ours: str, theirs: str) -> list[Pair]:
+    """Weight and bias of a layer that is the same on both sides."""
+    return [Pair((f"{ours}.{part}",), f"{theirs}.{part}") for part in ("weight", "bias")]
+
+
+def flipped(ours: Sequence[str], theirs: str) -> list[Pair]:
+    """Layers of ours that are one of theirs, which keeps its matrix the other way round: GPT-2's."""
+    count = len(ours)
+    weight = Pair(
+        tuple(f"{name}.weight" for name in ours),
+        f"{theirs}.weight",
+        lambda own: torch.cat([each.mT for each in own], dim=1),
+        lambda other: [part.mT for part in other.chunk(count, dim=1)],
+    )
+    bias = Pair(tuple(f"{name}.bias" for name in ours), f"{theirs}.bias", torch.cat, lambda other: other.chunk(count))  # type: ignore[arg-type]  # torch.cat takes any sequence
+    return [weight, bias]
+
+
+def scaled(ours: str, theirs: str, factor: float) -> Pair:
+    """A weight that is so many times as large there."""
+    return Pair((ours,), theirs, lambda own: own[0] * factor, lambda other: [other / factor])
+
+
+def reshaped(ours: str, theirs: str, out: tuple[int, ...], back: tuple[int, ...]) -> Pair:
+    """A weight that has another shape there."""
+    return Pair((ours,), theirs, lambda own: own[0].reshape(out), lambda other: [other.reshape(back)])
+
+
+def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> Pair:
+    """A weight whose features stand in another order there: ours[i] is theirs[order[i]], along the axes."""
+    inverse = order.argsort()
+
+    def along(tensor: Tensor, places: Tensor) -> Tensor:
+        for axis in axes:
+            tensor = tensor.index_select(axis, places)
+        return tensor
+
+    axes = tuple(axes)
+    return Pair((ours,), theirs, lambda own: along(own[0], inverse), lambda other: [along(other, order)])
+
+
+def outside(pairs: Sequence[Pair], own: Mapping[str, Tensor]) -> Tensors:
+    """Weights of ours -> theirs."""
+    return {pair.theirs: pair.out([own[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs}
+
+
+def inside(pairs: Sequence[Pair], other: Mapping[str, Tensor]) -> Tensors:
+    """Weights of theirs -> ours."""
+    found: Tensors = {}
+    for pair in pairs:
+        if pair.theirs not in other:
+            raise CheckpointError(f"{pair.theirs}: the model has no such weight; it is of another layout")
+        parts = pair.back(other[pair.theirs].detach())
+        found |= {name: part.clone().contiguous() for name, part in zip(pair.ours, parts, strict=True)}
+    return found
+
+
+def expect(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
+    """Refuse a model of ours whose settings the layout has not, in one line with the settings that it has."""
+    for name, value in wanted.items():
+        given = getattr(config, name)
+        if given != value:
+            raise ConfigError(f"model.{name}={given!r} does not fit the layout of {layout}, which has {value!r}")
+
+
+def expect_theirs(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
+    """Refuse a model of theirs that has something which ours has not."""
+    for name, values in wanted.items():
+        given = getattr(config, name, None)
+        known = values if isinstance(values, tuple) else (values,)
+        if given not in known:
+            raise ConfigError(f"{layout} with {name}={given!r}: regard knows {' or '.join(map(repr, known))} only")

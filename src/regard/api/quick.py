@@ -1,0 +1,91 @@
+"""Answers without torch: a run whose export is there and known to answer a request as our own engine does.
+
+All that is needed are the task's rows and answers (tasks/_quick), the export, and the word of agreed.json. Where any of
+them is missing there is no quick answer, and the run is loaded as ever, which also says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.api import ct2, kept
+from regard.core import runfiles, seals
+from regard.core.answer import Answer
+from regard.core.errors import RegardError
+from regard.core.quick import QuickTask
+from regard.core.registry import find, names
+from regard.training.migrations import migrate
+
+TASKS = "regard.tasks._quick"
+WIDE = 512  # features from which several threads answer a single row faster than one
+Slow = Callable[[list[str]], list[list[Answer]]]
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Quick:
+    """A run that answers one kind of request by its export."""
+
+    task: QuickTask
+    verbs: tuple[str, ...]
+    opened: Any  # the export
+    decoding: Table
+    slow: Slow  # answers texts whose search was not settled, one for one
+
+    def answer(self, texts: Sequence[str]) -> list[list[Answer]]:
+        """Texts -> the answers to each, best first."""
+        return self.begin(texts)()
+
+    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Answer]]]:
+        """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
+        only their texts are wanted, scores need not be computed."""
+        rows = self.task.rows(texts)
+        full = [number for number, row in enumerate(rows) if row]
+        searched = [rows[number] for number in full]
+        limits = [self.task.limit(row) for row in searched]
+        wait = ct2.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks, scored=scored)
+
+        def answers() -> list[list[Answer]]:
+            found = dict(zip(full, wait(), strict=True))
+            left = [number for number, hypotheses in found.items() if hypotheses is None]
+            told = self.task.answers([found.get(number) or [] for number in range(len(rows))])
+            if left:
+                for number, own in zip(left, self.slow([texts[number] for number in left]), strict=True):
+                    told[number] = own
+            return told
+
+        return answers
+
+
+def by_words(run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow) -> Quick | None:
+    """A run folder and the words of a request -> its quick answers; None where there are none."""
+    try:
+        table = migrate(seals.read_json(run / "config.json"), run / "config.json")
+        if table.get("task") not in names(TASKS):
+            return None
+        folder, weights = kept.place(run)
+        entry = kept.Agreed(folder).asked(kept.words_key(run / "config.json", words)) if folder.is_dir() else None
+        if entry is None or entry["why"] or not kept.is_whole(folder, weights):
+            return None
+        runfiles.check(run, table["files"])
+        single = few and table["model"].get("dim", 0) >= WIDE
+        return of_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
+    except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def of_entry(
+    run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, slow: Slow
+) -> Quick | None:
+    """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
+    if table["task"] not in names(TASKS):
+        return None
+    module = find(TASKS, table["task"])
+    task: QuickTask = module.load(table["data"], run)
+    decoding = task.search(entry["options"], entry["decoding"])
+    if decoding is None or decoding["name"] not in ct2.SEARCHES:
+        return None
+    return Quick(task, module.VERBS, ct2.open_export(folder, precision=precision, single=single), decoding, slow)

@@ -1,0 +1,61 @@
+"""Settings of our decoders for CTranslate2, and which of its results are settled."""
+
+import math
+from types import SimpleNamespace
+
+from regard.api import ct2
+from regard.core.protocols import Hypothesis
+from regard.core.sizes import Marks
+
+GREEDY = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
+
+
+class Fake:
+    num_translators, scores = 2, [-2.0]
+
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def translate_batch(self, rows, **settings):
+        self.given, self.settings = rows, settings
+        return [
+            SimpleNamespace(result=lambda row=row: SimpleNamespace(hypotheses=[row], scores=self.scores))
+            for row in self.rows
+        ]
+
+
+def test_rows_that_end_within_their_limit_are_settled():
+    fake = Fake(["7", "8", "3"], ["7", "8", "9", "3"], ["7", "8"], ["2", "3"], ["3"])
+    limits = [2, 2, 2, 2, 2]
+    wait = ct2.begin(fake, [[5, 3]] * 5, limits, decoding={**GREEDY, "length_penalty": 1.0}, marks=Marks())
+    assert fake.given == [["5", "3"]] * 5 and fake.settings["max_decoding_length"] == 3
+    first, long, unended, with_mark, empty = wait()
+    assert first == [Hypothesis((7, 8), -6.0, -2.0)]
+    assert (long, unended, with_mark) == (None, None, None)
+    assert empty == [Hypothesis((), -2.0, -2.0)]
+
+
+def test_scores_may_be_left_out():
+    fake = Fake(["7", "3"])
+    fake.scores = []
+    ((best,),) = ct2.begin(fake, [[5, 3]], [9], decoding=GREEDY, marks=Marks(), scored=False)()
+    assert fake.settings["return_scores"] is False and best.tokens == (7,) and math.isnan(best.score)
+
+
+def test_a_few_rows_are_shared_among_the_workers():
+    for count, size in ((1, 1), (5, 3), (64, 32), (1000, 64)):
+        fake = Fake()
+        ct2.begin(fake, [[5, 3]] * count, [9] * count, decoding=GREEDY, marks=Marks())
+        assert fake.settings["max_batch_size"] == size
+
+
+def test_nothing_is_searched_for_without_rows():
+    assert ct2.begin(None, [], [], decoding=GREEDY, marks=Marks())() == []
+
+
+def test_a_beam_is_waited_for_longer_than_by_default():
+    beam = {**GREEDY, "width": 4, "length_penalty": 0.5}
+    found = ct2.settings(beam, never=[1])
+    assert (found["beam_size"], found["patience"], found["length_penalty"]) == (4, 2.0, 0.5)
+    assert found["suppress_sequences"] == [["1"]]
+    assert ct2.settings(GREEDY, never=())["patience"] == 1.0

@@ -1,0 +1,29 @@
+"""`regard import`: a folder of transformers becomes a run, and its verb is told."""
+
+import pytest
+from calling import call
+
+
+def test_a_folder_becomes_a_run(capsys, tmp_path):
+    library = pytest.importorskip("transformers", reason="the extra huggingface is not installed")
+    library.logging.set_verbosity_error()
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    config = library.ViTConfig(image_size=8, patch_size=4, num_channels=1, **shape)
+    library.ViTForImageClassification(config).save_pretrained(tmp_path / "theirs")
+    capsys.readouterr()
+    call("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path / 'run'}: vit for image_classification, ")
+    assert first.endswith(" parameters, the same logits as in transformers")
+    assert second == f"look inside: regard check {tmp_path / 'run'}; use it: regard classify {tmp_path / 'run'} …"
+    call("classify", tmp_path / "run", tmp_path / "run" / "example.png")
+    assert capsys.readouterr().out
+
+
+def test_what_cannot_be_read_is_one_line(capsys, tmp_path):
+    pytest.importorskip("transformers", reason="the extra huggingface is not installed")
+    with pytest.raises(SystemExit):
+        call("import", tmp_path / "nowhere", "--out", tmp_path / "run")
+    error = capsys.readouterr().err
+    assert "nowhere: no such folder; give one that transformers has saved" in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
