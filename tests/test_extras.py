@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 OUTSIDE = {"timm", "onnx"}  # ask for much, for one option or for what PyTorch does
 BY_TORCH = {"onnx"}  # what `torch.onnx.export` of our modules needs; our source does not
-OFFERED = set(EXTRAS) - {"all", "dev"}
+OFFERED = set(EXTRAS) - {"all", "dev", "docs"}  # the last two are for those who change this package
 
 
 def test_every_extra_is_used_and_every_extra_that_is_asked_for_exists():
