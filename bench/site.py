@@ -104,7 +104,9 @@ def _page_name(target: str) -> str:
 def linked_files() -> set[str]:
     """Files and folders outside docs/ that some page leads to, and the files of such folders."""
     pages = {place: ROOT / name for name, place in OWN.items()}
-    pages |= {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*.md") if not path.stem.endswith("_notes")}
+    pages |= {
+        path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*.md") if not path.stem.endswith("_notes")
+    }
     found: set[str] = set()
     for here, path in pages.items():
         text = path.read_text(encoding="utf-8")
@@ -124,8 +126,8 @@ def page_of_source(target: str) -> str:
     if path.is_dir():
         return "\n".join([f"# {target}", "", *(f"- [{name}]({name}.md)" for name in _listing(target))]) + "\n"
     text = path.read_text(encoding="utf-8")
-    fence = "`" * (max((len(marks) for marks in re.findall(r"^`+", text, re.MULTILINE)), default=2) + 1)
-    return f"# {target}\n\n{max(fence, '```', key=len)}{LANGUAGES.get(path.suffix, 'text')}\n{text}\n{max(fence, '```', key=len)}\n"
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"^`+", text, re.MULTILINE)), default=0))
+    return f"# {target}\n\n{fence}{LANGUAGES.get(path.suffix, 'text')}\n{text}\n{fence}\n"
 
 
 def page_of_notebook(path: Path) -> str:
@@ -146,5 +148,7 @@ def page_of_figure(path: Path) -> str:
     data = json.loads(path.read_text(encoding="utf-8"))
     told = {run.get("version") for run in data.get("runs", [data])}
     if told != {VERSION}:
-        raise ValueError(f"{os.path.relpath(path, ROOT)}: data of version {told}; make it again: python bench/live_figures.py")
+        raise ValueError(
+            f"{os.path.relpath(path, ROOT)}: data of version {told}; make it again: python bench/live_figures.py"
+        )
     return bundle(data)
