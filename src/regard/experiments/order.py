@@ -105,12 +105,12 @@ def verdict(figures: Figures) -> Verdict:
     others = [name for name in moved if name != "none"]
     best, far = (max(others, key=lambda name: found[name]) for found in (short, long))
     set_like = moved["none"] < 1e-4 < min(moved[name] for name in others)
-    good = ", ".join(name for name in others if short[name] > 0.9)
+    good = ", ".join(name for name in others if short[name] > 0.9) or "none"
     return Verdict(
         set_like and short["none"] < 0.5 and short[best] > 0.9,
         f"Without positions a permutation moves nothing but rounding ({moved['none']:.0e}), and the token before a"
-        f" place is known in {short['none']:.0%} of cases. Above 90 % at the trained length of {SHORT}: {good or 'none'}; at"
-        f" {LONG} tokens {far} is best with {long[far]:.0%}. {seeds_of(figures)}.",
+        f" place is known in {short['none']:.0%} of cases. Above 90 % at the trained length of {SHORT}: {good};"
+        f" at {LONG} tokens {far} is best with {long[far]:.0%}. {seeds_of(figures)}.",
     )
 
 

@@ -140,14 +140,15 @@ def verdict(figures: Figures) -> Verdict:
     every = over_seeds(figures, NATS)
     worse = {kind: apart(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in KINDS[1:]}
     needed = [kind.removeprefix("no ") for kind in KINDS[1:3] if worse[kind]]
-    short = "both are needed" if len(needed) == 2 else f"only the {needed[0]} is" if needed else "neither is needed"
+    short = "both are needed" if len(needed) == 2 else f"only the {needed[0]} is needed" if needed else "neither is"
     told = "; ".join(
         f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {alike[f'{kind}, {high} layers']:.2f}" for kind in KINDS
     )
     return Verdict(
         all(worse.values()),
         f"With {high} layers {short}. Nats a token with {low} and with {high} layers, and how alike the features of two"
-        f" places are after {high} layers before training (1: nothing is left of what tells them apart): {told}. {seeds_of(figures)}.",
+        f" places are after {high} layers before training (1: nothing is left of what tells them apart): {told}."
+        f" {seeds_of(figures)}.",
     )
 
 
