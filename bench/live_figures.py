@@ -1,8 +1,8 @@
 """The live figures of the site: python bench/live_figures.py [NAME…] trains small models and looks into each.
 
 What is kept in docs/figures is the data of an explorer's page, without what its page of the site does not show; the
-site makes the page of it (bench/site.py). Models are trained on built-in data in a folder that is thrown away, about
-ten minutes of one core for all.
+site makes the page of it (bench/site_hooks.py). Models are trained on built-in data in a folder that is thrown away,
+about ten minutes of one core for all.
 """
 
 from __future__ import annotations
