@@ -87,7 +87,7 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.legend(frameon=False)
+    legend_above(axes, columns=2 if max(map(len, named)) > 24 else 3)
 
 
 def listed(values: Mapping[str, float], form: str = ".1f") -> str:

@@ -10,7 +10,7 @@ import torch
 
 from regard.attention import scores
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, Figures, Verdict, apart, legend_above, lines, means, over_seeds
+from regard.experiments._experiment import Cell, Figures, Verdict, apart, lines, means, over_seeds
 from regard.experiments._lookup import Lookup, accuracy_after
 
 CLAIM = "Dot products grow with the width, so the softmax saturates and its gradient dies; dividing by √d prevents it."
@@ -93,4 +93,3 @@ def draw(figures: Figures, axes: Any) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(WIDTHS, list(map(str, WIDTHS)))
     axes.set_ylim(0, 1.05)
-    legend_above(axes, columns=2)
