@@ -32,8 +32,8 @@ class Picture(NamedTuple):
 PICTURES = {
     "classification": Picture("levels.json", "document"),
     "translation": Picture("lineage.json", "alignment"),
-    "language": Picture("The expression is ", "next_token"),
-    "masked_language": Picture("The value of the [MASK] is a string .", "masked"),
+    "language": Picture("next.json", "next_token"),
+    "masked_language": Picture("gap.json", "masked"),
 }
 
 CROPPED = {  # parts (left, upper, right, lower) of pictures that other scripts of this folder have made

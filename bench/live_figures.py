@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import regard
+from regard.data.builtin import reviews
 from regard.data.images.reading import png
 from regard.inspection.compare import to_page
 from regard.inspection.format import Inspection, to_json
@@ -79,12 +80,25 @@ FIGURES = {
         given="",
     ),
 }
+READING = (
+    *('data.paths=["{text}"]', "data.level=word", "data.context=32", "data.rows=32", "data.evaluated=2000"),
+    *("model.layers=2", "model.dim=48", "model.heads=4", "model.dropout=0.0", "training.optimizer.lr=0.003", *COSINE),
+)
+FIGURES |= {
+    "next": Figure(
+        "language", ("model=gpt", *READING), steps=500, given="The film lasts 62 minutes. The direction was"
+    ),
+    "gap": Figure("masked_language", ("model=bert", *READING), steps=250, given="The film lasts 62 [MASK] ."),
+}
 COMPARED = {"lineage": ("bahdanau", "luong", "transformer")}
 
 
 def looked(figure: Figure, folder: Path) -> Inspection:
     """Train, and look at the input; of image tasks at the first image of the test data."""
-    settings = [*figure.settings, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
+    text = folder.with_suffix(".txt")
+    text.write_text("\n".join(review.text for review in reviews.generate("train", 2000, language="en", seed=1)) + "\n")
+    told = [setting.replace("{text}", str(text)) for setting in figure.settings]
+    settings = [*told, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
     run: Any = regard.train(figure.task, settings, out=folder)
     given = figure.given
     if not given:

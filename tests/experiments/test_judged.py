@@ -182,6 +182,17 @@ def test_a_verdict_follows_the_numbers(name):
     assert judge(make()).text != judge(changed(make(), *against)).text
 
 
+@pytest.mark.parametrize("name", ["bottleneck", "query"])
+def test_models_that_have_learned_too_little_are_not_judged(name):
+    figures = CASES[name][0]()
+    weak = {
+        cell: {figure: value / 10 if "BLEU" in figure else value for figure, value in numbers.items()}
+        for cell, numbers in figures.items()
+    }
+    said = find("regard.experiments", name).verdict(weak)
+    assert not said.holds and "Too little is learned to judge" in said.text
+
+
 def test_a_chain_is_as_long_as_its_loop():
     import torch
 
