@@ -86,6 +86,15 @@ def exponent(points: dict[str, dict[str, float]], what: str) -> float:
     return float(least_squares(misses, start).x[2])
 
 
+def last_doubling(points: dict[str, dict[str, float]], what: str) -> str:
+    """By which power of the side the cost grew from half the largest side to the largest."""
+    most = max(int(side) for side in points)
+    half = points.get(str(most // 2))
+    if half is None or half[what] <= 0:
+        return ""
+    return f" (from {most // 2} to {most}: {np.log2(points[str(most)][what] / half[what]):.2f})"
+
+
 def crossover(full: dict[str, dict[str, float]], local: dict[str, dict[str, float]], what: str) -> int | None:
     """The least side from which on local attention is cheaper than full."""
     sides = sorted(int(side) for side in full)
@@ -97,7 +106,10 @@ def summary(found: dict[str, Any]) -> list[str]:
     """One line a kind: exponents, and where it becomes cheaper than full attention."""
     lines = []
     for kind, points in found.items():
-        slopes = ", ".join(f"{what} ~ side^{exponent(points, what):.2f}" for what in ("seconds", "megabytes"))
+        slopes = ", ".join(
+            f"{what} ~ side^{exponent(points, what):.2f}{last_doubling(points, what)}"
+            for what in ("seconds", "megabytes")
+        )
         side = None if kind == "full" else crossover(found["full"], points, "seconds")
         lines.append(
             f"{kind}: {slopes}" + ("" if side is None else f"; a step is faster than full from side {side} on")

@@ -32,7 +32,8 @@ def cost(found: dict[str, Any]) -> str:
     lines = "\n".join(f"- {line}" for line in image_cost.summary(found))
     return (
         "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`;"
-        f" exponents are fitted from side {image_cost.FROM} on.\n\n{lines}\n\n![cost](images/image_cost.png)\n"
+        " exponents are those of cost = a + b · side^p, and of the last doubling of the side alone.\n\n"
+        f"{lines}\n\n![cost](images/image_cost.png)\n"
     )
 
 

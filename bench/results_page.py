@@ -48,10 +48,10 @@ def translation(figures: dict[str, Any]) -> str:
     return table("| recipe | parameters | epochs | minutes | decoding | BLEU lc | BLEU | chrF |", rows)
 
 
-def music(figures: dict[str, Any]) -> str:
+def music(figures: dict[str, Any], encoding: str = "grid") -> str:
     rows: list[list[object]] = []
     for name, one in figures.items():
-        if one["task"] == "music":
+        if one["task"] == "music" and one.get("encoding", "grid") == encoding:
             size = f"{one['parameters'] / 1e6:.2f} M"
             splits = ("train", "valid", "whole", "test")
             nats = [f"{one[split]['nats']:.4f}" if split in one else "–" for split in splits]
@@ -124,12 +124,26 @@ def samples(found: dict[str, dict[str, float]]) -> str:
     return table(f"| piece | {' | '.join(name.replace('_', ' ') for name in names)} |", rows)
 
 
+def likeness(found: dict[str, Any]) -> str:
+    """What samples that were told a composer are taken for."""
+    names = list(next(iter(found["taken"].values())))
+    rows: list[list[object]] = [
+        [told, *(f"{shares[name]:.0%}" for name in names)] for told, shares in found["taken"].items()
+    ]
+    said = f"It knows {found['accuracy']:.0%} of {found['excerpts']} real excerpts that it has not seen.\n\n"
+    return said + table(f"| told | {' | '.join(f'taken for {name}' for name in names)} |", rows)
+
+
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
     """The figures as Markdown, and below them docs/results_notes.md, which is written by hand."""
     notes = (DOCS / "results_notes.md").read_text(encoding="utf-8")
     parts = [HEAD, translation(figures), PLOT]
     if any(one["task"] == "music" for one in figures.values()):
         parts += [CHORALES, music(figures)]
+    if any(one.get("encoding") == "events" for one in figures.values()):
+        parts += [PERFORMANCES, music(figures, "events")]
+    if "likeness" in measured:
+        parts += [LIKENESS, likeness(measured["likeness"])]
     if "positions" in measured:
         parts += [BEYOND, positions(measured["positions"])]
     if "skewing" in measured:
@@ -168,6 +182,14 @@ CHORALES = """## Chorales
 
 JSB on the 16th grid, nats per note token: the mean of -log p over every pitch and rest of every piece of the split,
 each counted once; no marks, no padding, no transposition; windows of 512 tokens that overlap by half ([how](music.md)).
+"""
+PERFORMANCES = """### Performances
+
+ASAP, nats per event (note on, note off, velocity, wait), windows of 512 that overlap by half; `asap_composer` is told
+who wrote the piece, `asap_plain` is not.
+"""
+LIKENESS = """Samples that were told a composer, by `python bench/likeness.py RUN`: what a classifier of simple
+statistics, trained on the real performances, takes their excerpts of 30 seconds for.
 """
 BEYOND = """### Beyond the training length
 

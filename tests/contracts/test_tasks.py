@@ -151,6 +151,21 @@ def test_loss_falls(case: Case) -> None:
         optimizer.step()
 
 
+def test_a_step_in_half_precision_is_near_the_exact_one(case: Case) -> None:
+    """bfloat16 is what `precision = "auto"` is on GPUs, and can be asked for on processors that have it."""
+    task, model = case.task, case.model.eval()
+    batch = task.batch(task.plan(0, 1)[0][:2])
+    losses = []
+    for half in (False, True):
+        torch.manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            losses.append(task.loss(model, batch).total)
+    assert losses[1].dtype == torch.float32
+    assert losses[1].item() == pytest.approx(losses[0].item(), rel=0.05)
+    losses[1].backward()
+    assert all(p.grad.dtype == p.dtype and p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
 def test_the_loss_of_a_batch_is_that_of_its_examples(case: Case) -> None:
     """Counts add up, so that accumulation and many processes are exact."""
     task, model = case.task, case.model.eval()

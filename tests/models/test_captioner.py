@@ -31,7 +31,7 @@ class Forced(nn.Module):
 @pytest.fixture
 def hard():
     torch.manual_seed(0)
-    config = replace(TINY, attention="hard", dropout=0.0, expected=0.0, openness=0.0)
+    config = replace(TINY, attention="hard", dropout=0.0, expected=0.0, gradual=0, openness=0.0)
     model = captioner.build(config, SIZES).double()
     model.grid.eval()  # its batch norm does not move
     model.looking.baseline = NoBaseline()

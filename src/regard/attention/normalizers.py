@@ -50,21 +50,42 @@ class Hard(nn.Module):
 class SoftOrHard(nn.Module):
     """In training a query gets its soft weights with a probability of `share`, and else one key that is drawn; in
     evaluation the best key. Xu et al. 2015, section 4.1: half of the choices set to their expectation makes the Monte
-    Carlo gradient steadier."""
+    Carlo gradient steadier.
 
-    def __init__(self, share: float = 0.5) -> None:
+    With `gradual`, there are no choices in so many batches, and in as many more they come in, up to what `share`
+    leaves: so there is something to see before it is chosen from. Whoever trains counts the batches (`advance`).
+    """
+
+    batches: Tensor
+
+    def __init__(self, share: float = 0.5, *, gradual: int = 0) -> None:
         super().__init__()
         if not 0 <= share <= 1:
             raise ConfigError(f"SoftOrHard: share={share} is not a probability; choose one from 0 to 1")
-        self.share = share
+        if gradual < 0:
+            raise ConfigError(f"SoftOrHard: gradual={gradual} batches; choose 0 or more")
+        self.share, self.gradual = share, gradual
         self.soft, self.hard = Softmax(), Hard()
+        if gradual:
+            self.register_buffer("batches", torch.zeros(()))  # saved with the weights
+
+    def advance(self) -> None:
+        """One more batch was trained on."""
+        if self.gradual:
+            self.batches += 1
+
+    def now(self) -> float | Tensor:
+        """The share of soft weights in this batch."""
+        if not self.gradual:
+            return self.share
+        return 1 - (1 - self.share) * (self.batches / self.gradual - 1).clamp(0.0, 1.0)
 
     def forward(self, scores: Tensor, allowed: Tensor | None = None) -> Tensor:
         """(b h t s) scores -> weights (b h t s), one-hot where a key was chosen."""
         chosen: Tensor = self.hard(scores, allowed)
-        if not self.training or self.share == 0:
+        if not self.training or (self.share == 0 and not self.gradual):
             return chosen
-        expected = torch.rand(scores.shape[:-1], device=scores.device)[..., None] < self.share
+        expected = torch.rand(scores.shape[:-1], device=scores.device)[..., None] < self.now()
         return torch.where(expected, self.soft(scores, allowed), chosen)
 
 

@@ -8,6 +8,16 @@ from torch import Tensor
 from regard.core.transforms import unsized
 
 
+def meet(q: Tensor, table: Tensor) -> Tensor:
+    """Queries (b h … d) and a table for each head (h n d) -> (b h … n). The rows of a batch are more queries of one
+    product a head: the table is neither copied for each nor its gradient added up over them."""
+    if unsized() or q.shape[0] == 1:
+        return q @ (table if q.dim() == 4 else table[:, None]).mT
+    heads_first = q.transpose(0, 1)  # (h b … d)
+    met = torch.bmm(heads_first.flatten(1, -2), table.mT)
+    return met.view(*heads_first.shape[:-1], table.shape[1]).transpose(0, 1)
+
+
 def by_distance(table: Tensor, t: int, s: int, *, first: int, most: int) -> Tensor:
     """A table (h r+most+1 d) of distances r … -most -> (h t+s-1 d): its rows for every distance that occurs between the
     queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond r back and `most`

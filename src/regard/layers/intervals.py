@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import by_distance, skew
+from regard.attention.skew import by_distance, meet, skew
 from regard.attention.weigh import Place
 
 
@@ -48,7 +48,7 @@ class Intervals(nn.Module):
         notes = torch.arange(self.pitches + 1, device=q.device)
         rows = own[..., None] - notes + self.pitches - 1  # (b t n): the row of each interval
         rows = rows.masked_fill((own[..., None] == 0) | (notes == 0), 2 * self.pitches - 1)
-        by_interval = q @ self.pitch.mT  # (b h t 2n)
+        by_interval = meet(q, self.pitch)  # (b h t 2n)
         by_note = by_interval.gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))
         return by_note @ one_hot(theirs, self.pitches + 1).to(q.dtype)[:, None].mT
 
@@ -59,7 +59,7 @@ class Intervals(nn.Module):
         whole = pad(q, (0, 0, lead, -(lead + t) % voices)).unflatten(2, (-1, voices)).transpose(2, 3)  # (b h v g d)
         groups, steps = whole.shape[3], -(-(s - 1) // voices) + 1
         table = by_distance(self.time, groups, steps, first=first // voices + 1, most=0)  # (h g+steps-1 d)
-        by_step = skew(whole @ table[:, None].mT, steps)  # (b h v g steps)
+        by_step = skew(meet(whole, table), steps)  # (b h v g steps)
         by_step = by_step.transpose(2, 3).flatten(2, 3)[:, :, lead : lead + t]  # (b h t steps)
         by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
         return by_key[..., voices - 1 : voices - 1 + s]
@@ -72,4 +72,4 @@ class Intervals(nn.Module):
         keys = torch.arange(s, device=q.device) - start[:, None]  # (b s); negative: padding, which is never looked at
         steps = (queries // self.voices + 1)[:, :, None] - (keys + self.voices - 1)[:, None] // self.voices  # (b t s)
         rows = reach - steps.clamp(0, reach)
-        return (q @ self.time.mT).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))
+        return meet(q, self.time).gather(-1, rows[:, None].expand(-1, q.shape[1], -1, -1))

@@ -31,7 +31,18 @@ class Readout(nn.Linear):
 def linear_cross_entropy(
     features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
 ) -> Tensor:
-    """Features (n d), weight (v d), bias (v), labels (n) -> the sum of -log p(label), smoothed."""
+    """Features (n d), weight (v d), bias (v), labels (n) -> the sum of -log p(label), smoothed.
+
+    Under autocast products are of its precision; logits, loss and the sums of gradients are float32."""
+    device = features.device.type
+    if torch.is_autocast_enabled(device):
+        kind = torch.get_autocast_dtype(device)
+        features, weight, bias = features.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
+    with torch.autocast(device, enabled=False):
+        return _cross_entropy(features, weight, bias, labels, smoothing)
+
+
+def _cross_entropy(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
     if transformed():
         return _plain(features, weight, bias, labels, smoothing)
     apply: Any = _LinearCrossEntropy.apply
@@ -41,7 +52,13 @@ def linear_cross_entropy(
 
 def _plain(features: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float) -> Tensor:
     """The same with all logits at once."""
-    return cross_entropy(linear(features, weight, bias), labels, reduction="sum", label_smoothing=smoothing)
+    logits = _exact(linear(features, weight, bias))
+    return cross_entropy(logits, labels, reduction="sum", label_smoothing=smoothing)
+
+
+def _exact(x: Tensor) -> Tensor:
+    """Numbers of half precision as float32; others as they are."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -49,22 +66,23 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, *given: Any) -> Tensor:
         features, weight, bias, labels, smoothing = given
         needed = ctx.needs_input_grad
-        total: Tensor = features.new_zeros(())
+        total: Tensor = _exact(features.new_zeros(()))
         d_features = torch.empty_like(features) if needed[0] else None
-        d_weight = torch.zeros_like(weight) if needed[1] else None
-        d_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
+        d_weight = _exact(torch.zeros_like(weight)) if needed[1] else None
+        d_bias = _exact(torch.zeros_like(bias)) if bias is not None and needed[2] else None
         rows = max(ROWS, LOGITS // weight.shape[0])
         for low in range(0, labels.shape[0], rows):
             x, y = features[low : low + rows], labels[low : low + rows]
             logits = one_dnn(x, weight, bias) if is_large(x, weight) else linear(x, weight, bias)
-            part, change = _loss_and_gradient(logits, y, smoothing)
+            part, exact_change = _loss_and_gradient(_exact(logits), y, smoothing)
             total += part
+            change = exact_change.to(x.dtype)
             if d_features is not None:
                 torch.mm(change, weight, out=d_features[low : low + rows])
             if d_weight is not None:
-                d_weight.addmm_(change.mT, x)
+                _add_product(d_weight, change.mT, x)
             if d_bias is not None:
-                d_bias += change.sum(dim=0)
+                d_bias += exact_change.sum(dim=0)
         if smoothing:
             total += _smooth(features, weight, bias, (d_features, d_weight, d_bias), share=smoothing / weight.shape[0])
         ctx.smoothing = smoothing
@@ -79,6 +97,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
             return found[0], found[1], found[2], None, None
         d_features, d_weight, d_bias = (None if d is None else d * grad for d in known)
         return d_features, d_weight, d_bias, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """total += left @ right, in the precision of the total."""
+    if total.dtype == left.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
 
 
 def _loss_and_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:

@@ -41,5 +41,5 @@ def with_spelling(x: Tensor, spelling: Spelling | None, sentences: Units) -> Ten
     spelt: Tensor = spelling(sentences.letters)  # (b u filters)
     there = torch.arange(spelt.shape[1], device=spelt.device) < sentences.counts[:, None]
     places = sentences.firsts[..., None].expand_as(spelt)
-    beside = x.new_zeros(*x.shape[:2], spelt.shape[2]).scatter_add(1, places, spelt * there[..., None])
+    beside = x.new_zeros(*x.shape[:2], spelt.shape[2]).scatter_add(1, places, (spelt * there[..., None]).to(x.dtype))
     return torch.cat([x, beside], dim=-1)

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.masks import EVERYTHING
+from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import entropy, score_function, to_go
 from regard.attention.score import Projected
 from regard.attention.traced import with_places
@@ -109,6 +110,9 @@ class Hard(Soft):
     def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
         """`words`, `choices`: λ_r (cost to go - baseline) log p(choice), and `entropy`: -λ_e times that of the choice.
         Where the expectation stood in for a choice, nothing was chosen."""
+        normalizer = self.cross_attn.weigh.normalizer
+        if self.training and isinstance(normalizer, SoftOrHard):
+            normalizer.advance()
         costs = told.each()
         queries = walk.queries[:, None]  # (r 1 t d)
         keys = memory.k.tensor

@@ -49,12 +49,15 @@ class Config:
     choices: float = 1.0  # hard: weight of the score function term, λ_r
     openness: float = 0.01  # hard: weight of the entropy of the choice, λ_e
     expected: float = 0.5  # hard: how often the expectation stands in for a choice in training
+    gradual: int = 1000  # hard: batches without choices, and then over which they come in: before, they are noise
     layers: int = 2  # of the Transformer decoder
     heads: int = 4  # of each attention of the Transformer decoder
 
     def __post_init__(self) -> None:
         if min(self.dim, self.embedding, self.grid, self.layers, self.heads, self.stride) < 1:
             raise ConfigError("dim, embedding, grid, layers, heads and stride must be at least 1")
+        if self.gradual < 0:
+            raise ConfigError(f"gradual={self.gradual} batches: give 0 or more")
         if self.stride & (self.stride - 1):
             raise ConfigError(f"stride={self.stride} must be a power of two")
         if not (0 <= self.dropout < 1 and 0 <= self.word_dropout < 1):
@@ -173,5 +176,7 @@ def _looking(config: Config, longest: int) -> Looking:
     score, key = scores.build(config.score, config.dim), nn.Linear(config.grid, config.dim, bias=False)
     if config.attention == "soft":
         return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage)
-    attend = Attend(score, normalizer=SoftOrHard(config.expected), queries="words", keys="cells")
+    attend = Attend(
+        score, normalizer=SoftOrHard(config.expected, gradual=config.gradual), queries="words", keys="cells"
+    )
     return Hard(attend, key, baseline=MovingAverage(longest), choices=config.choices, openness=config.openness)

@@ -56,7 +56,8 @@ class SkipGram(nn.Module):
         """Rows of words (r t), how far each looks to both sides (r t), 0 for padding, and other words (r k) -> the loss
         summed over all pairs of near words, differentiable, and how many pairs there are."""
         apply: Any = _plain if transformed() else _Loss.apply
-        total: Tensor = apply(self.vectors.weight, self.contexts.weight, rows, reach, others, negatives)
+        with torch.autocast(rows.device.type, enabled=False):  # products too small to gain from half precision
+            total: Tensor = apply(self.vectors.weight, self.contexts.weight, rows, reach, others, negatives)
         return total, int(_near(reach).sum())
 
 

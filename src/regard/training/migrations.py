@@ -9,7 +9,7 @@ from types import MappingProxyType
 from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
-VERSION = 4
+VERSION = 5
 LOOK_BACK = ("gpt", "transformer")  # models that may tell distances apart and never look ahead
 
 
@@ -43,8 +43,18 @@ def _distances(table: Table) -> Table:
     return table
 
 
+def _choices(table: Table) -> Table:
+    """Version 5 lets the choices of hard attention come in gradually; before, they were all there at once."""
+    model = table.get("model")
+    if not isinstance(model, dict) or model.get("name") != "captioner":
+        return table
+    return {**table, "model": {"gradual": 0, **model}}
+
+
 # version -> the function that brings a table of that version to the next one
-MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType({1: _identities, 2: _scores, 3: _distances})
+MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType(
+    {1: _identities, 2: _scores, 3: _distances, 4: _choices}
+)
 
 
 def migrate(table: Table, where: Path) -> Table:

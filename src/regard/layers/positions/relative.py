@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import by_distance, skew
+from regard.attention.skew import by_distance, meet, skew
 from regard.core.errors import ShapeError
 from regard.layers.position import PositionScheme
 
@@ -39,7 +39,7 @@ class Relative(nn.Module):
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         s = k.shape[-2]
         table = by_distance(self.table, q.shape[-2], s, first=first, most=self.ahead)  # (h t+s-1 d)
-        met = (q * q.shape[-1] ** -0.5) @ table.mT  # (b h t t+s-1)
+        met = meet(q * q.shape[-1] ** -0.5, table)  # (b h t t+s-1)
         scores: Tensor = score(q, k) + skew(met, s)
         return scores
 
