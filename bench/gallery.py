@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 PICTURES = {
     "classification": Picture("levels.json", "document"),
     "translation": Picture("lineage.json", "alignment"),
-    "language": Picture("next.json", "next_token"),
+    "language": Picture("next.json", "next_token&row=11"),
     "masked_language": Picture("gap.json", "masked"),
 }
 
