@@ -88,7 +88,12 @@ FIGURES |= {
     "next": Figure(
         "language", ("model=gpt", *READING), steps=500, given="The film lasts 62 minutes. The direction was"
     ),
-    "gap": Figure("masked_language", ("model=bert", *READING), steps=250, given="The film lasts 62 [MASK] ."),
+    "gap": Figure(
+        "masked_language",
+        ("model=bert", *READING, "model.position=rotary", "model.segments=0"),
+        steps=400,
+        given="The film lasts 62 [MASK]. It is [MASK] an old sailor.",
+    ),
 }
 COMPARED = {"lineage": ("bahdanau", "luong", "transformer")}
 
