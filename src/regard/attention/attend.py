@@ -63,6 +63,9 @@ class Attend(nn.Module):
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
         if torch.is_autocast_enabled("cpu") and q.device.type == "cpu":
             return self._widened(q, k, v, mask)
+        return self._mixed(q, k, v, mask)
+
+    def _mixed(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask) -> Tensor:
         keys = k.tensor if isinstance(k, Projected) else self._as_they_are(k)
         scale = self.scale
         if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
@@ -95,7 +98,7 @@ class Attend(nn.Module):
         """In float32: a CPU's attention kernels take up to three times as long in half precision, products half."""
         keys = Projected(k.tensor.float()) if isinstance(k, Projected) else k.float()
         with torch.autocast("cpu", enabled=False):
-            mixed = self.forward(q.float(), keys, v.float(), mask)
+            mixed = self._mixed(q.float(), keys, v.float(), mask)
         return mixed.to(torch.get_autocast_dtype("cpu"))
 
     def _as_they_are(self, k: Tensor) -> Tensor:

@@ -42,6 +42,7 @@ DEMO = [
     *("data.scenes=2000", "model.dim=128", "model.embedding=64", "model.grid=64", "model.coverage=0"),
     *("training.steps=400", "training.evaluation.every=400", "decoding=greedy"),
 ]
+Read = Callable[[], CaptionCollection]
 FILE = "tokenizer.json"
 MORE = 200  # scenes with more things than in training that are told by `regard evaluate`
 
@@ -109,13 +110,7 @@ class Captioning(Task):
     """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
 
     def __init__(
-        self,
-        config: Config,
-        known: Known,
-        *,
-        vocabulary: Tokenizer,
-        read: Callable[[], CaptionCollection],
-        folder: Path | None = None,
+        self, config: Config, known: Known, *, vocabulary: Tokenizer, read: Read, folder: Path | None = None
     ) -> None:
         self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
         self._read, self._folder, self.marks = read, folder, Marks()
@@ -280,14 +275,8 @@ class Captioning(Task):
 
 def _collect(config: Config) -> CaptionCollection:
     if config.path is None:
-        return captioned.make_scenes(
-            config.scenes,
-            side=config.height,
-            language=config.language,
-            seed=config.seed,
-            things=config.things,
-            held=config.held,
-        )
+        kind: dict[str, Any] = {"language": config.language, "things": config.things, "held": config.held}
+        return captioned.make_scenes(config.scenes, side=config.height, seed=config.seed, **kind)
     return captioned.read_files(config.path, Wanted(config.height, config.width, config.channels), seed=config.seed)
 
 
