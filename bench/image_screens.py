@@ -31,9 +31,9 @@ class Shot(NamedTuple):
 
 
 def play(page: Page) -> None:
-    """The order of making, some seconds after its beginning."""
+    """The order of making, a while after its beginning; it takes eight seconds in all, more are lost on the way."""
     page.locator("[data-key='canvas:play']").click()
-    page.wait_for_timeout(4000)
+    page.wait_for_timeout(1500)
 
 
 def surest(page: Page) -> None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
-
-from regard.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -22,12 +18,6 @@ def commands(page: Path) -> list[str]:
     blocks = re.findall(r"^```bash\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-
-
-def verbs(page: Path) -> list[tuple[str, ...]]:
-    """What follows `regard` in each command: ('train', 'recipes/…') or ('data', 'check')."""
-    parts = [shlex.split(part, comments=True) for line in commands(page) for part in re.split(r"&&|\||;", line)]
-    return [tuple(words[1:]) for words in parts if words and Path(words[0]).name == "regard"]
 
 
 def relative(path: Path) -> str:
@@ -54,17 +44,6 @@ def test_ci_runs_these_two_commands_literally():
         check=True,
     )
     assert found.stdout.splitlines() == [line for line in commands(ROOT / "README.md") if "pip install" in line]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=relative)
-def test_every_regard_command_is_one_that_exists(page):
-    known = get_command(app).commands
-    for words in verbs(page):
-        if words[0].startswith("-"):
-            continue
-        assert words[0] in known, f"{relative(page)}: regard {' '.join(words)}"
-        inner = getattr(known[words[0]], "commands", None)
-        assert inner is None or words[1] in inner, f"{relative(page)}: regard {' '.join(words)}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

@@ -160,7 +160,7 @@ CASES = {  # what speaks for the claim; and a cell, a figure and a value that sp
     "alignment": (of_alignment, ("luong, seed 1", alignment.ERROR, 0.7)),
     "relative": (of_relative, ("relative, seed 1", "nats, twice that", 3.0)),
     "local": (of_local, ("local_2d, digits, seed 1", "bits a pixel", 4.0)),
-    "hierarchy": (of_hierarchy, ("one level, seed 1", "accuracy, 30 sentences", 0.95)),
+    "hierarchy": (of_hierarchy, ("one level, seed 1", "accuracy, 16 sentences", 0.95)),
     "patches": (of_patches, ("ViT, 60 images, seed 1", "accuracy", 95.0)),
     "bidirectional": (of_bidirectional, ("one direction, text read before, seed 1", "F1 of entities", 0.9)),
     "soft_hard": (
@@ -180,6 +180,17 @@ def test_a_verdict_follows_the_numbers(name):
     assert judge(make()).holds
     assert not judge(changed(make(), *against)).holds
     assert judge(make()).text != judge(changed(make(), *against)).text
+
+
+@pytest.mark.parametrize("name", ["bottleneck", "query"])
+def test_models_that_have_learned_too_little_are_not_judged(name):
+    figures = CASES[name][0]()
+    weak = {
+        cell: {figure: value / 10 if "BLEU" in figure else value for figure, value in numbers.items()}
+        for cell, numbers in figures.items()
+    }
+    said = find("regard.experiments", name).verdict(weak)
+    assert not said.holds and "Too little is learned to judge" in said.text
 
 
 def test_a_chain_is_as_long_as_its_loop():

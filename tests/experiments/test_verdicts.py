@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from regard.experiments import gradients, order, requirements, scaling
+import math
+
+import pytest
+import torch
+
+from regard.experiments import complexity, gradients, order, requirements, scaling
+from regard.experiments._experiment import apart
 
 
 def test_requirements():
@@ -36,16 +42,57 @@ def test_order():
 
 
 def test_scaling():
-    def figures(quality):
+    def figures(quality, slope):
         return {
             f"{name}, d = {dim}, seed 1": {
                 "deviation of scores": dim**0.5 if score == "dot" else 1.0,
-                "entropy, share of the most": 0.5,
-                "accuracy when trained": quality[score],
+                scaling.ENTROPY: 0.5,
+                scaling.SLOPE: slope[score],
+                scaling.QUALITY: quality[score],
             }
             for dim in scaling.WIDTHS
             for score, name in scaling.NAMES.items()
         }
 
-    assert scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9})).holds
-    assert not scaling.verdict(figures({"dot": 0.9, "scaled_dot": 0.9})).holds
+    dies, stays = {"dot": 0.01, "scaled_dot": 0.2}, {"dot": 0.2, "scaled_dot": 0.2}
+    assert scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, dies)).holds
+    assert not scaling.verdict(figures({"dot": 0.9, "scaled_dot": 0.9}, dies)).holds
+    assert not scaling.verdict(figures({"dot": 0.89, "scaled_dot": 0.9}, dies)).holds  # seeds make such differences
+    assert not scaling.verdict(figures({"dot": 0.5, "scaled_dot": 0.9}, stays)).holds
+
+
+def complexity_figures(attention=2.0, way=1):
+    grows = dict.fromkeys(complexity.KINDS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
+    steps = {"self-attention": way, complexity.TABLE: 1, "local attention": 4, "recurrent": 255, "convolution": 255}
+    sizes = [(n, complexity.WIDTH) for n in (512, 1024)] + [(complexity.LENGTH, d) for d in (64, 128)]
+    times = {
+        f"{kind}, n = {n}, d = {d}": {"n": n, "d": d, complexity.TIME: (n / 512) ** power * d, complexity.KEPT: n * d}
+        for kind, power in grows.items()
+        for n, d in sizes
+    }
+    return times | {f"{kind}, path": {complexity.STEPS: steps[kind]} for kind in complexity.KINDS}
+
+
+def test_complexity():
+    assert complexity.verdict(complexity_figures()).holds
+    assert not complexity.verdict(complexity_figures(attention=1.0)).holds
+    assert not complexity.verdict(complexity_figures(way=3)).holds
+    assert "from n = 512 for recurrent" in complexity.verdict(complexity_figures()).text
+
+
+def test_lines_cross_where_they_are_equal():
+    lengths = (100.0, 200.0, 400.0)
+    square, straight = ({n: n**power for n in lengths} for power in (2, 1))
+    assert complexity.crossing(square, {n: 64 * n for n in lengths}) == pytest.approx(64)
+    assert complexity.crossing(straight, square) == math.inf
+
+
+def test_what_is_kept_for_a_gradient_is_counted_once():
+    x = torch.randn(1, 64, 8)
+    pairs, line = (complexity.kept(complexity.KINDS[kind](8), x) for kind in (complexity.TABLE, "convolution"))
+    assert pairs >= 64 * 64 * 4 > line
+
+
+def test_apart():
+    assert apart([1.0, 2.0], [2.1, 5.0])
+    assert not apart([1.0, 2.2], [2.1, 5.0])

@@ -68,6 +68,11 @@ def means(figures: Figures, figure: str) -> dict[str, float]:
     return {name: fmean(values) for name, values in over_seeds(figures, figure).items()}
 
 
+def apart(low: Sequence[float], high: Sequence[float]) -> bool:
+    """Values of seeds: is the lowest of `high` above the highest of `low`? A difference that seeds make too is none."""
+    return max(low) < min(high)
+
+
 def exponent(xs: Iterable[float], ys: Iterable[float]) -> float:
     """The p of y ≈ c·x^p, by least squares of the logarithms."""
     logs = [(math.log(x), math.log(y)) for x, y in zip(xs, ys, strict=True)]
@@ -82,7 +87,7 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.legend(frameon=False)
+    legend_above(axes, columns=2 if max(map(len, named)) > 24 else 3)
 
 
 def listed(values: Mapping[str, float], form: str = ".1f") -> str:
@@ -104,7 +109,13 @@ def bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: st
             [max(values[group]) - height for height, group in zip(heights, there, strict=True)],
         ]
         axes.bar(places, heights, width=0.9 * width, yerr=reach, capsize=2, ecolor="#555555", label=name)
-    axes.set_xticks(range(len(groups)), groups, rotation=20 if max(map(len, groups)) > 14 else 0)
+    crowded = sum(map(len, groups)) > 75
+    axes.set_xticks(range(len(groups)), groups, rotation=20 if crowded else 0, ha="right" if crowded else "center")
     axes.set_ylabel(y)
     if len(named) > 1:
-        axes.legend(frameon=False)
+        legend_above(axes, columns=2 if len(named) == 4 else 3)
+
+
+def legend_above(axes: Any, *, columns: int) -> None:
+    """A legend that covers nothing."""
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)

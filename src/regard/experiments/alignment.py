@@ -107,4 +107,4 @@ def draw(figures: Figures, axes: Any) -> None:
     axes.axhline(diagonal, color="#555555", linestyle="--", linewidth=1)
     where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     axes.annotate("error of the diagonal", (0.99, diagonal), xytext=(0, 3), ha="right", **where)
-    axes.set_ylim(top=1.35)
+    axes.set_ylim(0, 1.05)

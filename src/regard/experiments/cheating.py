@@ -79,3 +79,8 @@ def draw(figures: Figures, axes: Any) -> None:
         most = max(max(values) for values in found.values()) or 1.0
         shares[figure] = {kind: [value / most for value in values] for kind, values in found.items()}
     bars(axes, shares, y="share of the larger one")
+    for number, (figure, form) in enumerate(((LOSS, "{:.2f} nats"), (BLEU, "{:.1f} BLEU"))):
+        for place, kind in enumerate(KINDS):
+            height = max(shares[figure][kind])
+            axes.text(place + 0.4 * number - 0.2, height + 0.03, form.format(means(figures, figure)[kind]), ha="center")
+    axes.set_ylim(0, 1.15)

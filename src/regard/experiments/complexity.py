@@ -1,11 +1,12 @@
-"""What a layer costs against the length n and the width d, and how many layers a path through the sequence takes."""
+"""What a layer costs in time and memory against the length n and the width d, and how long the way is through it."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING, Mask
-from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines
+from regard.attention.weigh import Weigh
+from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines, listed
 
 CLAIM = (
     "A layer of self-attention costs O(n²·d), a recurrent one O(n·d²), a convolution O(k·n·d²); attention over a window"
@@ -24,7 +26,16 @@ WHERE = "Vaswani et al. 2017, table 1"
 LENGTHS, WIDTHS = (512, 1024, 2048, 4096), (64, 128, 256, 512)
 LENGTH, WIDTH = 256, 64  # of the other, while one grows
 KERNEL, WINDOW = 3, 64
-EXPECTED = {"self-attention": (2, 1), "local attention": (1, 1), "recurrent": (1, 2), "convolution": (1, 2)}
+TABLE = "self-attention as a table"
+EXPECTED = {
+    "self-attention": (2, 1),
+    TABLE: (2, 1),
+    "local attention": (1, 1),
+    "recurrent": (1, 2),
+    "convolution": (1, 2),
+}
+TIME, KEPT = "milliseconds", "kB kept for the gradient"
+STEPS = "steps from end to end"
 Layer = Callable[[Tensor], Tensor]
 
 
@@ -32,6 +43,12 @@ def _attention(dim: int, mask: Mask) -> Layer:
     """The mixing alone, as in the paper's table: its projections are d² however it mixes."""
     attend = Attend(scores.build("scaled_dot", dim))
     return lambda x: attend(x[:, None], x[:, None], x[:, None], mask)
+
+
+def _table(dim: int) -> Layer:
+    """The formula as it is written: the weights of all pairs exist."""
+    weigh = Weigh(scores.build("scaled_dot", dim))
+    return lambda x: weigh(x[:, None], x[:, None]) @ x[:, None]
 
 
 def _recurrent(dim: int) -> Layer:
@@ -46,6 +63,7 @@ def _convolution(dim: int) -> Layer:
 
 KINDS: dict[str, Callable[[int], Layer]] = {
     "self-attention": lambda dim: _attention(dim, EVERYTHING),
+    TABLE: _table,
     "local attention": lambda dim: _attention(dim, Mask.local(back=WINDOW, ahead=WINDOW)),
     "recurrent": _recurrent,
     "convolution": _convolution,
@@ -63,20 +81,36 @@ def cells(effort: float) -> list[Cell]:
     return [*timed, *(Cell(f"{kind}, path", partial(_path, kind)) for kind in KINDS)]
 
 
-@torch.no_grad()
 def _measure(kind: str, n: int, d: int, repeats: int) -> dict[str, float]:
     layer, x = KINDS[kind](d), torch.randn(1, n, d)
-    layer(x)
     taken = []
-    for _ in range(repeats):
-        begun = time.process_time()
+    with torch.no_grad():
         layer(x)
-        taken.append(time.process_time() - begun)
-    return {"n": n, "d": d, "milliseconds": 1000 * median(taken)}
+        for _ in range(repeats):
+            begun = time.process_time()
+            layer(x)
+            taken.append(time.process_time() - begun)
+    return {"n": n, "d": d, TIME: 1000 * median(taken), KEPT: kept(layer, x) / 1000}
+
+
+def kept(layer: Layer, x: Tensor) -> int:
+    """Bytes of all that a layer keeps for its gradient, each tensor once; its weights are not counted."""
+    sizes: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        if not tensor.is_leaf or not tensor.requires_grad:
+            sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        result = layer(x.clone().requires_grad_())
+    del result
+    return sum(sizes.values())
 
 
 def _path(kind: str) -> dict[str, float]:
-    """How many inputs the last output has a gradient to after one layer, and after how many layers to all."""
+    """How many inputs the last output has a gradient to after one layer, after how many layers to all, and how many
+    steps that way has: a recurrent layer goes through every place in between."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)  # what a recurrent net passes on from far is less than float32 knows
     try:
@@ -87,45 +121,59 @@ def _path(kind: str) -> dict[str, float]:
     last = out[..., -1] if kind == "convolution" else out.reshape(1, LENGTH, -1)[:, -1]
     (slope,) = torch.autograd.grad(last.sum(), x)
     seen = int((slope.abs().sum(dim=2) > 0).sum())
-    return {"inputs seen": seen, "layers to all": -(-(LENGTH - 1) // (seen - 1))}
+    layers = -(-(LENGTH - 1) // (seen - 1))
+    return {"inputs seen": seen, "layers to all": layers, STEPS: (LENGTH - 1 if kind == "recurrent" else 1) * layers}
 
 
-def _exponents(figures: Figures) -> dict[str, tuple[float, float]]:
-    """Kind -> the fitted exponents of the length and of the width."""
-    found = {}
-    for kind in KINDS:
-        timed = [numbers for name, numbers in figures.items() if name.startswith(f"{kind}, n")]
-        by_length, by_width = ([row for row in timed if row[a] == b] for a, b in (("d", WIDTH), ("n", LENGTH)))
-        found[kind] = (
-            exponent([row["n"] for row in by_length], [row["milliseconds"] for row in by_length]),
-            exponent([row["d"] for row in by_width], [row["milliseconds"] for row in by_width]),
-        )
-    return found
+def _curve(figures: Figures, kind: str, figure: str, *, along: str = "n") -> dict[float, float]:
+    """Of one kind: the length, or the width, -> a figure, while the other stays."""
+    stays, size = ("d", WIDTH) if along == "n" else ("n", LENGTH)
+    rows = [row for name, row in figures.items() if name.startswith(f"{kind}, n") and row[stays] == size]
+    return {row[along]: row[figure] for row in sorted(rows, key=lambda row: row[along])}
+
+
+def _fitted(figures: Figures, figure: str, *, along: str = "n") -> dict[str, float]:
+    """Kind -> the exponent of a figure."""
+    curves = {kind: _curve(figures, kind, figure, along=along) for kind in KINDS}
+    return {kind: exponent(points, points.values()) for kind, points in curves.items()}
+
+
+def crossing(one: dict[float, float], other: dict[float, float]) -> float:
+    """The length from which `one`, which grows faster, takes longer than `other`, by straight lines in logarithms."""
+    (p, at), (q, beside) = (
+        (exponent(points, points.values()), fmean(map(math.log, points.values()))) for points in (one, other)
+    )
+    middle = fmean(map(math.log, one))
+    return math.exp(middle + (beside - at) / (p - q)) if p > q else math.inf
 
 
 def verdict(figures: Figures) -> Verdict:
-    """Fitted exponents of the length are as claimed; those of the width are told, small matrices being faster."""
-    fitted = _exponents(figures)
-    holds = all(abs(fitted[kind][0] - EXPECTED[kind][0]) < 0.5 for kind in KINDS)
+    """Fitted exponents of the length are as claimed, and attention alone has a way of one step; exponents of the width
+    are told, small matrices being faster."""
+    by_length, by_width, memory = _fitted(figures, TIME), _fitted(figures, TIME, along="d"), _fitted(figures, KEPT)
+    steps = {kind: figures[f"{kind}, path"][STEPS] for kind in KINDS}
+    shortest = [kind for kind in KINDS if steps[kind] == 1]
+    grows = all(abs(by_length[kind] - EXPECTED[kind][0]) < 0.5 for kind in KINDS)
     told = "; ".join(
-        f"{kind} n^{n:.1f} (claimed {EXPECTED[kind][0]}), d^{d:.1f} (claimed {EXPECTED[kind][1]})"
-        for kind, (n, d) in fitted.items()
+        f"{kind} n^{by_length[kind]:.1f} (claimed {n}) and d^{by_width[kind]:.1f} (claimed {d}), memory"
+        f" n^{memory[kind]:.1f}"
+        for kind, (n, d) in EXPECTED.items()
     )
-    paths = ", ".join(f"{kind} {figures[f'{kind}, path']['layers to all']:.0f}" for kind in KINDS)
+    times = {kind: _curve(figures, kind, TIME) for kind in KINDS}
+    crosses = ", ".join(
+        f"{crossing(times[TABLE], times[kind]):.0f} for {kind}" for kind in ("recurrent", "convolution")
+    )
     return Verdict(
-        holds,
+        grows and set(shortest) == {"self-attention", TABLE},
         f"Fitted to times: {told}. Judged by the exponents of n; those of d are flattened where small products are far"
-        f" from the speed of the machine. Layers until the last of {LENGTH} outputs sees every input: {paths}.",
+        f" from the speed of the machine. Counted operations cross at n = d = {WIDTH}; here the table takes longer from"
+        f" n = {crosses}. Steps from the first of {LENGTH} inputs to the last output: {listed(steps, '.0f')}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Time against length."""
-    curves: dict[str, dict[float, float]] = {kind: {} for kind in KINDS}
-    for name, numbers in figures.items():
-        if numbers.get("d") == WIDTH:
-            curves[name.partition(",")[0]][numbers["n"]] = numbers["milliseconds"]
-    curves = {kind: dict(sorted(points.items())) for kind, points in curves.items()}
+    curves = {kind: _curve(figures, kind, TIME) for kind in KINDS}
     lines(axes, curves, x=f"length n (d = {WIDTH})", y="milliseconds")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

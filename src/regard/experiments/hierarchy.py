@@ -10,19 +10,31 @@ from typing import Any
 
 from regard.data.builtin import reviews
 from regard.data.builtin.reviews import Review
-from regard.experiments._experiment import Cell, Figures, Verdict, amount, budget, lines, means, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    amount,
+    apart,
+    budget,
+    lines,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import step_milliseconds, trained
 
 CLAIM = "Attention on several levels, words of sentences and sentences of documents, helps documents, long ones most."
 WHERE = "Yang et al. 2016, section 3.4"
-STEPS = 160
-LENGTHS = (6, 15, 30)  # sentences of a document
+STEPS = 500
+LENGTHS = (4, 8, 16)  # sentences of a document
 DOCUMENTS, ASKED = 1500, 120  # for training, all lengths together; and of each length for the test
 KINDS = {
     "two levels": ("model=hierarchical", "model.dim=16"),
     "one level": ("model=flat_attention", "model.dim=28"),  # about as many weights
 }
-SAME = ("model.embedding=32", "model.inner=32", "model.dropout=0.2", "model.gate=-1.0")
+SAME = ("model.embedding=32", "model.inner=32", "model.dropout=0.2", "model.gate=-2.0")
 TIME = "milliseconds a step"
 
 
@@ -71,8 +83,9 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 
 
 def verdict(figures: Figures) -> Verdict:
-    """Two levels are better on the longest documents, and by more than on the shortest."""
+    """On the longest documents two levels are better with every seed, and by more than on the shortest."""
     found = {length: means(figures, f"accuracy, {length} sentences") for length in LENGTHS}
+    longest = over_seeds(figures, f"accuracy, {LENGTHS[-1]} sentences")
     taken, weights = means(figures, TIME), means(figures, "weights")
     gain = {length: each["two levels"] - each["one level"] for length, each in found.items()}
     told = "; ".join(
@@ -81,7 +94,7 @@ def verdict(figures: Figures) -> Verdict:
         for kind in KINDS
     )
     return Verdict(
-        gain[LENGTHS[-1]] > 0 and gain[LENGTHS[-1]] >= gain[LENGTHS[0]],
+        gain[LENGTHS[-1]] > gain[LENGTHS[0]] and apart(longest["one level"], longest["two levels"]),
         f"Documents of {', '.join(map(str, LENGTHS))} sentences that are labelled rightly: {told}."
         f" {seeds_of(figures)}.",
     )
@@ -95,3 +108,4 @@ def draw(figures: Figures, axes: Any) -> None:
     }
     lines(axes, curves, x="sentences of a document", y="accuracy")
     axes.set_ylim(0.4, 1.02)
+    axes.set_xticks(LENGTHS)

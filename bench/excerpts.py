@@ -1,0 +1,61 @@
+"""Code on the pages of docs/ is the code itself: python bench/excerpts.py writes it anew where the source has changed.
+
+A block that begins with `# src/regard/….py` is that file, whole; with `# src/regard/….py: Name.method, other` it is
+those functions and classes, without the indentation they have in the file. The tests compare; this file mends.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"^```python\n# (src/[\w/.]+\.py)(?:: ([\w., ]+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+
+
+def excerpt(path: Path, names: str | None) -> str:
+    """The file, or those of its functions and classes that are named, one below the other."""
+    code = path.read_text(encoding="utf-8")
+    if names is None:
+        return code
+    return "\n\n".join(_piece(code, name) for name in names.split(", "))
+
+
+def _piece(code: str, name: str) -> str:
+    node: ast.AST = ast.parse(code)
+    for part in name.split("."):
+        inner = (child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
+        found = next(inner, None)
+        if found is None:
+            raise ValueError(f"there is no {name} in the file")
+        node = found
+    first, last = (getattr(node, end) for end in ("lineno", "end_lineno"))
+    decorators = [decorator.lineno for decorator in getattr(node, "decorator_list", [])]
+    return textwrap.dedent("\n".join(code.splitlines()[min([first, *decorators]) - 1 : last])) + "\n"
+
+
+def renewed(text: str) -> str:
+    """A page with its excerpts as the source has them now."""
+
+    def block(found: re.Match[str]) -> str:
+        path, names = found.group(1), found.group(2)
+        title = path if names is None else f"{path}: {names}"
+        return f"```python\n# {title}\n{excerpt(ROOT / path, names)}```"
+
+    return BLOCK.sub(block, text)
+
+
+def main() -> None:
+    """Write every page whose excerpts are out of date."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if renewed(text) != text:
+            page.write_text(renewed(text), encoding="utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

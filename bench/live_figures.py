@@ -1,0 +1,154 @@
+"""The live figures of the site: python bench/live_figures.py [NAME…] trains small models and looks into each.
+
+What is kept in docs/figures is the data of an explorer's page, without what its page of the site does not show; the
+site makes the page of it (bench/site_hooks.py). Models are trained on built-in data in a folder that is thrown away,
+about ten minutes of one core for all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import regard
+from regard.data.builtin import reviews
+from regard.data.images.reading import png
+from regard.inspection.compare import to_page
+from regard.inspection.format import Inspection, to_json
+
+OUT = Path(__file__).resolve().parents[1] / "docs" / "figures"
+SENTENCE = "The brave police officer ate an apple on Monday."
+TRANSLATION = ("data.pairs=12000", "data.vocabulary=600", "data.tokens=1024", "training.optimizer.lr=0.004")
+COSINE = ("training.schedule.name=cosine", "training.schedule.warmup=100")
+RECURRENT = ("model.dim=64", "model.embedding=48", "model.dropout=0.1")
+WORDS = (
+    "The popcorn was really clever. It is about a young doctor who looks for a lost letter. The film lasts 62 minutes. "
+    "I thought that the camera was not quite clever."
+)
+
+
+class Figure(NamedTuple):
+    """A model, how it is trained, and what is kept of what it shows: steps of all heads or of the first map only."""
+
+    task: str
+    settings: tuple[str, ...]
+    steps: int
+    given: str = SENTENCE
+    kept: tuple[str, ...] = ()
+
+
+def translator(name: str, *settings: str, steps: int, kept: tuple[str, ...] = ()) -> Figure:
+    """A small model of the built-in English to Korean."""
+    return Figure("translation", (f"model={name}", *TRANSLATION, *COSINE, *settings), steps, kept=kept)
+
+
+FIGURES = {
+    "transformer": translator(
+        *("transformer", "model.layers=2", "model.dim=48", "model.hidden=96", "model.heads=4"),
+        steps=1500,
+        kept=("steps", "positions"),
+    ),
+    "bahdanau": translator("bahdanau", *RECURRENT, "model.encoder=32", steps=1200, kept=("steps",)),
+    "luong": translator("luong", *RECURRENT, steps=1200),
+    "levels": Figure(
+        "classification",
+        ("model.dim=16", "model.inner=32", "model.gate=-2.0", *COSINE, "training.optimizer.lr=0.003"),
+        steps=900,
+        given=WORDS,
+    ),
+    "local": Figure(
+        "images",
+        (
+            *("model=image_transformer", "model.layers=2", "model.dim=48", "model.heads=4", "model.attention=local_2d"),
+            *("model.query=[4, 4]", "model.memory=[4, 4]", *COSINE, "training.optimizer.lr=0.003"),
+        ),
+        steps=1500,
+        given="",
+    ),
+    "hard": Figure(
+        "captioning",
+        (
+            *("model.attention=hard", "model.dim=96", "model.embedding=48", "model.grid=48", "model.stride=4"),
+            *("model.score=scaled_dot", "data.scenes=4000", *COSINE, "training.optimizer.lr=0.002", "decoding=greedy"),
+        ),
+        steps=1200,
+        given="",
+    ),
+}
+READING = (
+    *('data.paths=["{text}"]', "data.level=word", "data.context=32", "data.rows=32", "data.evaluated=2000"),
+    *("model.layers=2", "model.dim=48", "model.heads=4", "model.dropout=0.0", "training.optimizer.lr=0.003", *COSINE),
+)
+FIGURES |= {
+    "next": Figure(
+        "language", ("model=gpt", *READING), steps=500, given="The film lasts 62 minutes. The direction was"
+    ),
+    "gap": Figure(
+        "masked_language",
+        ("model=bert", *READING, "model.position=rotary", "model.segments=0"),
+        steps=400,
+        given="The film lasts 62 [MASK]. It is [MASK] an old sailor.",
+    ),
+}
+COMPARED = {"lineage": ("bahdanau", "luong", "transformer")}
+
+
+def looked(figure: Figure, folder: Path) -> Inspection:
+    """Train, and look at the input; of image tasks at the first image of the test data."""
+    text = folder.with_suffix(".txt")
+    text.write_text("\n".join(review.text for review in reviews.generate("train", 2000, language="en", seed=1)) + "\n")
+    told = [setting.replace("{text}", str(text)) for setting in figure.settings]
+    settings = [*told, f"training.steps={figure.steps}", f"training.evaluation.every={figure.steps}"]
+    run: Any = regard.train(figure.task, settings, out=folder)
+    given = figure.given
+    if not given:
+        part = run.task.collection.split("test")
+        (folder / "given.png").write_bytes(png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
+        given = str(folder / "given.png")
+    print(run.evaluate("valid"), flush=True)
+    inspection: Inspection = run.look(given).inspection
+    return replace(inspection, facts={key: value for key, value in inspection.facts.items() if key != "seconds"})
+
+
+def slim(inspection: Inspection, kept: Iterable[str] = ()) -> Inspection:
+    """Without what is large and not shown: steps but those of the first map, tables of the model, further outputs."""
+    first = inspection.first
+    steps = tuple(step for step in inspection.steps if first is not None and step.map == first.name)
+    return replace(
+        inspection,
+        steps=steps if "steps" in kept else (),
+        positions=inspection.positions if "positions" in kept else None,
+        embeddings=(),
+        outputs=inspection.outputs[:2],
+    )
+
+
+def write(name: str, data: dict[str, Any]) -> None:
+    """One file of docs/figures."""
+    OUT.mkdir(exist_ok=True)
+    path = OUT / f"{name}.json"
+    path.write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    print(f"wrote {path}: {path.stat().st_size / 1000:.0f} kB", flush=True)
+
+
+def main(*names: str) -> None:
+    """Figures by name, or all of them."""
+    wanted = names or (*FIGURES, *COMPARED)
+    seen: dict[str, Inspection] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in dict.fromkeys(part for one in wanted for part in COMPARED.get(one, (one,))):
+            seen[name] = looked(FIGURES[name], Path(folder) / name)
+            if name in wanted and name != "luong":
+                write(name, to_json(slim(seen[name], FIGURES[name].kept)))
+        for name, parts in COMPARED.items():
+            if name in wanted:
+                write(name, to_page([slim(seen[part]) for part in parts]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

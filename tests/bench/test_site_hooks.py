@@ -1,0 +1,149 @@
+"""The site: built strictly, whole by itself, its live figures alive."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+
+import site_hooks
+
+ROOT = Path(__file__).parents[2]
+FIGURES = sorted((ROOT / "docs" / "figures").glob("*.json"))
+ADDRESS = re.compile(
+    r'<(?:script|img|iframe|source)[^>]+src="?(?:https?:)?//|<link[^>]+stylesheet[^>]+href="?https?:|url\(["\']?https?:'
+)
+
+
+def build(config, target):
+    """mkdocs in a process of its own. Not --quiet: it would leave warnings uncounted, and --strict without effect."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(target)]
+    told = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=told, check=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    target = tmp_path_factory.mktemp("site")
+    ended = build(ROOT / "mkdocs.yml", target)
+    assert ended.returncode == 0, ended.stderr
+    return target
+
+
+def test_it_is_built_and_asks_nothing_of_other_addresses(built):
+    pages = list(built.rglob("*.html"))
+    assert len(pages) > 60 and {"index.html", "contributing.html", "api.html"} <= {page.name for page in pages}
+    outside = [str(page.relative_to(built)) for page in pages if ADDRESS.search(page.read_text(encoding="utf-8"))]
+    assert outside == []
+    sheets = [sheet for sheet in built.rglob("*.css") if ADDRESS.search(sheet.read_text(encoding="utf-8"))]
+    assert sheets == []
+
+
+def test_every_public_name_is_on_the_page_of_the_api(built):
+    import regard
+
+    text = (built / "api.html").read_text(encoding="utf-8")
+    homes = {home.replace(":", ".") for home in regard._HOMES.values()}
+    assert [home for home in sorted(homes) if f'id="{home}"' not in text] == []
+
+
+def test_broken_links_fail(tmp_path):
+    (tmp_path / "docs").mkdir()
+    links = "[x](nothing.md) [x](../src/nothing.py) [x](#nothing)"
+    (tmp_path / "docs" / "index.md").write_text(f"# Page\n\n{links}\n", encoding="utf-8")
+    (tmp_path / "docs" / "other.md").write_text("# Not in the list\n", encoding="utf-8")
+    hooks = ROOT / "bench" / "site_hooks.py"
+    rest = [f"docs_dir: {tmp_path / 'docs'}", f"hooks: [{hooks}]", "plugins: []", "nav: [index.md]", "extra_css: []"]
+    config = tmp_path / "mkdocs.yml"
+    config.write_text("\n".join([f"INHERIT: {ROOT / 'mkdocs.yml'}", *rest]) + "\n", encoding="utf-8")
+    ended = build(config, tmp_path / "site")
+    told = [line for line in ended.stderr.splitlines() if "'index.md'" in line or "other.md" in line]
+    assert ended.returncode != 0
+    for said in ("nothing.md", "source/src/nothing.py.md", "#nothing", "other.md"):
+        assert any(said in line for line in told), ended.stderr
+
+
+@pytest.fixture(scope="module")
+def address(built):
+    """The site on a free port."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(built)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def framed():
+    """Pages with a live figure, and the address of it."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for source in re.findall(r'<iframe class="figure"[^>]* src="([^"]+)"', page.read_text(encoding="utf-8")):
+            yield page.relative_to(ROOT / "docs").with_suffix(".html").as_posix(), source
+
+
+@pytest.mark.parametrize(("page", "source"), list(framed()))
+def test_a_live_figure_draws_what_its_page_says(page, source, built, address, browser):
+    wanted = dict(part.split("=") for part in source.partition("#")[2].split("&"))
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    tab = context.new_page()
+    wrong, asked = [], []
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(f"{address}/{page.rpartition('/')[0]}/{source}")
+    tab.wait_for_selector("html[data-ready]")
+    assert tab.get_attribute("#view", "class").split() == ["view", f"view-{wanted['view']}"]
+    assert tab.locator("#view").inner_text().strip() or tab.locator("#view canvas, #view svg").count()
+    assert tab.locator(".wrong, .no-map").count() == 0
+    assert "map" not in wanted or f"map={wanted['map']}" in tab.url
+    assert wrong == [] and [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    context.close()
+
+
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
+def test_the_data_of_a_figure_is_small_and_of_this_version(path, tmp_path):
+    assert path.stat().st_size < 300_000
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert site_hooks.page_of_figure(path).startswith("<!")
+    old = tmp_path / path.name
+    (data["runs"][0] if "runs" in data else data)["version"] = 0
+    old.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(ValueError, match="make it again: python bench/live_figures"):
+        site_hooks.page_of_figure(old)
+
+
+def test_links_to_files_of_the_repository_lead_to_their_pages():
+    text = "[a](../src/regard/cli/main.py) [b](look.md#what-if) [c](../CONTRIBUTING.md#add-a-score) ![d](x.png)\n"
+    code = "```python\n[a](../src/x.py)\n```\n"
+    assert site_hooks.rewritten(text + code, "text.md") == (
+        "[a](source/src/regard/cli/main.py.md) [b](look.md#what-if) [c](contributing.md#add-a-score) ![d](x.png)\n"
+        + code
+    )
+    assert site_hooks.rewritten("[a](docs/look.md)", "contributing.md") == "[a](look.md)"
+    assert site_hooks.rewritten("[a](../../src/regard/attention/scores)", "mechanisms/scores.md") == (
+        "[a](../source/src/regard/attention/scores/index.md)"
+    )
+    assert site_hooks.rewritten("[n](formula.ipynb) <https://x.org>", "notebooks/index.md") == (
+        "[n](formula.md) <https://x.org>"
+    )
+
+
+def test_a_file_with_fences_is_shown_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(site_hooks, "ROOT", tmp_path)
+    (tmp_path / "a.md").write_text("# A\n\n```python\nx = 1\n```\n", encoding="utf-8")
+    page = site_hooks.page_of_source("a.md")
+    assert page.count("\n````") == 2 and "```python\nx = 1\n```" in page
