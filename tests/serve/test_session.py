@@ -12,7 +12,8 @@ from regard.core.errors import DataError
 from regard.core.task import Task
 from regard.inspection.collect import About, Subject
 from regard.inspection.whatif import UNCHANGED
-from regard.serve.session import REMEMBERED, Asked, Session
+from regard.serve.remembered import Asked
+from regard.serve.session import Session
 
 CONTENT = {"file": base64.b64encode(b"sent").decode(), "name": "a.txt"}
 
@@ -63,13 +64,3 @@ def test_only_the_owner_names_files(read, tmp_path):
     with pytest.raises(DataError, match=r"^wrong.txt: wrong$"):  # not where it lies here
         read(Files(), "wrong.txt", {**CONTENT, "name": "wrong.txt"})
     assert read(Texts(), path) == path
-
-
-def test_few_files_are_remembered(subject, monkeypatch):
-    session = Session(subject)
-    monkeypatch.setattr(session, "_collect", lambda asked: type("Seen", (), {"positions": None, "embeddings": ()}))
-    monkeypatch.setattr("regard.serve.session.to_json", lambda *_, **__: {})
-    for number in range(REMEMBERED + 20):
-        session._look(Asked(str(number), UNCHANGED, CONTENT if number % 2 else None))
-    kept = list(session._asked.values())
-    assert len(kept) <= REMEMBERED and sum(asked.upload is not None for asked in kept) == 4
