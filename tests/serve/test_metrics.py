@@ -18,11 +18,15 @@ def test_requests_batches_and_who_waits():
     metrics.watch("a", lambda: waiting[0])
     metrics.answered("a", "tag", 200, 0.5)
     metrics.batched("a", 4)
+    metrics.batched("a", 3, searched=True)
+    metrics.stepped("a", 2)
     page, kind = metrics.page()
     assert kind.startswith("text/plain")
     for line in (
         'regard_requests_total{run="a",status="200",verb="tag"} 1.0',
-        'regard_inputs_total{run="a"} 4.0',
+        'regard_inputs_total{run="a"} 7.0',
+        'regard_batch_inputs_count{run="a"} 2.0',
+        'regard_batch_inputs_sum{run="a"} 6.0',
         'regard_waiting_inputs{run="a"} 3.0',
     ):
         assert line in page.decode()

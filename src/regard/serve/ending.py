@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -46,6 +47,7 @@ def told_to_end(end: Callable[[], None]) -> Iterator[None]:
 def serve(app: Any, taken: socket.socket) -> None:
     """Run on a socket until interrupted. What is under way then is answered; what is half sent does not keep it."""
     uvicorn = require("uvicorn", extra="serve")
+    _settle()
     uvicorn.Server(uvicorn.Config(app, **_settings())).run(sockets=[taken])
 
 
@@ -71,12 +73,20 @@ class OneOfSeveral:
         parent = multiprocessing.parent_process()
         if parent is not None:
             threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-        return self.make()
+        app = self.make()
+        _settle()
+        return app
 
 
 def _end_with(parent: Any) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _settle() -> None:
+    """What has been loaded stays to the end: Python need not look through it again and again for what can go."""
+    gc.collect()
+    gc.freeze()
 
 
 def _settings() -> dict[str, Any]:

@@ -42,9 +42,14 @@ class Metrics:
         if run in self._watched:
             self._waiting.labels(run).set(self._watched[run]())
 
-    def batched(self, run: str, size: int) -> None:
-        """One batch."""
+    def batched(self, run: str, size: int, *, searched: bool = False) -> None:
+        """One batch that was answered; where it was searched for, what was computed together is counted by the step."""
         self._inputs.labels(run).inc(size)
+        if not searched:
+            self.stepped(run, size)
+
+    def stepped(self, run: str, size: int) -> None:
+        """Inputs that were computed together."""
         self._batches.labels(run).observe(size)
 
     def watch(self, run: str, waiting: Callable[[], int]) -> None:

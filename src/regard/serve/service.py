@@ -40,9 +40,9 @@ class Service:
         self.lines: dict[str, Line] = {}
         self.sessions: dict[str, Explored] = {}
         for number, each in enumerate(hosted):
-            self.lines[each.name] = Line(
-                each.answer, joined=each.decodes, told=partial(self.metrics.batched, each.name)
-            )
+            told = partial(self.metrics.batched, each.name, searched=each.decodes)
+            each.pool.told = partial(self.metrics.stepped, each.name)
+            self.lines[each.name] = Line(each.answer, joined=each.decodes, told=told)
             self.metrics.watch(each.name, lambda line=self.lines[each.name]: line.waiting)  # type: ignore[misc]  # bound now
             self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 
