@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-OUTSIDE = {"timm", "onnx"}  # ask for much, for one option or for what PyTorch does
+OUTSIDE = {"timm", "onnx", "ray"}  # ask for much, for one option or for what PyTorch does
 BY_TORCH = {"onnx"}  # what `torch.onnx.export` of our modules needs; our source does not
 OFFERED = set(EXTRAS) - {"all", "dev"}
 

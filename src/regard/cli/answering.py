@@ -6,13 +6,15 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from regard.api.run import load
+from regard.api.run import Run, load
 from regard.api.workers import available, in_order, threads
 from regard.cli.asking import How, Verb
 from regard.cli.incoming import Line, given, standard_input
@@ -58,22 +60,42 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
     words = inputs or ([""] if "" in run.task.examples else None)
     coming = standard_input() if words is None else given(words)
     if how.out:
+        if how.ray:
+            raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")
         write(run.answer([_readable(line, coming.name) for line in coming.lines if line], **options), how.out)
         return
-    processes = 1 if how.engine == "ctranslate2" else min(how.workers or available(), available())  # it has its own
-
-    def work(piece: list[Line]) -> list[Result]:
-        texts = [line.text for line in piece if not line.wrong]
-        tried = iter(attempts(lambda some: run.answer(some, **options), texts))
-        rows = json_rows if how.as_json else text_rows
-        return [
-            _result(line, tried, lambda text, found: rows(text, found, verb=verb, options=options)) for line in piece
-        ]
-
+    work = Working(run, options, verb, how.as_json)
     told = Told(coming.name, how.on_error or ("blank" if coming.name else "stop"), verb, as_json=how.as_json)
-    for results in answered(work, pieces(coming.lines, processes), model=run.model, processes=processes):
+    for results in _spread(work, coming.lines, how):
         told.print(results)
     told.close()
+
+
+@dataclass(frozen=True)
+class Working:
+    """What is done with a piece of the input. It can be sent to another machine: its run goes as a folder's name."""
+
+    run: Run
+    options: dict[str, Any]
+    verb: Verb
+    as_json: bool
+
+    def __call__(self, piece: list[Line]) -> list[Result]:
+        """Lines -> the rows that answer each, or what is wrong with it."""
+        texts = [line.text for line in piece if not line.wrong]
+        tried = iter(attempts(lambda some: self.run.answer(some, **self.options), texts))
+        rows = partial(json_rows if self.as_json else text_rows, verb=self.verb, options=self.options)
+        return [_result(line, tried, rows) for line in piece]
+
+
+def _spread(work: Working, lines: Iterable[Line | None], how: How) -> Iterator[list[Result]]:
+    """The results of all lines in order: by this process, by several of this machine, or by a cluster."""
+    if how.ray:
+        from regard.cli import bulk
+
+        return bulk.answered(work, lines, address=how.ray, workers=how.workers)
+    processes = 1 if how.engine == "ctranslate2" else min(how.workers or available(), available())  # it has its own
+    return answered(work, pieces(lines, processes), model=work.run.model, processes=processes)
 
 
 def _readable(line: Line, name: str) -> str:

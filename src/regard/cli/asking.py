@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Trust, Workers
+from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Ray, Trust, Workers
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -36,6 +36,7 @@ class How(NamedTuple):
     workers: int = 0  # 0: one on each core
     trust: bool = False
     on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
+    ray: str = ""  # the address of a cluster, or local; "": this process and its own
 
 
 class Asking(Words):
@@ -78,11 +79,12 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         engine: Engine = "native",
         workers: Workers = 0,
         on_error: OnError = None,
+        ray: Ray = "",
         trust: Trust = False,
     ) -> None:
         from regard.cli.answering import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error)
+        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error, ray)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc
