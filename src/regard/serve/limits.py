@@ -181,10 +181,12 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, wrong: Refused) -> None:
+    body = json.dumps({"error": wrong.line}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    headers.append((b"content-length", str(len(body)).encode()))
     if wrong.status == 503:
         headers.append((b"retry-after", b"1"))
     if wrong.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="regard"'))  # a browser then asks for it, as a password
     await send({"type": "http.response.start", "status": wrong.status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"error": wrong.line}).encode()})
+    await send({"type": "http.response.body", "body": body})
