@@ -42,7 +42,7 @@ SMALL = {
     "tagging": ["data.examples=40", "data.rows=8"],
 }
 PATIENCE, AT_ONCE = 75.0, 8
-LEFT = 2.0  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may
+LEFT = 0.5  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may
 NAMES = {
     "verbs": "JSON, options and texts", "files": "images, MIDI and other files", "looks": "looks and what-if",
     "pages": "addresses and headers", "bytes": "bytes that are no request",

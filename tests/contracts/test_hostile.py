@@ -108,3 +108,5 @@ def test_broken_files_are_refused_and_not_kept(
     line = client.app.state.service.lines[name]
     assert line.waiting == 0 and not line._under_way
     assert ask(client, one).status_code == 200  # and it still answers
+    if isinstance(sent, dict):  # nor does a look say where a file lies
+        assert str(tmp_path) not in client.post("/v1/look", json={"run": name, "input": sent}).text

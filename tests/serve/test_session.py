@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,14 +38,21 @@ class Texts(Task):
     """Its inputs are texts."""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What is seen of an input: what the task got."""
+
+    title: str
+
+
 @pytest.fixture
 def read(monkeypatch):
     """A look that only reads its input: (task, text, upload) -> what the task got."""
-    monkeypatch.setattr("regard.serve.session.collect", lambda subject, text, *, changes: subject.read(text))
+    monkeypatch.setattr("regard.serve.session.collect", lambda subject, text, *, changes: Seen(subject.read(text)))
 
     def look(task, text, upload=None, own=()):
         subject = Subject(task, nn.Identity(), None, About("task", "model"))
-        return Session(subject, own=own)._collect(Asked(text, UNCHANGED, upload))
+        return Session(subject, own=own)._collect(Asked(text, UNCHANGED, upload)).title
 
     return look
 

@@ -82,7 +82,8 @@ class Session:
 
         try:
             with bounded(pixels=PIXELS):
-                return collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
+                found = collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
+            return found if asked.upload is None else replace(found, title=uploads.plain(found.title))
         except RegardError as wrong:
             raise type(wrong)(uploads.plain(str(wrong))) from None
         finally:
