@@ -161,7 +161,7 @@ def soak(subjects, server, address, *, minutes):
         thread.start()
     while any(thread.is_alive() for thread in threads):
         rows.append((time.monotonic() - begun, memory(server.pid)))
-        threads[0].join(max(1.0, 60 * minutes / 20))
+        time.sleep(max(0.5, 3 * minutes))
     for thread in threads:
         thread.join()
     kept = [row for place, row in enumerate(rows) if place % max(1, len(rows) // 10) == 0 or place == len(rows) - 1]
