@@ -119,17 +119,17 @@ def test_who_draws_and_is_over_does_not_end_the_batch_of_those_who_came_later(su
     from regard.core.tree import select_sources
     from regard.decoding import _search
 
-    monkeypatch.setattr(_search, "WORTHWHILE", -1.0)  # nothing leaves the batch
     decoding = build("sample", seed=3, min_length=3)
     source = subject.task.encode_sources(TEXTS[:2])
     search = decoding.search(subject.model, marks=subject.task.marks)
     state = subject.model.start(source)
     short, long = (select_sources(state, torch.tensor([row])) for row in (0, 1))
+    alone = search.run(long, limits=torch.tensor([9]))
+    monkeypatch.setattr(_search, "WORTHWHILE", -1.0)  # nothing leaves the batch
     running, found = search.begin(short, torch.tensor([1])), {}
     for step in range(14):
         if step == 1:
             running = search.join(running, search.begin(long, torch.tensor([9])))
         running, finished = search.step(running)
         found |= finished
-    alone = search.run(long, limits=torch.tensor([9]))
     assert sorted(found) == [0, 1] and [each.tokens for each in found[1]] == [each.tokens for each in alone[0]]
