@@ -1,74 +1,84 @@
-"""Requests a second of a server, with 1, 10, 50 and 200 clients: `python bench/serve.py RUN… [--seconds 10]`.
+"""How much a server does at a time: `python bench/serve.py [RUN…] [--minutes 10] [--page docs/serve_load.md]`.
 
-Starts `regard serve` in a process of its own. Every client sends one request after the other and compares each answer
-with what the run answers alone; lost and mixed-up answers are counted. Prints requests a second, the median and the
-99th percentile of the time of one, how that compares with one client and with the same engine on a corpus, and how
-much memory the server holds before and after.
+Starts `regard serve` in a process of its own and asks it with 1, 10, 50 and 200 clients. Every client sends one request
+after the other and compares each answer with what the run answers alone; lost, mixed-up and different answers are
+counted. Beside that: the same engine on a corpus, in one process without a server; how many milliseconds of a processor
+the server takes for a request, which says more than the clock on a machine that does other things; its memory. With
+--minutes it is then asked by 50 clients for that long, all runs at once, and its memory is written down over time.
+Without RUN, four small runs are trained in --folder first, about three minutes: translation, captioning,
+classification and generation.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import os
+import platform
 import re
-import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
+from marks import put
+from serve_clients import Asked, load, request
+
 import regard
 from regard.serve.client import Client
+from regard.serve.starting import use_threads
 
 KINDS = 32  # different inputs
+SOAKING = 50  # clients
+TICK = os.sysconf("SC_CLK_TCK")
+RECIPES = Path(__file__).parents[1] / "recipes"
+RUNS = {
+    "translation": [str(RECIPES / "demo.toml"), "model.preset=tiny", "training.steps=250"],
+    "captioning": [str(RECIPES / "scenes_caption_transformer.toml"), "data.scenes=1000", "training.steps=120"],
+    "classification": [str(RECIPES / "reviews_en.toml"), "training.epochs=none", "training.steps=100"],
+    "language": ["language", "model=gpt", "model.preset=small", "data.vocabulary=1000", "data.context=64"],
+}
+MORE = {"language": ["data.evaluated=2000", "training.steps=150"]}
+OPTIONS = {"language": {"tokens": 40}}  # asked of runs of a task
 
 
-def started(runs):
+def trained(folder):
+    """The four runs, trained where they are not there yet."""
+    for name, words in RUNS.items():
+        if not (folder / name / "model.safetensors").is_file():
+            steps = next(word for word in [*words, *MORE.get(name, ())] if word.startswith("training.steps="))
+            every = steps.replace("training.steps", "training.evaluation.every")
+            command = [sys.executable, "-m", "regard", "train", *words, *MORE.get(name, ()), every]
+            subprocess.run([*command, "--out", str(folder / name)], check=True, stdout=subprocess.DEVNULL)
+    return [folder / name for name in RUNS]
+
+
+def started(runs, workers):
     """The server's process and its address."""
-    command = [sys.executable, "-m", "regard", "serve", *map(str, runs), "--port", "0"]
+    command = [sys.executable, "-m", "regard", "serve", *map(str, runs), "--port", "0", "--workers", str(workers)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
-    return server, re.search(r"http://\S+?(?=/ )", line).group()
+    host, port = re.search(r"http://([\d.]+):(\d+)/", server.stdout.readline()).groups()
+    return server, (host, int(port))
+
+
+def processes(pid):
+    """A process and those that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    return [pid, *map(int, children)]
 
 
 def memory(pid):
-    """Resident megabytes of a process."""
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) / 1024
+    """Resident megabytes of a server, all its processes together."""
+    sizes = [Path(f"/proc/{each}/status").read_text(encoding="utf-8") for each in processes(pid)]
+    return sum(int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) for text in sizes) / 1024
 
 
-def load(url, verb, bodies, wanted, *, clients, seconds):
-    """So many clients for so long -> the seconds of each request, how many were refused, how many were wrong."""
-    host, _, port = url.removeprefix("http://").partition(":")
-    times, refused, wrong, ends = [], [], [], time.monotonic() + seconds
-
-    def client(number):
-        connection = http.client.HTTPConnection(host, int(port), timeout=120)
-        while time.monotonic() < ends:
-            kind = number % len(bodies)
-            number += 1
-            begun = time.monotonic()
-            connection.request("POST", f"/v1/{verb}", bodies[kind], {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status in (429, 503):
-                refused.append(answer.status)
-                time.sleep(int(answer.headers["Retry-After"]))
-                continue
-            times.append(time.monotonic() - begun)
-            if answer.status != 200 or [row["text"] for row in json.loads(content)["answers"][0]] != wanted[kind]:
-                wrong.append(content[:200])
-        connection.close()
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return times, len(refused), wrong
+def used(pid):
+    """Seconds of a processor that a server has taken."""
+    facts = [Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2] for each in processes(pid)]
+    return sum(sum(map(int, each.split()[11:13])) for each in facts) / TICK
 
 
 def inputs_of(run):
@@ -80,62 +90,123 @@ def inputs_of(run):
     return list(dict.fromkeys(found))[:KINDS]
 
 
-def measure(url, folder, server, *, clients, seconds, options, size):
+class Subject:
+    """A run that is asked: its requests with the answers that it gives alone, and what it does on a corpus."""
+
+    def __init__(self, folder, address, *, seconds):
+        run = regard.load(folder)
+        use_threads([run.model], processes=1)
+        client = Client(f"http://{address[0]}:{address[1]}", Path(folder).resolve().name)
+        self.options = OPTIONS.get(run.recipe.task.name, {})
+        self.title = f"{client.name}: {client.about['model']} for {client.about['task']}"
+        self.asked, texts = [], []
+        for text in inputs_of(run):
+            try:
+                answers = [answer.text for answer in run.answer([text], **self.options)[0]]
+            except regard.RegardError:
+                continue  # a part of an example may be no input
+            body = json.dumps(client._asked([text], self.options)).encode()
+            self.asked.append(Asked(request(address, client.verb, body), answers))
+            texts.append(text)
+        corpus = (texts * (512 // len(texts) + 1))[:512]
+        begun, cpu, count = time.monotonic(), time.process_time(), 0
+        while not count or time.monotonic() - begun < seconds:
+            run.answer(corpus, **self.options)
+            count += len(corpus)
+        self.rate = count / (time.monotonic() - begun)
+        self.cost = 1000 * (time.process_time() - cpu) / count
+
+
+def measure(subject, server, address, *, clients, seconds):
     """The table of one run."""
-    run = regard.load(folder)
-    client = next(Client(url, name) for name in names(url) if name == Path(folder).resolve().name)
-    given = []
-    for text in inputs_of(run):
-        try:
-            given.append((text, run.answer([text], **options)[0]))
-        except regard.RegardError:
-            continue  # a part of an example may be no input
-    bodies = [json.dumps(client._asked([text], options)) for text, _ in given]
-    wanted = [[answer.text for answer in answers] for _, answers in given]
-    corpus = [given[number % len(given)][0] for number in range(size)]
-    begun = time.monotonic()
-    run.answer(corpus, **options)
-    rate = size / (time.monotonic() - begun)
-    print(f"\n{client.name} ({client.about['model']} for {client.about['task']}): {rate:.1f} inputs/s as a corpus")
-    print("| clients | requests/s | of one client | of the corpus | p50 ms | p99 ms | refused | wrong | MB |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    rows = [
+        f"### {subject.title}\n",
+        "| clients | inputs/s | of one client | of the corpus | p50 ms | p99 ms | ms of a processor "
+        "| refused | lost | wrong | MB |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| a corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | |",
+    ]
     single = 0.0
     for count in clients:
-        times, refused, wrong = load(url, client.verb, bodies, wanted, clients=count, seconds=seconds)
-        speed = len(times) / seconds
+        before = used(server.pid)
+        begun = time.monotonic()
+        heard = load(address, subject.asked, clients=count, seconds=seconds)
+        speed = len(heard.seconds) / (time.monotonic() - begun)
+        cost = 1000 * (used(server.pid) - before) / max(1, len(heard.seconds))
         single = single or speed
-        cuts = statistics.quantiles(times, n=100) if len(times) > 1 else [times[0]] * 99
-        shown = f"{1000 * cuts[49]:.0f} | {1000 * cuts[98]:.0f} | {refused} | {len(wrong)} | {memory(server.pid):.0f}"
-        print(f"| {count} | {speed:.1f} | {speed / single:.2f} | {speed / rate:.2f} | {shown} |", flush=True)
-        for content in wrong[:1]:
-            print(f"wrong: {content!r}")
+        wrong = ", ".join(f"{number} {what}" for what, number in heard.wrong.items()) or 0
+        times = f"{1000 * heard.worst(0.5):.0f} | {1000 * heard.worst(0.99):.0f}"
+        rows.append(
+            f"| {count} | {speed:.1f} | {speed / single:.2f} | {speed / subject.rate:.2f} | {times} | {cost:.2f} "
+            f"| {heard.refused} | {heard.lost} | {wrong} | {memory(server.pid):.0f} |"
+        )
+        print(rows[-1], flush=True)
+        if heard.example:
+            print("wrong:", heard.example)
+    return "\n".join(rows)
 
 
-def names(url):
-    host, _, port = url.removeprefix("http://").partition(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    connection.request("GET", "/v1/runs")
-    return [each["name"] for each in json.loads(connection.getresponse().read())["runs"]]
+def soak(subjects, server, address, *, minutes):
+    """All runs at once for minutes: the memory over time."""
+    heard = []
+    each = max(1, SOAKING // len(subjects))
+    threads = [
+        threading.Thread(
+            target=lambda asked=subject.asked: heard.append(load(address, asked, clients=each, seconds=60 * minutes))
+        )
+        for subject in subjects
+    ]
+    begun, rows = time.monotonic(), []
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        rows.append((time.monotonic() - begun, memory(server.pid)))
+        time.sleep(max(0.5, 3 * minutes))
+    for thread in threads:
+        thread.join()
+    kept = [row for place, row in enumerate(rows) if place % max(1, len(rows) // 10) == 0 or place == len(rows) - 1]
+    counts = [sum(len(one.seconds) for one in heard), sum(one.refused for one in heard), sum(one.lost for one in heard)]
+    wrong = sum(sum(one.wrong.values()) for one in heard)
+    said = "{:,} answered, {:,} refused, {:,} lost, {:,} wrong".format(*counts, wrong)
+    times = " | ".join(f"{seconds / 60:.1f}" for seconds, _ in kept)
+    sizes = " | ".join(f"{size:.0f}" for _, size in kept)
+    line = "|" + "---|" * (len(kept) + 1)
+    table = f"| minute | {times} |\n{line}\n| MB | {sizes} |"
+    text = f"{each * len(subjects)} clients for {minutes:g} minutes: {said}.\n\n{table}"
+    print(text)
+    return text
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", metavar="RUN", type=Path, help="run folders; without, four are trained")
+    parser.add_argument("--folder", type=Path, help="where they are trained, or found; else in one that is removed")
     parser.add_argument("--clients", default="1,10,50,200", help="how many at once, with commas")
-    parser.add_argument("--seconds", type=float, default=10, help="for each number of clients; 600 for a soak")
-    parser.add_argument("--corpus", type=int, default=512, help="inputs answered at once by the run itself")
-    parser.add_argument("--options", default="{}", help="of every request, as JSON")
+    parser.add_argument("--seconds", type=float, default=10, help="for each number of clients, and for the corpus")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the server")
+    parser.add_argument("--minutes", type=float, default=0, help="of a soak at the end")
+    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
     given = parser.parse_args()
-    os.environ.setdefault("GOMP_SPINCOUNT", "5000")
-    server, url = started(given.runs)
-    try:
-        for folder in given.runs:
+    with tempfile.TemporaryDirectory() as temporary:
+        runs = given.runs or trained(given.folder or Path(temporary))
+        server, address = started(runs, given.workers)
+        try:
+            subjects = [Subject(folder, address, seconds=given.seconds / 2) for folder in runs]
             counts = [int(count) for count in given.clients.split(",")]
-            options = json.loads(given.options)
-            measure(url, folder, server, clients=counts, seconds=given.seconds, options=options, size=given.corpus)
-    finally:
-        server.terminate()
-        server.wait(60)
+            tables = []
+            for subject in subjects:
+                print(f"\n{subject.title}: {subject.rate:.1f} inputs/s as a corpus, {subject.cost:.2f} ms each")
+                tables.append(measure(subject, server, address, clients=counts, seconds=given.seconds))
+            soaked = soak(subjects, server, address, minutes=given.minutes) if given.minutes else ""
+        finally:
+            server.terminate()
+            server.wait(60)
+    if given.page:
+        machine = f"{os.cpu_count()} cores, {platform.machine()}, {given.seconds:g} seconds each"
+        where = f"{machine}; processes of the server: {given.workers}.\n\n"
+        put(given.page, "load", where + "\n\n".join(tables))
+        if soaked:
+            put(given.page, "soak", soaked)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-OUTSIDE = {"timm", "onnx", "huggingface"}  # ask for much, for one option or one command
+OUTSIDE = {"timm", "onnx", "huggingface", "ray"}  # ask for much, for one option or one command
 OFFERED = set(EXTRAS) - {"all", "dev", "docs"}  # the last two are for those who change this package
 
 

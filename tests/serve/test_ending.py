@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,4 +53,15 @@ def test_several_processes_are_the_server_library_s_own(monkeypatch):
 
     monkeypatch.setattr("uvicorn.supervisors.Multiprocess", Supervisor)
     ending.serve_in_processes(dict, "socket", count=3)
-    assert started == [(dict, True, 3, ["socket"]), "run"]
+    (make, *rest), run = started
+    assert rest == [True, 3, ["socket"]] and run == "run"
+    assert make() == {} and pickle.loads(pickle.dumps(make)) == make
+
+
+def test_a_process_of_several_ends_when_nobody_is_left_who_started_it(monkeypatch):
+    gone, ended = threading.Event(), threading.Event()
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: SimpleNamespace(join=gone.wait))
+    monkeypatch.setattr("os.kill", lambda number, sent: (number, sent) == (os.getpid(), signal.SIGTERM) and ended.set())
+    assert ending.OneOfSeveral(dict)() == {} and not ended.is_set()
+    gone.set()
+    assert ended.wait(10)

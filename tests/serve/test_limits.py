@@ -148,3 +148,30 @@ def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
 def test_loopback():
     assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("0.0.0.0") and not is_loopback("example.org")
+
+
+def test_who_sends_too_much_is_let_finish_and_then_told(monkeypatch):
+    """A client that is cut off while it sends does not read why; one that never ends is not waited for."""
+    monkeypatch.setattr(limits, "DRAINING", 0.05)
+    stated = [(b"host", b"localhost"), (b"content-length", b"9000000")]
+
+    async def ask(parts):
+        sent, left = [], list(parts)
+
+        async def receive():
+            if not left:
+                await asyncio.sleep(60)
+            return left.pop(0)
+
+        async def send(message):
+            sent.append(message)
+
+        await limits.Limits(None, allowed=limits.Allowed(loopback=True))(
+            {"type": "http", "headers": stated, "path": "/"}, receive, send
+        )
+        return sent[0]["status"], len(left)
+
+    whole = [{"type": "http.request", "body": b"x", "more_body": number < 4} for number in range(5)]
+    assert asyncio.run(ask(whole)) == (413, 0)
+    assert asyncio.run(ask(whole[:2])) == (413, 0)  # the rest never comes
+    assert asyncio.run(ask([{"type": "http.disconnect"}])) == (413, 0)

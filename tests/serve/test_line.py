@@ -135,15 +135,66 @@ def test_at_the_end_what_waits_is_answered_and_nothing_more_is_taken(work):
     assert not any(thread.is_alive() for thread in line._threads)
 
 
-def test_where_searches_are_joined_each_job_has_a_thread():
-    meeting = threading.Barrier(3, timeout=10)
+def test_where_searches_are_joined_the_next_batch_is_prepared_while_one_is_searched_for():
+    """The first waits in its search; those that came meanwhile are one batch, answered before it."""
+    come, go, begun, batches = threading.Event(), threading.Event(), [], []
 
-    def together(inputs, *_):
-        meeting.wait()
+    def work(inputs, options, decoding, listener):
+        batches.append(list(inputs))
+        if "first" in inputs:
+            begun.append("first")
+            assert come.wait(10)
+            listener.begun()
+            listener.begun()  # some search twice
+            assert go.wait(10)
         return [[Answer(text)] for text in inputs]
 
-    line, jobs = Line(together, joined=True), [Job([str(number)], None, None) for number in range(3)]
+    line, first = Line(work, joined=True), Job(["first"], None, None)
+    line.submit(first)
+    while not begun:
+        time.sleep(0.001)
+    jobs = [Job([str(number)], None, None) for number in range(3)]
     for job in jobs:
         line.submit(job)
-    assert [texts(job) for job in jobs] == [["0"], ["1"], ["2"]]
+    time.sleep(0.02)
+    assert batches == [["first"]]  # one is prepared at a time
+    come.set()
+    assert [texts(job) for job in jobs] == [["0"], ["1"], ["2"]] and not first.done.done()
+    assert batches[1:] == [["0", "1", "2"]]
+    go.set()
+    assert texts(first) == ["first"]
     line.close()
+    line.join(10)
+    assert not line._threads
+
+
+def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound():
+    seen = []
+
+    def work(inputs, options, decoding, listener):
+        seen.append((len(inputs), listener.hearing))
+        listener.begun()
+        time.sleep(0.005)
+        return [[Answer(text)] for text in inputs]
+
+    line = Line(work, joined=True)
+    jobs = [Job([str(number)], None, None, hearing=object()) for number in range(100)]
+    for job in jobs:
+        line.submit(job)
+    assert [texts(job) for job in jobs] == [[str(number)] for number in range(100)]
+    assert {size for size, _ in seen} == {1} and [each for _, each in seen] == [job.hearing for job in jobs]
+    assert len(line._threads) <= 64
+    line.close()
+
+
+def test_in_a_large_batch_the_wrong_one_is_found_by_halves(work):
+    line = Line(work)
+    held(line, work)
+    jobs = [Job(["bad" if number == 13 else str(number)], None, None) for number in range(32)]
+    for job in jobs:
+        line.submit(job)
+    work.go.set()
+    assert [texts(job) for job in jobs if job.inputs != ["bad"]] == [[str(n)] for n in range(32) if n != 13]
+    with pytest.raises(DataError, match="bad input"):
+        jobs[13].done.result(10)
+    assert len(work.batches) == 1 + 11  # the first, then 32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1

@@ -112,3 +112,24 @@ def test_whoever_reads_along_hears_the_tokens_so_far(subject):
     lengths = [len(tokens) for tokens in heard]
     assert lengths == sorted(lengths) and lengths[0] == 1
     assert answer.text.startswith(subject.task.spell(heard[0])) and subject.task.spell(heard[-1]) == answer.text
+
+
+def test_who_draws_and_is_over_does_not_end_the_batch_of_those_who_came_later(subject, monkeypatch):
+    """One that is over may stay in the batch past its last draw, while others go on: nobody is sent to do it alone."""
+    from regard.core.tree import select_sources
+    from regard.decoding import _search
+
+    decoding = build("sample", seed=3, min_length=3)
+    source = subject.task.encode_sources(TEXTS[:2])
+    search = decoding.search(subject.model, marks=subject.task.marks)
+    state = subject.model.start(source)
+    short, long = (select_sources(state, torch.tensor([row])) for row in (0, 1))
+    alone = search.run(long, limits=torch.tensor([9]))
+    monkeypatch.setattr(_search, "WORTHWHILE", -1.0)  # nothing leaves the batch
+    running, found = search.begin(short, torch.tensor([1])), {}
+    for step in range(14):
+        if step == 1:
+            running = search.join(running, search.begin(long, torch.tensor([9])))
+        running, finished = search.step(running)
+        found |= finished
+    assert sorted(found) == [0, 1] and [each.tokens for each in found[1]] == [each.tokens for each in alone[0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from regard.core.errors import DataError
 from regard.core.task import Task
 from regard.inspection.collect import About, Subject
 from regard.inspection.whatif import UNCHANGED
-from regard.serve.session import REMEMBERED, Asked, Session
+from regard.serve.remembered import Asked
+from regard.serve.session import Session
 
 CONTENT = {"file": base64.b64encode(b"sent").decode(), "name": "a.txt"}
 
@@ -36,14 +38,21 @@ class Texts(Task):
     """Its inputs are texts."""
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What is seen of an input: what the task got."""
+
+    title: str
+
+
 @pytest.fixture
 def read(monkeypatch):
     """A look that only reads its input: (task, text, upload) -> what the task got."""
-    monkeypatch.setattr("regard.serve.session.collect", lambda subject, text, *, changes: subject.read(text))
+    monkeypatch.setattr("regard.serve.session.collect", lambda subject, text, *, changes: Seen(subject.read(text)))
 
     def look(task, text, upload=None, own=()):
         subject = Subject(task, nn.Identity(), None, About("task", "model"))
-        return Session(subject, own=own)._collect(Asked(text, UNCHANGED, upload))
+        return Session(subject, own=own)._collect(Asked(text, UNCHANGED, upload)).title
 
     return look
 
@@ -63,13 +72,3 @@ def test_only_the_owner_names_files(read, tmp_path):
     with pytest.raises(DataError, match=r"^wrong.txt: wrong$"):  # not where it lies here
         read(Files(), "wrong.txt", {**CONTENT, "name": "wrong.txt"})
     assert read(Texts(), path) == path
-
-
-def test_few_files_are_remembered(subject, monkeypatch):
-    session = Session(subject)
-    monkeypatch.setattr(session, "_collect", lambda asked: type("Seen", (), {"positions": None, "embeddings": ()}))
-    monkeypatch.setattr("regard.serve.session.to_json", lambda *_, **__: {})
-    for number in range(REMEMBERED + 20):
-        session._look(Asked(str(number), UNCHANGED, CONTENT if number % 2 else None))
-    kept = list(session._asked.values())
-    assert len(kept) <= REMEMBERED and sum(asked.upload is not None for asked in kept) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from regard.api.workers import available, in_order, threads
 from regard.cli import quickly
 from regard.cli.asking import How, Verb
-from regard.cli.incoming import Incoming, Line, given, standard_input
+from regard.cli.incoming import Line, given, standard_input
 from regard.cli.told import NAMED, Result, Rows, Told, attempts, json_rows, remarks_of, say, text_rows, write
 from regard.cli.words import to_options
 from regard.core.errors import ConfigError, DataError
@@ -53,7 +54,9 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
         raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
     if how.on_error not in (None, *ON_ERROR):
         raise ConfigError(f"--on-error {how.on_error}: it is one of {', '.join(ON_ERROR)}")
-    quick = None if how.out else quickly.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
+    quick = (
+        None if how.out or how.ray else quickly.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
+    )
     if quick is not None:
         coming = given(inputs) if inputs else standard_input()
         quickly.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), Rows(verb, how, to_words(settings)))
@@ -84,29 +87,42 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     words = inputs or ([""] if "" in run.task.examples else None)
     coming = standard_input() if words is None else given(words)
     if how.out:
+        if how.ray:
+            raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")
         write(run.answer([_readable(line, coming.name) for line in coming.lines if line], **options), how.out)
         return
-    quick, rows = run.quick(**options), Rows(verb, how, options)
+    rows = Rows(verb, how, options)
+    quick = None if how.ray else run.quick(**options)
     if quick is not None:
         quickly.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), rows)
-    else:
-        _share(run, coming, rows, processes=_processes(run, how))
-
-
-def _processes(run: Run, how: How) -> int:
-    """How many processes answer; CTranslate2 has threads of its own."""
-    return 1 if run.by_other else min(how.workers or available(), available())
-
-
-def _share(run: Run, coming: Incoming, rows: Rows, *, processes: int) -> None:
-    def work(piece: list[Line]) -> list[Result]:
-        texts = [line.text for line in piece if not line.wrong]
-        return rows.results(piece, iter(attempts(lambda some: run.answer(some, **rows.options), texts)))
-
+        return
     told = rows.told(coming.name)
-    for results in answered(work, pieces(coming.lines, processes), model=run.model, processes=processes):
+    for results in _spread(Working(run, rows), coming.lines, how):
         told.print(results)
     told.close()
+
+
+@dataclass(frozen=True)
+class Working:
+    """What is done with a piece of the input. It can be sent to another machine: its run goes as a folder's name."""
+
+    run: Run
+    rows: Rows
+
+    def __call__(self, piece: list[Line]) -> list[Result]:
+        """Lines -> the rows that answer each, or what is wrong with it."""
+        texts = [line.text for line in piece if not line.wrong]
+        return self.rows.results(piece, iter(attempts(lambda some: self.run.answer(some, **self.rows.options), texts)))
+
+
+def _spread(work: Working, lines: Iterable[Line | None], how: How) -> Iterator[list[Result]]:
+    """The results of all lines in order: by this process, by several of this machine, or by a cluster."""
+    if how.ray:
+        from regard.cli import bulk
+
+        return bulk.answered(work, lines, address=how.ray, workers=how.workers)
+    processes = 1 if work.run.by_other else min(how.workers or available(), available())  # CTranslate2 has its own
+    return answered(work, pieces(lines, processes), model=work.run.model, processes=processes)
 
 
 def _readable(line: Line, name: str) -> str:

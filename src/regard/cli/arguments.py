@@ -32,6 +32,14 @@ OnError = Annotated[
         show_default="blank for standard input, else stop",
     ),
 ]
+Ray = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS|local",
+        help="Let a Ray cluster answer: many machines, or a cluster of this one (extra ray).",
+        show_default=False,
+    ),
+]
 Trust = Annotated[bool, typer.Option("--trust", help="Let the run import code from outside regard and fetch its data.")]
 Out = Annotated[
     list[Path] | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from regard.cli import sections
-from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Precision, Trust, Workers
+from regard.cli.arguments import Engine, Folder, Inputs, Json, OnError, Out, Precision, Ray, Trust, Workers
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
 
@@ -37,6 +37,7 @@ class How(NamedTuple):
     trust: bool = False
     on_error: str | None = None  # stop, skip or blank; None: blank for standard input, else stop
     precision: str = "float32"
+    ray: str = ""  # the address of a cluster, or local; "": this process and its own
 
 
 class Asking(Words):
@@ -80,11 +81,12 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         precision: Precision = "float32",
         workers: Workers = 0,
         on_error: OnError = None,
+        ray: Ray = "",
         trust: Trust = False,
     ) -> None:
         from regard.cli.answering import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error, precision)
+        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc

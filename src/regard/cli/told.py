@@ -133,8 +133,8 @@ def say(remarks: Sequence[str], *, place: str = "") -> None:
 
 
 def json_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
-    """One JSON object: the input and its answers."""
-    table = {verb.input: given, verb.answers: [answer.to_json() for answer in answers]}
+    """One JSON object: the input, which an option of its name may say as well, and its answers."""
+    table = {verb.input: given or options.get(verb.input, ""), verb.answers: [answer.to_json() for answer in answers]}
     return [json.dumps(table, ensure_ascii=False)]
 
 

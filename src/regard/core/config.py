@@ -63,7 +63,7 @@ def _value(text: str) -> Any:
 def from_dict(cls: type[T], table: Table, where: str) -> T:
     """A config object from a table; an unknown key or a wrong type is an error that names its path."""
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # cls is a dataclass type
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls) if table else {}
     given: Table = {}
     for key, value in table.items():
         if key not in fields:

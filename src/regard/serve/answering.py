@@ -62,7 +62,10 @@ class Answering:
         self.metrics.answered(self.run, verb, status, time.monotonic() - self.begun)
 
     async def _submit(self, wanted: Asked) -> Job:
-        read = await asyncio.get_running_loop().run_in_executor(None, asked.read, wanted, self.uploads)
+        if wanted.small:
+            read = asked.read(wanted, self.uploads)
+        else:
+            read = await asyncio.get_running_loop().run_in_executor(None, asked.read, wanted, self.uploads)
         client = self.request.client.host if self.request.client else ""
         job = Job(read.inputs, read.options, read.decoding, client, ends=self.begun + attended.LONGEST)
         if wanted.stream:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from regard.serve.uploads import Uploads
 INPUTS = 64  # of a request
 ROWS = 512  # hypotheses side by side: inputs times the width of the search
 PIXELS = 20_000_000  # of an image
+SHORT = 2_000  # letters that are read without a thread
 KEYS = ("run", "inputs", "options", "decoding", "files", "stream")
 
 
@@ -33,6 +33,16 @@ class Asked(NamedTuple):
     decoding: Any
     files: tuple[str, ...]  # what the answers are to be sent as, beside their text
     stream: bool
+
+    @property
+    def small(self) -> bool:
+        """Whether it is read at once: a few short texts, and nothing to unpack."""
+        texts = all(isinstance(given, str) for given in self.inputs)
+        return texts and sum(map(len, self.inputs)) <= SHORT and not any(map(_is_file, self.options.values()))
+
+
+def _is_file(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 class Read(NamedTuple):
@@ -117,7 +127,7 @@ def _input(hosted: Hosted, given: Any, uploads: Uploads, where: str) -> Any:
 def _with_files(asked: Asked, uploads: Uploads) -> dict[str, Any]:
     """The options, with what is a file written to where the task can read it."""
     kind = asked.hosted.options
-    hints = typing.get_type_hints(kind.options)
+    hints = kind.hints
     table = dict(asked.options)
     for key, name in kind.names.items():
         if key in table and table[key] is not None and schema.is_path(hints[name]):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regard.core.giving_up import Ask, GivenUp
@@ -37,21 +36,21 @@ async def attended(request: Any, work: Callable[[Ask], T]) -> T:
         watching.cancel()
 
 
-async def until_left(request: Any, wanted: Awaitable[T], seconds: float) -> T:
+async def until_left(request: Any, wanted: asyncio.Future[T], seconds: float) -> T:
     """What is awaited, unless the client goes or it takes too long."""
-    waiting, watching = asyncio.ensure_future(wanted), asyncio.ensure_future(_left(request))
+    watching = asyncio.ensure_future(_left(request))
+    watching.add_done_callback(lambda _: wanted.cancel())
     try:
-        await asyncio.wait({waiting, watching}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if waiting.done():
-            return waiting.result()
-        if watching.done():
-            raise GivenUp("the client has gone; nothing was computed further")
-        raise GivenUp(TOO_LONG.format(LONGEST))
+        async with asyncio.timeout(seconds):
+            return await wanted
+    except TimeoutError:
+        raise GivenUp(TOO_LONG.format(LONGEST)) from None
+    except asyncio.CancelledError:
+        if not watching.done():  # the server itself ends
+            raise
+        raise GivenUp("the client has gone; nothing was computed further") from None
     finally:
         watching.cancel()
-        waiting.cancel()
-        with suppress(BaseException):
-            await waiting
 
 
 async def _left(request: Any) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from regard.core.extras import require
@@ -43,15 +47,46 @@ def told_to_end(end: Callable[[], None]) -> Iterator[None]:
 def serve(app: Any, taken: socket.socket) -> None:
     """Run on a socket until interrupted. What is under way then is answered; what is half sent does not keep it."""
     uvicorn = require("uvicorn", extra="serve")
+    _settle()
     uvicorn.Server(uvicorn.Config(app, **_settings())).run(sockets=[taken])
 
 
 def serve_in_processes(make: Callable[[], Any], taken: socket.socket, *, count: int) -> None:
-    """The same by several processes that share the socket; `make` makes the application in each of them."""
+    """The same by several processes that share the socket; `make` makes the application in each of them. One that dies
+    is started anew."""
     uvicorn = require("uvicorn", extra="serve")
     supervisors = require("uvicorn.supervisors", extra="serve")
-    settings = uvicorn.Config(make, factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings())
+    settings = uvicorn.Config(
+        OneOfSeveral(make), factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings()
+    )
     supervisors.Multiprocess(settings, sockets=[taken]).run()
+
+
+@dataclass(frozen=True)
+class OneOfSeveral:
+    """Makes the application in a process of several, which ends by itself when the one that started it is gone."""
+
+    make: Callable[[], Any]
+
+    def __call__(self) -> Any:
+        """The application."""
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        app = self.make()
+        _settle()
+        return app
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _settle() -> None:
+    """What has been loaded stays to the end: Python need not look through it again and again for what can go."""
+    gc.collect()
+    gc.freeze()
 
 
 def _settings() -> dict[str, Any]:

@@ -15,9 +15,11 @@ from regard.core.task import Answer, Task
 from regard.decoding import Decoding
 from regard.serve import schema
 from regard.serve.gate import Gate
-from regard.serve.hearing import Hearing
+from regard.serve.line import Listener
 from regard.serve.pool import Pool, Pooled
 from regard.serve.schema import Kind
+
+NOBODY = Listener()
 
 
 class Hosted:
@@ -86,15 +88,16 @@ class Hosted:
         return type(self.run.engine(self.run.recipe.decoding).decoding) is Decoding
 
     def answer(
-        self, inputs: Sequence[Any], options: Any, decoding: Decoding | None, hearing: Hearing | None = None
+        self, inputs: Sequence[Any], options: Any, decoding: Decoding | None, listener: Listener = NOBODY
     ) -> list[list[Answer]]:
-        """Inputs that have been read -> their answers; whoever reads along hears what is decoded so far."""
-        task = self.run.task
+        """Inputs that have been read -> their answers; whoever listens hears when the search begins, and what is
+        decoded so far."""
+        task, (hearing, begun) = self.run.task, listener
         with self.gate.shared():
             model, decoding = self.run.engine(decoding)
             if self.decodes and decoding is not None:
                 told = None if hearing is None else lambda tokens: hearing.tell(task.spell(tokens), len(tokens))
-                decoding = Pooled(decoding.name, decoding.config, pool=self.pool, told=told)
+                decoding = Pooled(decoding.name, decoding.config, pool=self.pool, told=told, begun=begun)
             return task.answer(model, inputs, options, decoding)
 
 

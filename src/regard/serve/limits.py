@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ SLOWEST = 10.0  # seconds until a body has arrived
 MOST = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
 HELD = 200_000_000  # bytes of the bodies of all requests
+DRAINED, DRAINING = 100_000_000, 2.0  # bytes and seconds of a body that is too large, which are thrown away
 
 
 class Refused(Exception):
@@ -80,6 +82,8 @@ class Limits:
         try:
             body = await self._arrived(scope, receive)
         except Refused as wrong:
+            if wrong.status == 413:
+                await _drain(receive)
             return await _refuse(send, wrong)
         except asyncio.CancelledError:  # the server is ending, and the rest of this request will not come
             return await _refuse(send, Refused(503, "the server has been told to end"))
@@ -180,11 +184,25 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return once
 
 
+async def _drain(receive: Receive) -> None:
+    """Let a client that sends too much come to an end, for a while: one that is cut off does not read why."""
+    size = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAINING):
+            while size < DRAINED:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
+
+
 async def _refuse(send: Send, wrong: Refused) -> None:
+    body = json.dumps({"error": wrong.line}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    headers.append((b"content-length", str(len(body)).encode()))
     if wrong.status == 503:
         headers.append((b"retry-after", b"1"))
     if wrong.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="regard"'))  # a browser then asks for it, as a password
     await send({"type": "http.response.start", "status": wrong.status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"error": wrong.line}).encode()})
+    await send({"type": "http.response.body", "body": body})

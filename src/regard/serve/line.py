@@ -1,6 +1,6 @@
-"""Requests of one run, answered in batches: those that come within a few milliseconds, or while a batch is computed,
-and that ask for the same, are answered together. One thread computes; the line before it is short, and a request that
-nobody waits for any more leaves it."""
+"""Requests of one run, answered in batches: those that come within a few milliseconds, or while others are computed,
+and that ask for the same, are answered together. The line before them is short, and a request that nobody waits for any
+more leaves it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.core.errors import RegardError
 from regard.core.giving_up import GivenUp, asking
@@ -20,13 +20,23 @@ from regard.serve.turns import Turns
 
 PAUSE = 0.003  # seconds that the first request of a batch waits for others
 TOGETHER = 64  # inputs of a batch
+GROUP = 32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
 QUEUE = 512  # inputs that may wait
-THREADS = 64  # jobs under way where their searches are joined
+THREADS = 64  # batches under way where their searches are joined
 UNDER_WAY = 256  # inputs of them
 IDLE = 5.0  # seconds after which a thread without work ends
 
 Answers = list[list[Answer]]
-Work = Callable[[Sequence[Any], Any, Any, Hearing | None], Answers]
+
+
+class Listener(NamedTuple):
+    """Who hears of a batch before it is answered."""
+
+    hearing: Hearing | None = None  # what is decoded so far
+    begun: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
+
+
+Work = Callable[[Sequence[Any], Any, Any, Listener], Answers]
 
 
 class Busy(RegardError):
@@ -39,6 +49,19 @@ class Busy(RegardError):
 
 class Ending(RegardError):
     """A server that has been told to end: 503."""
+
+
+class Preparation:
+    """The time until the search of a batch begins, or until it is answered; it ends once."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended: Callable[[], None] | None = ended
+
+    def end(self) -> None:
+        """It has begun."""
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
 
 @dataclass(eq=False)
@@ -62,9 +85,9 @@ class Job:
     @property
     def kind(self) -> Hashable:
         """Equal where requests ask for the same. What is drawn depends on the place in a batch, so who draws is alone:
-        the answer to a seed is the same whoever else asks."""
+        the answer to a seed is the same whoever else asks. So is who reads along."""
         draws = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has("seed"))
-        return None if draws else (self.options, self.decoding)
+        return None if draws or self.hearing is not None else (self.options, self.decoding)
 
     @property
     def late(self) -> bool:
@@ -75,21 +98,23 @@ class Job:
 class Line:
     """Threads that answer jobs, and those that wait for them.
 
-    Where searches are joined (pool.py), each job has a thread of its own and the batch is made there; elsewhere one
-    thread takes those that ask for the same together.
+    Those that ask for the same are taken together by one thread. Where searches are joined (pool.py) there are several
+    such batches under way: while one is searched for, by the pool, the next is read and prepared. One is prepared at a
+    time, so that others gather meanwhile, and threads do not wait for each other at every step.
     """
 
     def __init__(
         self, work: Work, *, joined: bool = False, queue: int = QUEUE, told: Callable[[int], None] | None = None
     ) -> None:
         self._work, self._queue, self._told = work, queue, told  # `told` hears the size of each batch
-        self._together, self._pause = (0, 0.0) if joined else (TOGETHER, PAUSE)
+        self._together, self._pause = (GROUP, 0.0) if joined else (TOGETHER, PAUSE)
         self._turns: Turns[Job] = Turns()
         self._changed = threading.Condition()
         self._ending = False
         self._pace = 0.0  # seconds between two inputs that were answered, of late
         self._last = time.monotonic()
         self._under_way = 0  # inputs
+        self._preparing = False  # whether a batch is, whose search has not begun
         self._most, self._idle = THREADS if joined else 1, 0
         self._threads: set[threading.Thread] = set()  # begun when there is work for them, ended when there is none
 
@@ -107,11 +132,17 @@ class Line:
                 seconds = max(1, min(60, round(self._turns.size * self._pace)))
                 raise Busy(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
             self._turns.add(job)
-            if self._turns.count > self._idle and len(self._threads) < self._most:
-                thread = threading.Thread(target=self._run, daemon=True)
-                self._threads.add(thread)
-                thread.start()
-            self._changed.notify()
+            if not self._preparing:
+                self._wake()
+
+    def _wake(self) -> None:
+        """A thread for the next batch: one that has nothing to do, or a new one."""
+        if not self._idle and len(self._threads) < self._most:
+            thread = threading.Thread(target=self._run, daemon=True)
+            self._threads.add(thread)
+            self._idle += 1
+            thread.start()
+        self._changed.notify()
 
     def leave(self, job: Job) -> None:
         """The client has gone: it is not begun, and what has begun is given up when nobody else waits for it."""
@@ -136,10 +167,9 @@ class Line:
         while True:
             with self._changed:
                 alone = alone or not self._turns.size
-                self._idle += 1
                 free = self._changed.wait_for(self._free, IDLE)
-                self._idle -= 1
                 if not self._turns.size:
+                    self._idle -= 1
                     self._threads.discard(threading.current_thread())
                     return
                 if not free:
@@ -149,34 +179,46 @@ class Line:
                 jobs = [job for job in self._turns.take(self._together) if not job.late]
                 size = sum(job.size for job in jobs)
                 self._under_way += size
+                self._idle -= 1
+                self._preparing = True
             alone = False  # while it is answered others gather
-            self._answer(jobs)
+            preparation = Preparation(self._prepared)
+            self._answer(jobs, preparation.end)
+            preparation.end()
             with self._changed:
                 self._under_way -= size
-                self._changed.notify_all()
+                self._idle += 1
+                self._changed.notify()
+
+    def _prepared(self) -> None:
+        """The next batch is another thread's."""
+        with self._changed:
+            self._preparing = False
+            if self._turns.size:
+                self._wake()
 
     def _free(self) -> bool:
         """Whether there is something to do, and memory for it; or nothing is to come any more."""
         if not self._turns.size:
             return self._ending
-        return not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY
+        return not self._preparing and (not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY)
 
-    def _answer(self, jobs: list[Job]) -> None:
-        """A batch; where something is wrong in it, each by itself, so that nobody has the error of another."""
+    def _answer(self, jobs: list[Job], begun: Callable[[], None]) -> None:
+        """A batch; where something is wrong in it, each half by itself, so that nobody has the error of another."""
         if not jobs:
             return
-        hearing = jobs[0].hearing if len(jobs) == 1 else None
+        listener = Listener(jobs[0].hearing if len(jobs) == 1 else None, begun)
         try:
             with asking(lambda: _ask(jobs)):
                 inputs = [given for job in jobs for given in job.inputs]
-                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding, hearing))
+                answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding, listener))
                 own = [[next(answers) for _ in job.inputs] for job in jobs]
         except Exception as wrong:  # whatever it is, it is this request's alone, and the thread goes on
             if len(jobs) == 1:
                 _fail(jobs[0], wrong)
                 return
-            for job in jobs:
-                self._answer([] if job.late else [job])
+            for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
+                self._answer([job for job in half if not job.late], begun)
             return
         self._note(sum(job.size for job in jobs))
         for job, each in zip(jobs, own, strict=True):

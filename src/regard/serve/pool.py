@@ -121,7 +121,7 @@ class Pool:
     """The thread that decodes, and what it decodes."""
 
     def __init__(self, told: Callable[[int], None] | None = None) -> None:
-        self._told = told  # hears how many sources each step has
+        self.told = told  # hears how many sources each step has
         self._changed = threading.Condition()
         self._coming: list[Wanted] = []
         self._lanes: dict[Hashable, Lane] = {}
@@ -174,8 +174,8 @@ class Pool:
 
     def _step(self, kind: Hashable, lane: Lane) -> None:
         try:
-            if self._told is not None:
-                self._told(lane.running.sources.numel())
+            if self.told is not None:
+                self.told(lane.running.sources.numel())
             lane.step()
         except Exception as wrong:
             for wanted, _ in lane.tickets.values():
@@ -191,6 +191,7 @@ class Pooled(Decoding):
 
     pool: Pool = field(default_factory=Pool, compare=False)
     told: Told | None = field(default=None, compare=False)
+    begun: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
 
     def decode(self, model: Decoder, sources: Sources) -> Found:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
@@ -198,6 +199,7 @@ class Pooled(Decoding):
         if not limits.numel():
             return []
         search = self.search(model, marks=marks, grammar=grammar)
+        self.begun()
         try:
             return self.pool.run(Wanted(search, self._kind(marks, grammar), state, limits, first, numbers, self.told))
         except Alone:

@@ -8,7 +8,8 @@ import keyword
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,9 +34,24 @@ class Kind(NamedTuple):
     opens: tuple[str, ...] = ()  # suffixes of the files that are sent for a field which is a path
 
     @property
-    def names(self) -> dict[str, str]:
+    def names(self) -> Mapping[str, str]:
         """The name in JSON -> the field's: no field can be called `class`."""
-        return {json_name(field.name): field.name for field in dataclasses.fields(self.options)}
+        return _names(typing.cast(Hashable, self.options))
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        """The type of each field."""
+        return _hints(typing.cast(Hashable, self.options))
+
+
+@lru_cache(maxsize=256)  # every request asks for the same few
+def _names(options: Hashable) -> Mapping[str, str]:
+    return {json_name(field.name): field.name for field in dataclasses.fields(typing.cast(Any, options))}
+
+
+@lru_cache(maxsize=256)
+def _hints(options: Hashable) -> Mapping[str, Any]:
+    return typing.get_type_hints(options)
 
 
 def json_name(name: str) -> str:
@@ -56,7 +72,7 @@ def kind(package: str, name: str, options: type[Any], *, opens: Sequence[str] = 
 
 def schema(kind: Kind) -> dict[str, Any]:
     """The JSON schema of what a request may say."""
-    hints = typing.get_type_hints(kind.options)
+    hints = kind.hints
     properties = {}
     for field in dataclasses.fields(kind.options):
         found = _schema(hints[field.name], field.name, kind)
@@ -100,8 +116,7 @@ def is_path(hint: Any) -> bool:
 
 def made(kind: Kind, table: Mapping[str, Any], where: str) -> Any:
     """Values by their JSON names -> the dataclass; a file is a path here already, and what is too much is refused."""
-    names = kind.names
-    hints = typing.get_type_hints(kind.options)
+    names, hints = kind.names, kind.hints
     given = {}
     for key, value in table.items():
         if key not in names:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from regard.core.errors import ConfigError
@@ -23,6 +24,7 @@ from regard.serve.hosted import Hosted
 from regard.serve.limits import Allowed, is_loopback
 from regard.serve.line import Line
 from regard.serve.metrics import Metrics
+from regard.serve.remembered import InFolder
 from regard.serve.request import read_json, read_request
 from regard.serve.session import Session
 
@@ -33,21 +35,23 @@ AT_ONCE = 512  # requests, those that wait included
 class Service:
     """What stands behind the routes: the runs, a line for each, and what is counted."""
 
-    def __init__(self, hosted: Sequence[Hosted], text: str | None = None) -> None:
-        self.hosted, self.metrics = list(hosted), Metrics()
+    def __init__(self, hosted: Sequence[Hosted], text: str | None = None, looks: Path | None = None) -> None:
+        self.hosted, self.metrics, self._looks = list(hosted), Metrics(), looks
         self.lines: dict[str, Line] = {}
         self.sessions: dict[str, Explored] = {}
         for number, each in enumerate(hosted):
-            self.lines[each.name] = Line(
-                each.answer, joined=each.decodes, told=partial(self.metrics.batched, each.name)
-            )
+            told = partial(self.metrics.batched, each.name, searched=each.decodes)
+            each.pool.told = partial(self.metrics.stepped, each.name)
+            self.lines[each.name] = Line(each.answer, joined=each.decodes, told=told)
             self.metrics.watch(each.name, lambda line=self.lines[each.name]: line.waiting)  # type: ignore[misc]  # bound now
-            self.sessions[each.name] = self._explored(each, text if number == 0 else None)
+            self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 
-    def _explored(self, each: Hosted, text: str | None) -> Explored:
+    def _explored(self, each: Hosted, number: int, text: str | None) -> Explored:
         first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
         base = base_of(each.name, len(self.hosted))
-        return Explored(Session(subject(each.run, name=each.name), gate=each.gate, own=(first,), base=base), first)
+        asked = None if self._looks is None else InFolder(self._looks / str(number))
+        looked = subject(each.run, name=each.name)
+        return Explored(Session(looked, gate=each.gate, own=(first,), base=base, asked=asked), first)
 
     @property
     def opens_files(self) -> bool:
@@ -63,11 +67,19 @@ class Service:
             line.join(max(0.0, ends - time.monotonic()))
 
 
-def create(hosted: Sequence[Hosted], text: str | None = None, *, host: str = "127.0.0.1", key: str = "") -> Any:
-    """Runs -> the application. `text` is what the first one's page shows first."""
+def create(
+    hosted: Sequence[Hosted],
+    text: str | None = None,
+    *,
+    host: str = "127.0.0.1",
+    key: str = "",
+    looks: Path | None = None,
+) -> Any:
+    """Runs -> the application. `text` is what the first one's page shows first; `looks` is a folder where processes
+    that share a port find each other's looks."""
     if not hosted:
         raise ConfigError("there is no run to serve; name the folder of one")
-    service = Service(hosted, text)
+    service = Service(hosted, text, looks)
     largest = LARGEST_FILES if service.opens_files else None
     allowed = Allowed(is_loopback(host), key, largest=largest, most=AT_ONCE)
     app = application(service.sessions, allowed, closing=service.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from regard.core.bounds import bounded
 from regard.core.errors import DataError, RegardError
@@ -18,20 +18,12 @@ from regard.inspection.tables import Tables
 from regard.inspection.whatif import Changes
 from regard.serve.asked import PIXELS
 from regard.serve.gate import Gate
+from regard.serve.remembered import Asked, InMemory, Remembered
 from regard.serve.uploads import Uploads
 
 KEPT = 4  # inspections whose tiles can still be asked for at once
-REMEMBERED = 64  # looks that can be done again for their tiles
 BUDGET = 6_000_000  # characters of tiles sent at once; finer ones are fetched when they are looked at
 Ask = Callable[[], None]
-
-
-class Asked(NamedTuple):
-    """What was looked at."""
-
-    text: str
-    changes: Changes
-    upload: Any = None  # the JSON of a file that was sent, whose name the text is
 
 
 class Session:
@@ -42,13 +34,18 @@ class Session:
     """
 
     def __init__(
-        self, subject: Subject, *, gate: Gate | None = None, own: Collection[str] = (), base: str = "/api"
+        self,
+        subject: Subject,
+        *,
+        gate: Gate | None = None,
+        own: Collection[str] = (),
+        base: str = "/api",
+        asked: Remembered | None = None,
     ) -> None:
         self._subject = subject
         self._gate = gate or Gate()
         self._own, self.base = {*own, *subject.task.examples}, base
-        self._count = 0  # of all looks; the number of one is its name
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._asked: Remembered = asked or InMemory()
         self._kept: OrderedDict[str, Inspection] = OrderedDict()
 
     @property
@@ -65,11 +62,7 @@ class Session:
 
     def _look(self, asked: Asked) -> dict[str, Any]:
         inspection = self._collect(asked)
-        self._count += 1
-        name = str(self._count)
-        _limited(self._asked, name, asked, REMEMBERED)
-        for old in [each for each, one in self._asked.items() if one.upload is not None][:-KEPT]:
-            del self._asked[old]  # files are large
+        name = self._asked.put(asked)
         if self._subject.tables is None:
             tables = Tables(inspection.positions, inspection.embeddings)
             self._subject = replace(self._subject, tables=tables)
@@ -89,7 +82,8 @@ class Session:
 
         try:
             with bounded(pixels=PIXELS):
-                return collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
+                found = collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
+            return found if asked.upload is None else replace(found, title=uploads.plain(found.title))
         except RegardError as wrong:
             raise type(wrong)(uploads.plain(str(wrong))) from None
         finally:
@@ -99,9 +93,10 @@ class Session:
         """What was looked at before; one that is no longer kept is looked at again, which gives the same."""
         with self._gate.alone():
             if look not in self._kept:
-                if look not in self._asked:
+                asked = self._asked.get(look)
+                if asked is None:
                     raise RegardError(f"there is no look {look[:80]!r}; look again")
-                _limited(self._kept, look, self._collect(self._asked[look]), KEPT)
+                _limited(self._kept, look, self._collect(asked), KEPT)
             return self._kept[look]
 
     def step(self, look: str, *, map: str, head: int) -> dict[str, Any]:

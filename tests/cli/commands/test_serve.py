@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import pickle
 import signal
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -26,7 +30,8 @@ def free():
 def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch, capsys):
     created, served = [], []
 
-    def create(hosted, text, *, host, key):
+    def create(hosted, text, *, host, key, looks):
+        assert looks is None
         created.append(([each.name for each in hosted], text, host, key))
         return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=hosted)))
 
@@ -45,13 +50,78 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
     assert f"regard: {tmp_path / 'none'} is not served: " in said.err and said.err.count("\n") == 1
 
 
-def test_several_processes_share_the_port(small, free, monkeypatch, capsys):
+def test_several_processes_are_given_the_runs_that_load(small, free, tmp_path, monkeypatch, capsys):
     made = []
     monkeypatch.setattr("regard.serve.ending.serve_in_processes", lambda make, taken, count: made.append((make, count)))
-    call("serve", small, "--workers", "2", "--port", free)
+    call("serve", small, tmp_path / "none", "--workers", "2", "--port", free)
     ((starting, count),) = made
-    assert count == 2 and starting.folders == (small,) and pickle.loads(pickle.dumps(starting)) == starting
-    assert f"serving 1 runs by 2 processes on http://127.0.0.1:{free}/" in capsys.readouterr().out
+    assert count == starting.processes == 2 and starting.folders == (small,)
+    assert pickle.loads(pickle.dumps(starting)) == starting and not starting.shared.exists()
+    said = capsys.readouterr()
+    assert f"serving {small.name} by 2 processes on http://127.0.0.1:{free}/" in said.out
+    assert f"{tmp_path / 'none'} is not served: " in said.err and said.err.count("\n") == 1
+    for words, line in (
+        ([small, "--workers", "0"], "--workers 0: give the number of processes, 1 or more"),
+        ([tmp_path / "a", tmp_path / "b", "--workers", "2"], "there is no run to serve; name the folder of one"),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            call("serve", *words, "--port", free)
+        assert stop.value.code == 1 and line in capsys.readouterr().err
+    assert len(made) == 1
+
+
+def asked(port, path, body=None):
+    """A request on a connection of its own, so that any of the processes may answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body))
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content
+
+
+def processes_of(number):
+    """The processes that answer requests for a server."""
+    children = Path(f"/proc/{number}/task/{number}/children").read_text(encoding="utf-8").split()
+    return [each for each in map(int, children) if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+def two_of(number, without=0):
+    """Its two processes, as soon as there are two, of which one is not this."""
+    ends = time.monotonic() + 90
+    while time.monotonic() < ends:
+        found = processes_of(number)
+        if len(found) == 2 and without not in found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"there are {processes_of(number)}")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the processes of a server are found in /proc")
+def test_several_processes_share_the_port_and_one_that_dies_is_replaced(small):
+    command = [sys.executable, "-m", "regard", "serve", str(small), "--port", "0", "--workers", "2"]
+    body = {"inputs": ["They sleep."]}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes) as server:
+        try:
+            port = int(server.stdout.readline().partition("127.0.0.1:")[2].partition("/")[0])
+            answers = {asked(port, "/v1/translate", body) for _ in range(20)}
+            assert len(answers) == 1 and next(iter(answers))[0] == 200
+            look = json.loads(asked(port, "/v1/look", {"input": "They sleep."})[1])["id"]
+            tile = f"/api/tile?look={look}&map=0&head=0&level=0&i=0&j=0"
+            assert len({asked(port, tile) for _ in range(10)}) == 1  # whichever of them is asked
+            counted = 'regard_requests_total{run="small",status="200",verb="translate"} 20.0'
+            assert all(counted in asked(port, "/metrics")[1].decode() for _ in range(6))
+            first, other = two_of(server.pid)
+            os.kill(first, signal.SIGKILL)
+            assert other in two_of(server.pid, without=first) and asked(port, "/v1/translate", body) in answers
+            assert 'verb="translate"} 21.0' in asked(port, "/metrics")[1].decode()  # what it had counted is kept
+            workers = processes_of(server.pid)
+            server.send_signal(signal.SIGTERM)
+            assert "Traceback" not in server.communicate(timeout=30)[1]
+        finally:
+            server.kill()
+    assert not any(Path(f"/proc/{each}").exists() for each in workers)
 
 
 def test_where_no_run_can_be_served_it_says_why(tmp_path, free, capsys):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from regard.cli import completion
 from regard.cli.arguments import INSIDE, Engine, Trust
-from regard.core.errors import printable
+from regard.core.errors import ConfigError, printable
 
 PANEL = INSIDE
 KEY = "REGARD_KEY"
@@ -39,17 +41,20 @@ def run(
     from regard.serve.listen import address, listen
     from regard.serve.starting import Starting
 
+    if workers < 1:
+        raise ConfigError(f"--workers {workers}: give the number of processes, 1 or more")
     starting = Starting(tuple(folders), given, host, os.environ.get(KEY, ""), engine, trust, _say)
     with listen(host, port) as taken:
+        where = f"on {address(taken, host)} (Ctrl+C ends)"
         if workers > 1:
-            print(
-                f"serving {len(folders)} runs by {workers} processes on {address(taken, host)} (Ctrl+C ends)",
-                flush=True,
-            )
-            return serve_in_processes(starting, taken, count=workers)
+            starting, names = starting.tried()
+            with TemporaryDirectory(prefix="regard-") as shared:
+                several = replace(starting, processes=workers, shared=Path(shared))
+                print(f"serving {', '.join(names)} by {workers} processes {where}", flush=True)
+                serve_in_processes(several, taken, count=workers)
+            return
         app = starting()
-        names = ", ".join(each.name for each in app.state.service.hosted)
-        print(f"serving {names} on {address(taken, host)} (Ctrl+C ends)", flush=True)
+        print(f"serving {', '.join(each.name for each in app.state.service.hosted)} {where}", flush=True)
         serve(app, taken)
 
 

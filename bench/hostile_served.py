@@ -1,0 +1,212 @@
+"""A hundred thousand hostile requests to a server: each must be answered, or refused in one line.
+
+    python bench/hostile_served.py --requests 100000 --page docs/reliability.md
+
+Trains a tiny run of every task (a minute), starts `regard serve` with all of them on this machine alone, and sends
+requests over sockets, several at a time: spoilt JSON, options and texts; broken images and MIDI; looks; bytes that
+are no HTTP. They are made by a random generator with a fixed seed. Counted as broken: status 500, an answer that is
+not JSON or not one line, a word of where files lie in the server, no answer within 75 seconds, a server that dies. The
+server's memory, threads and open files are written down on the way. `--one 17` sends one again and prints the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from hostile_kinds.served import HERE, Maker
+from marks import put
+from serve import memory, processes, used
+
+from regard.core import config as configs
+from regard.core.registry import find, names
+from regard.tasks import fitting
+from regard.training import recipe as recipes
+from regard.training import run as runs
+from regard.training.console import Silent
+
+STEPS = ["training.steps=3", "training.evaluation.every=3"]
+SMALL = {
+    "translation": ["data.vocabulary=300", "data.pairs=200", "decoding=greedy"],
+    "language": ["data.vocabulary=300", "data.context=32", "data.rows=2", "data.evaluated=200"],
+    "masked_language": ["data.vocabulary=300", "data.context=32", "data.rows=2", "data.evaluated=200"],
+    "classification": ["data.examples=40", "data.rows=8"],
+    "tagging": ["data.examples=40", "data.rows=8"],
+}
+PATIENCE, AT_ONCE = 75.0, 8
+LEFT = 0.5  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may
+NAMES = {
+    "verbs": "JSON, options and texts", "files": "images, MIDI and other files", "looks": "looks and what-if",
+    "pages": "addresses and headers", "bytes": "bytes that are no request",
+}  # fmt: skip
+ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
+
+
+def train(folder: Path) -> list[Path]:
+    """A tiny run of every task."""
+    for task in names("regard.tasks"):
+        if not (folder / task / "model.safetensors").is_file():
+            model = fitting(find("regard.tasks", task).SIZES)[0]
+            tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
+            whole = recipes.read(task, settings=[f"model={model}", *SMALL.get(task, []), *STEPS]).to_dict()
+            runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=Silent())
+    return [folder / task for task in names("regard.tasks")]
+
+
+async def send(address: tuple[str, int], content: bytes) -> bytes:
+    """All that the server says to a request."""
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        writer.write(content)
+        await writer.drain()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+        if length:
+            return head + await reader.readexactly(int(length[1]))
+        return head + await reader.read()
+    except asyncio.IncompleteReadError as cut:
+        return cut.partial
+    except (ConnectionResetError, BrokenPipeError, asyncio.LimitOverrunError):
+        return b""
+    finally:
+        writer.close()
+
+
+def judge(kind: str, said: bytes) -> tuple[str, str]:
+    """What a server said -> what became of the request, and what is wrong with that."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    if not said:
+        return (REFUSED, "") if kind == "bytes" else (BROKEN, "no answer")
+    status = int(head[9:12]) if head[:7] == b"HTTP/1." and head[9:12].isdigit() else 0
+    text = body.decode("utf-8", "replace")
+    if "Traceback" in text or "/regard-" in text:
+        return BROKEN, f"{status}: shows its inside: {text[:300]}"
+    if status == 200:
+        return ANSWERED, ""
+    if not 400 <= status < 500 and status != 503:
+        return BROKEN, f"{status}: {text[:300]}"
+    if b"text/html" in head or b"application/json" not in head:  # a page, or the web server's own word
+        return REFUSED, ""
+    line = json.loads(text).get("error", "")
+    return (REFUSED, "") if line and len(line.splitlines()) == 1 else (BROKEN, f"{status}: not one line: {text[:300]}")
+
+
+class Results:
+    """What became of all requests."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+        self.slowest: dict[str, float] = defaultdict(float)
+        self.broken: list[str] = []
+        self.sizes: list[tuple[int, float, int, int]] = []
+
+    async def attempt(self, maker: Maker, number: int) -> None:
+        kind, content = maker.make(number)
+        begun = time.monotonic()
+        patience = LEFT if kind == "bytes" else PATIENCE
+        try:
+            outcome, why = judge(kind, await asyncio.wait_for(send((HERE, maker.port), content), patience))
+        except TimeoutError:
+            outcome, why = (REFUSED, "") if kind == "bytes" else (BROKEN, f"no answer within {PATIENCE:g} s")
+        except (OSError, ValueError) as wrong:
+            outcome, why = BROKEN, repr(wrong)
+        self.outcomes[kind][outcome] += 1
+        self.slowest[kind] = max(self.slowest[kind], time.monotonic() - begun)
+        if why:
+            self.broken.append(f"{number} ({kind}): {why}")
+            print(self.broken[-1][:400], flush=True)
+
+    def note(self, number: int, pid: int) -> None:
+        """The server's memory, threads and open files."""
+        files = sum(len(list(Path(f"/proc/{each}/fd").iterdir())) for each in processes(pid))
+        threads = sum(len(list(Path(f"/proc/{each}/task").iterdir())) for each in processes(pid))
+        self.sizes.append((number, memory(pid), threads, files))
+        print(f"{number:,}: {self.sizes[-1][1]:.0f} MB, {threads} threads, {files} files", flush=True)
+
+
+async def attack(maker: Maker, count: int, pid: int) -> Results:
+    """All of them, a few at a time, over so many parts."""
+    results, parts = Results(), 10
+    results.note(0, pid)
+    for part in range(parts):
+        numbers = iter(range(part * count // parts, (part + 1) * count // parts))
+
+        async def client(numbers=numbers) -> None:
+            for number in numbers:
+                await results.attempt(maker, number)
+
+        await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+        results.note((part + 1) * count // parts, pid)
+    return results
+
+
+def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed: int) -> str:
+    """The tables."""
+    total = sum(sum(each.values()) for each in results.outcomes.values())
+    rows = []
+    for kind, name in NAMES.items():
+        counts = results.outcomes[kind]
+        cells = (sum(counts.values()), *(counts[outcome] for outcome in (ANSWERED, REFUSED, BROKEN)))
+        rows.append(f"| {name} | {' | '.join(f'{cell:,}' for cell in cells)} | {results.slowest[kind]:.1f} |")
+    facts = [(f"{number:,}", f"{size:.0f}", threads, files) for number, size, threads, files in results.sizes]
+    columns = [list(map(str, column)) for column in zip(*facts, strict=True)]
+    labels = ("requests", "MB", "threads", "open files")
+    lines = [f"| {label} | {' | '.join(column)} |" for label, column in zip(labels, columns, strict=True)]
+    lines.insert(1, "|" + "---|" * (len(facts) + 1))
+    to = f"to a run of each of the {len(names('regard.tasks'))} tasks"
+    said = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}; {cpu / 60:.0f} minutes of a
+processor in the server, {seconds / 60:.0f} by the clock, beside other work. Failed by a mistake of ours: {failed}.
+
+| what was sent | requests | answered | refused in one line | broken | slowest, s |
+|---|---|---|---|---|---|"""
+    return "\n".join([said, *rows, "", *lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="where the runs are trained, or found; else in one that is removed")
+    parser.add_argument("--one", type=int, help="one request again, by its number")
+    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = train(asked.folder or Path(temporary))
+        log = Path(temporary, "log")
+        command = [sys.executable, "-m", "regard", "serve", *map(str, folders), "--port", "0"]
+        with log.open("w") as errors:
+            server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        try:
+            port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+            maker = Maker(folders, port, asked.seed)
+            if asked.one is not None:
+                kind, content = maker.make(asked.one)
+                print(kind, content[:3000], asyncio.run(send((HERE, port), content))[:3000], sep="\n")
+                return print(log.read_text())
+            begun, before = time.monotonic(), used(server.pid)
+            results = asyncio.run(attack(maker, asked.requests, server.pid))
+            seconds, cpu = time.monotonic() - begun, used(server.pid) - before
+        finally:
+            server.terminate()
+            code = server.wait(60)
+        failed = log.read_text(errors="replace").count("a request failed")
+        if failed:
+            print(log.read_text(errors="replace")[-4000:])
+    text = describe(results, seed=asked.seed, seconds=seconds, cpu=cpu, failed=failed)
+    print(text)
+    if asked.page:
+        put(asked.page, "served", text)
+    if results.broken or failed or code not in (0, -15):
+        raise SystemExit(f"{len(results.broken)} broken, {failed} failed, the server ended with {code}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""What is counted: in one process, and by several together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+
+from regard.serve.metrics import FOLDER, Metrics
+
+
+def test_requests_batches_and_who_waits():
+    metrics, waiting = Metrics(), [3]
+    metrics.watch("a", lambda: waiting[0])
+    metrics.answered("a", "tag", 200, 0.5)
+    metrics.batched("a", 4)
+    metrics.batched("a", 3, searched=True)
+    metrics.stepped("a", 2)
+    page, kind = metrics.page()
+    assert kind.startswith("text/plain")
+    for line in (
+        'regard_requests_total{run="a",status="200",verb="tag"} 1.0',
+        'regard_inputs_total{run="a"} 7.0',
+        'regard_batch_inputs_count{run="a"} 2.0',
+        'regard_batch_inputs_sum{run="a"} 6.0',
+        'regard_waiting_inputs{run="a"} 3.0',
+    ):
+        assert line in page.decode()
+    waiting[0] = 0
+    assert 'regard_waiting_inputs{run="a"} 0.0' in metrics.page()[0].decode()
+
+
+def test_several_processes_count_together(tmp_path):
+    """What one that is gone had counted stays; what waited in it does not."""
+    code = "\n".join(
+        [
+            "from regard.serve.metrics import Metrics",
+            "metrics = Metrics()",
+            "metrics.watch('a', lambda: 5)",
+            "metrics.answered('a', 'tag', 200, 0.1)",
+            "print(metrics.page()[0].decode())",
+        ]
+    )
+    pages = []
+    for _ in range(2):
+        environment = os.environ | {FOLDER: str(tmp_path)}
+        ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        pages.append(ran.stdout)
+    for number, page in enumerate(pages, start=1):
+        assert f'regard_requests_total{{run="a",status="200",verb="tag"}} {number}.0' in page
+        assert 'regard_waiting_inputs{run="a"} 5.0' in page
