@@ -47,7 +47,7 @@ def described(client: Any) -> Any:  # noqa: F811
 
 @pytest.mark.parametrize(("method", "path", "mode"), CASES, ids=str)
 def test_requests_made_from_the_description(method: str, path: str, mode: Any, client: Any, described: Any) -> None:  # noqa: F811
-    if path not in described:
+    if path not in set(described):
         pytest.skip(f"{path}: no run with the defaults of its task has this verb")
     operation = described[path][method]
 

@@ -163,16 +163,15 @@ def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifi
     with_eps(encoder, config.eps)
     if not isinstance(sizes, Masked):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
-    table, head = encoder.embedding.table, Head(config.dim, config.width)
-    with_eps(head, config.eps)
     readout = Readout(config.width, sizes.size)
-    readout.weight = table.weight
+    readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
-    if not sizes.pairs:
-        return Bert(encoder, head, readout, pooler=nn.Identity(), pairs=None)
-    if not config.segments:
+    if sizes.pairs and not config.segments:
         raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.pairs='none'")
-    pooler, pairs = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()), Readout(config.dim, 2)
+    pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.pairs else nn.Identity()
+    pairs = Readout(config.dim, 2) if sizes.pairs else None
+    head = Head(config.dim, config.width)
+    with_eps(head, config.eps)
     return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
 
