@@ -15,6 +15,7 @@ from regard.cli.asking import How, Verb
 from regard.cli.incoming import Line, given, standard_input
 from regard.cli.told import NAMED, Result, Rows, Told, attempts, json_rows, remarks_of, say, text_rows, write
 from regard.cli.words import to_options
+from regard.core import runfiles
 from regard.core.errors import ConfigError, DataError
 from regard.core.registry import names
 
@@ -54,9 +55,10 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
         raise ConfigError(f"--workers {how.workers}: give a number of processes, or 0 for one on each core")
     if how.on_error not in (None, *ON_ERROR):
         raise ConfigError(f"--on-error {how.on_error}: it is one of {', '.join(ON_ERROR)}")
-    quick = (
-        None if how.out or how.ray else quickly.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
-    )
+    runfiles.require(folder)  # before torch is imported, which takes seconds
+    quick = None
+    if not (how.out or how.ray):
+        quick = quickly.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
     if quick is not None:
         coming = given(inputs) if inputs else standard_input()
         quickly.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), Rows(verb, how, to_words(settings)))

@@ -11,6 +11,12 @@ from regard.core.files import digest
 _LARGEST = 2**28  # bytes of a task's file; vocabularies have a hundredth of it
 
 
+def require(folder: Path) -> None:
+    """A run folder that is not there is named."""
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such run folder")
+
+
 def check(folder: Path, files: Mapping[str, str]) -> None:
     """Every file, by its name in the folder, is as it was written, or the one that is not is named."""
     for name, expected in files.items():

@@ -168,8 +168,7 @@ def write_config(folder: Folder, recipe: Recipe, identity: Identity) -> None:
 
 def read_config(folder: Folder) -> Table:
     """The table in config.json, brought to this version."""
-    if not folder.path.is_dir():
-        raise CheckpointError(f"{folder.path}: no such run folder")
+    runfiles.require(folder.path)
     return migrate(sealed.read_json(folder.config), folder.config)
 
 
