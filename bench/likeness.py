@@ -83,7 +83,8 @@ def main() -> None:
     judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000, class_weight="balanced"))
     judge.fit(rows, labels)
     unseen, truth = gather(run.task, ["valid", "test"], composers, given.seconds)
-    found: dict[str, Any] = {"accuracy": float(judge.score(unseen, truth)), "excerpts": len(unseen), "taken": {}}
+    found: dict[str, Any] = {"accuracy": float(judge.score(unseen, truth)), "excerpts": len(unseen)}
+    found |= {"seconds": given.seconds, "each": given.each, "taken": {}}
     for name in [*composers, ""]:
         pieces = [
             run.generate(like=[name] if name else [], seconds=given.seconds, seed=seed)[0]

@@ -6,20 +6,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.skew import by_distance, skew
+from regard.attention.skew import meet_distances, skew
 
 
-@given(st.integers(0, 6), st.integers(0, 6), st.integers(-9, 9), st.integers(0, 8), st.integers(0, 8))
-def test_skewed_is_the_naive_gather(t, s, first, reach, ahead):
-    table, q = torch.randn(2, reach + ahead + 1, 3), torch.randn(1, 2, t, 3)
-    naive = torch.zeros(1, 2, t, s)
+@given(st.integers(1, 2), *(st.integers(0, 6),) * 2, st.integers(-9, 9), st.tuples(*(st.integers(0, 8),) * 2))
+def test_skewed_is_the_naive_gather(b, t, s, first, sides):
+    reach, ahead = sides
+    table, q = torch.randn(2, reach + ahead + 1, 3), torch.randn(b, 2, t, 3)
+    naive = torch.zeros(b, 2, t, s)
     for i in range(t):
         for j in range(s):
             distance = max(-ahead, min(reach, first + i - j))  # how far back the key stands
             naive[:, :, i, j] = (q[:, :, i] * table[:, reach - distance]).sum(dim=-1)
-    rows = by_distance(table, t, s, first=first, most=ahead)
-    assert rows.shape == (2, max(0, t + s - 1), 3)
-    torch.testing.assert_close(skew(q @ rows.mT, s), naive)
+    met = meet_distances(q, table, t, s, first=first, most=ahead)
+    assert met.shape == (b, 2, t, max(0, t + s - 1))
+    torch.testing.assert_close(skew(met, s), naive)
 
 
 def test_skewing_is_a_view():

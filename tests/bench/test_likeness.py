@@ -30,5 +30,5 @@ def test_what_is_described_does_not_depend_on_key_or_length():
 
 def test_the_table_has_a_row_for_each_that_was_told():
     taken = {"Bach": {"Bach": 0.75, "Chopin": 0.25}, "none": {"Bach": 0.5, "Chopin": 0.5}}
-    text = results_page.likeness({"accuracy": 0.8, "excerpts": 40, "taken": taken})
+    text = results_page.likeness({"accuracy": 0.8, "excerpts": 40, "seconds": 20.0, "each": 8, "taken": taken})
     assert "80% of 40 real excerpts" in text and "| Bach | 75% | 25% |" in text

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from regard.core.errors import ConfigError
+from regard.data.music import midi
 from regard.data.music.grid import Grid
-from regard.tasks._beginnings import _numbers, _steps_of
+from regard.data.music.notes import Note
+from regard.tasks._beginnings import MusicFile, _numbers, _steps_of, infilling
 
 
 def test_voices_by_name_or_letter():
@@ -25,6 +27,7 @@ def test_bars_are_counted_in_the_metre_of_the_piece():
         ("two", r"^bars='two': give bars as 5-8, or as 3,9; the first is 1$"),
         ("0", r"^bars='0': the piece has bars 1 to 4$"),
         ("5-6", r"^bars='5-6': the piece has bars 1 to 4$"),
+        ("2-99", r"^bars='2-99': the piece has bars 1 to 4$"),
     ):
         with pytest.raises(ConfigError, match=message):
             _steps_of(bars, Grid(), 60)
@@ -32,3 +35,16 @@ def test_bars_are_counted_in_the_metre_of_the_piece():
 
 def test_pitches_are_kept(tmp_path):
     assert np.asarray(Grid().line([])).tolist() == []
+
+
+def test_of_a_file_without_four_parts_it_is_said_what_goes(tmp_path):
+    """One line is parted into voices by pitch, so that some of it may lie in the voice that is made anew."""
+    path = tmp_path / "line.mid"
+    path.write_bytes(midi.render([Note(i / 2, (i + 1) / 2, 72 - 5 * i) for i in range(4)], tempo=120))
+    file = MusicFile(path, Grid().open(path))
+    where = "1 part, not four, so voices are told apart by pitch; in 4 steps a note of it lies in what is made anew"
+    for bars in (None, "1"):
+        made = infilling(file, Grid(), voices=("tenor",), bars=bars)
+        assert made.remarks == (f"{path}: {where}, and goes",)
+    assert infilling(file, Grid(), voices=(), bars="1").remarks == ()  # a whole bar was asked for
+    assert infilling(file, Grid(), voices=("bass",), bars=None).remarks == ()

@@ -61,7 +61,7 @@ class Attend(nn.Module):
         return Projected(self.weigh.score.project_keys(k))
 
     def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
-        if torch.is_autocast_enabled("cpu") and q.device.type == "cpu":
+        if torch.is_autocast_enabled("cpu") and q.device.type == "cpu" and not self.weigh.adds_products:
             return self._widened(q, k, v, mask)
         return self._mixed(q, k, v, mask)
 
@@ -95,7 +95,8 @@ class Attend(nn.Module):
         return mixed if folded is q else unfold(mixed, q.shape[0])
 
     def _widened(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask) -> Tensor:
-        """In float32: a CPU's attention kernels take up to three times as long in half precision, products half."""
+        """In float32: a CPU's fused kernel and a tanh take up to three times as long in half precision. Products take
+        half, so what is made of products alone stays as it is."""
         keys = Projected(k.tensor.float()) if isinstance(k, Projected) else k.float()
         with torch.autocast("cpu", enabled=False):
             mixed = self._mixed(q.float(), keys, v.float(), mask)
@@ -110,7 +111,7 @@ class Attend(nn.Module):
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
-        if hides(mask) and (k.device.type != "cpu" or followed()):
+        if hides(mask) and (k.device.type != "cpu" or followed() or (_is_learnt(q, k, v) and not is_clean(k))):
             return self._mix(q, *without_hidden(k, v, mask), mask)
         mixed = self._mix(q, k, v, mask)
         if hides(mask) and not is_clean(mixed):
@@ -137,6 +138,11 @@ class Attend(nn.Module):
         """`where` are the mask and the place of the first query."""
         weights = weigh(q, k, *where)
         return drop(weights, self.dropout, self.training).to(v.dtype) @ v
+
+
+def _is_learnt(*tensors: Tensor) -> bool:
+    """Is a gradient wanted? What is hidden may be clean in the output and spoil it there."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 class AttendCache:

@@ -18,20 +18,26 @@ def meet(q: Tensor, table: Tensor) -> Tensor:
     return met.view(*heads_first.shape[:-1], table.shape[1]).transpose(0, 1)
 
 
-def by_distance(table: Tensor, t: int, s: int, *, first: int, most: int) -> Tensor:
-    """A table (h r+most+1 d) of distances r … -most -> (h t+s-1 d): its rows for every distance that occurs between the
-    queries at first, first+1, … and `s` keys, from the farthest back to the farthest ahead; beyond r back and `most`
-    ahead the last row is repeated. A slice and two repetitions: no gather, whose gradient would be slow."""
+def meet_distances(q: Tensor, table: Tensor, t: int, s: int, *, first: int, most: int) -> Tensor:
+    """Queries (b h … d) and a table (h r+most+1 d) of distances r … -most -> (b h … t+s-1): their products with the
+    vector of every distance that occurs between `t` queries at first, first+1, … and `s` keys, from the farthest back
+    to the farthest ahead; beyond r back and `most` ahead the last vector serves for all. Every vector is met once: a
+    slice, a product and two repetitions; no gather, whose gradient would be slow."""
     reach = table.shape[1] - 1 - most
     if unsized():
         distances = torch.arange(first + t - 1, first - s, -1, device=table.device)
-        return table.index_select(1, reach - distances.clamp(-most, reach))
+        return meet(q, table.index_select(1, reach - distances.clamp(-most, reach)))
     back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
     count = max(0, t + s - 1)
-    before, behind = min(max(back - reach, 0), count), min(max(ahead - most, 0), count)
-    inside = slice(reach - min(back, reach), reach + min(ahead, most) + 1) if before + behind < count else slice(0)
-    parts = [table[:, :1].expand(-1, before, -1), table[:, inside], table[:, -1:].expand(-1, behind, -1)]
-    return torch.cat(parts, dim=1)
+    low, high = max(min(back, reach), -most), min(max(-ahead, -most), reach)  # distances of the table that occur
+    met = meet(q, table[:, reach - low : reach - high + 1])  # (b h … n)
+    before = min(max(back - low, 0), count)
+    behind = max(0, count - before - met.shape[-1])
+    if before + behind == 0:
+        return met[..., :count]
+    shape = q.shape[:-1]
+    parts = [met[..., :1].expand(*shape, before), met, met[..., -1:].expand(*shape, behind)]
+    return torch.cat(parts, dim=-1)[..., :count]
 
 
 def skew(scores: Tensor, s: int) -> Tensor:

@@ -15,7 +15,9 @@ from regard.core.errors import ConfigError
 class Place(Protocol):
     """A position scheme that lives inside the score (relative, rotary). `first` is the column of the first query among
     the keys. `start` (b) is the column from which each row's places are counted, where rows are padded on the left;
-    a scheme that sees distances alone need not look at it."""
+    a scheme that sees distances alone need not look at it. `dots` says whether `as_dot` gives what the score gives."""
+
+    dots: bool
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         """(b h t d), (b h s d) -> (b h t s), positions taken into account."""
@@ -26,6 +28,8 @@ class Place(Protocol):
 
 class Anywhere:
     """No position inside the score: the content alone decides."""
+
+    dots = True
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         scores: Tensor = score(q, k)
@@ -68,6 +72,11 @@ class Weigh(nn.Module):
     def scale(self) -> float | None:
         """Where the scores are scale · q·k, normalised by a softmax: the scale."""
         return self.score.scale if self.soft and not self.placed else None
+
+    @property
+    def adds_products(self) -> bool:
+        """Are the scores sums of products, such as q·k + q·e[distance], that no single inner product gives?"""
+        return self.soft and self.score.scale is not None and not self.place.dots
 
     @property
     def placed(self) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot, pad
 
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import by_distance, meet, skew
+from regard.attention.skew import meet, meet_distances, skew
 from regard.attention.weigh import Place
 
 
@@ -23,6 +23,8 @@ class Intervals(nn.Module):
     notes a time step; place i stands before note i, so the key at place j holds note j - 1. Nobody looks ahead, so
     there are no vectors for times to come.
     """
+
+    dots = False
 
     def __init__(self, place: Place, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
         super().__init__()
@@ -58,8 +60,8 @@ class Intervals(nn.Module):
         lead = first % voices
         whole = pad(q, (0, 0, lead, -(lead + t) % voices)).unflatten(2, (-1, voices)).transpose(2, 3)  # (b h v g d)
         groups, steps = whole.shape[3], -(-(s - 1) // voices) + 1
-        table = by_distance(self.time, groups, steps, first=first // voices + 1, most=0)  # (h g+steps-1 d)
-        by_step = skew(meet(whole, table), steps)  # (b h v g steps)
+        met = meet_distances(whole, self.time, groups, steps, first=first // voices + 1, most=0)
+        by_step = skew(met, steps)  # (b h v g steps)
         by_step = by_step.transpose(2, 3).flatten(2, 3)[:, :, lead : lead + t]  # (b h t steps)
         by_key = by_step[..., None].expand(*by_step.shape, voices).flatten(-2)
         return by_key[..., voices - 1 : voices - 1 + s]

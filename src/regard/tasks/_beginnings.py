@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.protocols import Grammar
+from regard.core.words import counted
 from regard.data.music.encoding import Encoding, Opened, Tokens
-from regard.data.music.grid import NAMES, Grid, GridGrammar
+from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note, in_seconds
 from regard.data.music.tune import PARTS, tune_of
 
@@ -91,7 +92,20 @@ def infilling(file: MusicFile, encoding: Encoding, *, voices: Sequence[str], bar
     free = np.zeros(content.shape, dtype=bool)
     free[np.ix_(_steps_of(bars, encoding, len(content)), _numbers(voices))] = True
     filled = _filling(content, free, encoding)
-    return filled._replace(struck=file.opened.struck & ~free, remarks=file.opened.remarks)
+    remarks = (*file.opened.remarks, *_seated(file, free))
+    return filled._replace(struck=file.opened.struck & ~free, remarks=remarks)
+
+
+def _seated(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
+    """What of a file without four parts is lost, though nobody gave it the voices that are made anew."""
+    parts = len({note.voice for note in file.opened.read.notes})
+    lost = int((free & (file.opened.content != SILENT)).any(axis=1).sum())
+    if parts == PARTS or free.all(axis=1).any() or not lost:
+        return ()
+    return (
+        f"{file.path}: {counted(parts, 'part')}, not four, so voices are told apart by pitch; in "
+        f"{counted(lost, 'step')} a note of it lies in what is made anew, and goes",
+    )
 
 
 def _filling(content: NDArray[np.int16], free: NDArray[np.bool_], encoding: Grid) -> Beginning:
@@ -132,7 +146,7 @@ def _steps_of(bars: str | None, encoding: Grid, steps: int) -> list[int]:
         if not first.strip().isdigit() or not (last.strip() or first.strip()).isdigit():
             raise ConfigError(f"bars={bars!r}: give bars as 5-8, or as 3,9; the first is 1")
         low, high = int(first), int(last or first)
-        if not 1 <= low <= high or (low - 1) * size >= steps:
+        if not 1 <= low <= high <= -(-steps // size):
             raise ConfigError(f"bars={bars!r}: the piece has bars 1 to {-(-steps // size)}")
         chosen |= set(range((low - 1) * size, min(high * size, steps)))
     return sorted(chosen)

@@ -22,8 +22,9 @@ from regard.tasks._forcing import log_probabilities, picked, with_alternatives
 NAMES = {Marks.pad: "pad", Marks.unknown: "unknown", Marks.start: "start", Marks.end: "end"}
 
 
-def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, path: Path) -> Shown:
-    """The tokens of a piece -> axes, its piano roll, and the way to run the model again."""
+def show(model: Decoder, whole: Tokens, most: int, *, encoding: Encoding, marks: Marks, path: Path) -> Shown:
+    """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
+    tokens = whole[:most]
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
     target = torch.from_numpy(np.concatenate([[marks.start], tokens]))[None].to(device)
     none = Padded(target.new_full((1, 1), marks.pad), target.new_ones(1))
@@ -34,7 +35,7 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
     items = _items(tokens, encoding)
     nats = -total / max(1, len(tokens))
     return Shown(
-        title=str(path),
+        title=path.name,
         axes={
             "output": Axis(items, "output"),
             "read": Axis((Item(NAMES[Marks.start], special=True), *items[:-1]), "read", input="read"),
@@ -43,7 +44,7 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
         columns={"target": (Place("read"),)},
         outputs=(
             Output(
-                f"{path.name}: {len(tokens)} tokens, {nats:.3f} nats each",
+                f"{path.name}: {_counted(tokens, whole)}, {nats:.3f} nats each",
                 score=total,
                 rank=-nats,
                 tokens=with_alternatives(tokens.tolist(), scores[0], partial(_name, encoding)),
@@ -57,6 +58,11 @@ def show(model: Decoder, tokens: Tokens, *, encoding: Encoding, marks: Marks, pa
         views=("pianoroll",),
         extra={"roll": piano_roll(encoding, tokens)},
     )
+
+
+def _counted(tokens: Tokens, whole: Tokens) -> str:
+    """How many tokens are shown, and of how many where that is not all."""
+    return f"{len(tokens)} tokens" if len(tokens) == len(whole) else f"the first {len(tokens)} of {len(whole)} tokens"
 
 
 def _items(tokens: Tokens, encoding: Encoding) -> tuple[Item, ...]:

@@ -264,10 +264,11 @@ class Music(Task):
             short = min(options.seconds or SECONDS, SECONDS)
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
         else:
-            tokens = self.encoding.encode(given.opened.content)[: min(SHOWN, self.sizes.longest - 1)]
+            tokens = self.encoding.encode(given.opened.content)
         path = Path("a piece from nothing") if given is None else given.path
+        most = min(SHOWN, self.sizes.longest - 1)
         with evaluating(model):
-            return _heard.show(model, tokens, encoding=self.encoding, marks=self.marks, path=path)
+            return _heard.show(model, tokens, most, encoding=self.encoding, marks=self.marks, path=path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
-from regard.data.music.events import OFF, ON, SHIFT, VELOCITY, Events
+from regard.data.music.events import HELD, OFF, ON, SHIFT, VELOCITY, Events
 from regard.data.music.notes import Note, untangle
 
 EVENTS = Events()
@@ -165,6 +165,20 @@ def test_real_music_follows_the_grammar(scale):
     grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=1e6, least=0)
     for place in range(tokens.shape[1]):
         assert grammar.allowed(tokens[:, :place])[0, tokens[0, place]]
+
+
+def test_a_note_that_is_forgotten_ends_before_anything_else():
+    held = EVENTS.encode([Note(0, 30, 60, 64), Note(2, 30, 64, 64), Note(9, 9.5, 67, 64)])
+    kind, pitch, steps = (table.numpy() for table in EVENTS.kinds)
+    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=0)
+    now, forced = 0, []
+    for place, token in enumerate(held):
+        now += steps[token]
+        may = grammar.allowed(torch.from_numpy(held[: place + 1])[None])[0]
+        if kind[token] == SHIFT and now >= HELD * EVENTS.rate:
+            forced.append(sorted({(int(kind[one]), int(pitch[one])) for one in may.nonzero().flatten()}))
+    assert forced[0] == [(OFF, 60 - EVENTS.low)]
+    assert forced[-1] == [(OFF, 60 - EVENTS.low), (OFF, 64 - EVENTS.low)]
 
 
 def test_what_does_not_fit(write):

@@ -108,3 +108,23 @@ def test_nothing_to_write():
 def test_without_the_extra_one_line_says_what_to_install():
     with pytest.raises(MissingExtra, match=r"^symusik is not installed; run: pip install 'regard\[music\]'$"):
         require("symusik", extra="music")
+
+
+def test_the_metre_of_an_upbeat_is_not_that_of_the_piece():
+    """Notation programs write an upbeat as a bar of its own: 1/4, then 4/4."""
+    for metres, expected in (
+        ([(0, 1, 4), (480, 4, 4)], (4, 4)),
+        ([(0, 3, 8), (720, 6, 8)], (6, 8)),
+        ([(0, 3, 4), (2880, 4, 4)], (3, 4)),  # two bars are no upbeat
+        ([(0, 3, 4)], (3, 4)),
+        ([], (4, 4)),
+    ):
+        score = symusic.Score(480)
+        for time, beats, unit in metres:
+            score.time_signatures.append(symusic.TimeSignature(time, beats, unit))
+        track = symusic.Track()
+        track.notes.append(symusic.Note(0, 4800, 60, 80))
+        score.tracks.append(track)
+        pace = midi.parse(score.dumps_midi(), "quarter", where="x.mid").pace
+        assert pace is not None
+        assert pace.metre == expected

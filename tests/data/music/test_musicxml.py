@@ -43,12 +43,66 @@ def test_two_voices_on_one_staff(tmp_path):
     assert found == [(60, 0, 1, 1), (67, 0, 2, 0), (62, 1, 2, 1)]
 
 
-def test_grace_and_cue_notes_take_no_time(tmp_path):
+def test_ties_that_are_only_begun_are_one_note(tmp_path):
+    """As files made from Humdrum have them."""
+    found = read(tmp_path, note("C", 8, '<tie type="start"/>'), note("C", 2) + note("C", 2))
+    assert found == [(60, 0, 5, 0), (60, 5, 6, 0)]
+
+
+def test_grace_notes_take_no_time(tmp_path):
     grace = "<note><grace/><pitch><step>B</step><octave>4</octave></pitch><voice>1</voice></note>"
-    assert read(tmp_path, grace + note("C", 2) + note("D", 2, "<cue/>") + note("E", 2)) == [
-        (60, 0, 1, 0),
-        (64, 1, 2, 0),
-    ]
+    assert read(tmp_path, grace + note("C", 2) + note("E", 2)) == [(60, 0, 1, 0), (64, 1, 2, 0)]
+
+
+def test_cue_notes_are_silent_and_take_their_time(tmp_path):
+    """What follows them is not early."""
+    cues = note("D", 2, "<cue/>") + note("F", 2, "<cue/><chord/>")
+    assert read(tmp_path, note("C", 2) + cues + note("E", 2)) == [(60, 0, 1, 0), (64, 2, 3, 0)]
+
+
+def test_a_chord_begins_with_its_first_note_though_that_is_silent(tmp_path):
+    found = read(tmp_path, note("C", 2) + note("D", 2, "<cue/>") + note("E", 2, "<chord/>"))
+    assert found == [(60, 0, 1, 0), (64, 1, 2, 0)]
+
+
+@pytest.mark.parametrize(
+    ("transpose", "pitch"),
+    [("<chromatic>-2</chromatic>", 58), ("<chromatic>0</chromatic><octave-change>-1</octave-change>", 48)],
+)
+def test_what_transposing_instruments_sound(tmp_path, transpose, pitch):
+    """A clarinet in B flat, a double bass; from the bar on in which the instrument is said."""
+    later = f"<attributes><transpose>{transpose}</transpose></attributes>"
+    found = read(tmp_path, note("C", 8), later + note("C", 8))
+    assert [each[0] for each in found] == [60, pitch]
+
+
+PART = """<part id="{}"><measure number="1"{}><attributes><divisions>2</divisions>{}</attributes>{}</measure>
+<measure number="2">{}</measure></part>"""
+
+
+def together(tmp_path, *bars: str, how: str = "", metre: str = "") -> list[float]:
+    """The first bars of parts, each with one note behind it -> where these notes begin."""
+    parts = [PART.format(i, how, metre, bar, note("C", 2)) for i, bar in enumerate(bars)]
+    path = tmp_path / "x.xml"
+    path.write_text(f"<score-partwise>{''.join(parts)}</score-partwise>")
+    return [n.start for n in musicxml.read(path).notes if n.pitch == 60]
+
+
+FOUR = "<time><beats>4</beats><beat-type>4</beat-type></time>"
+
+
+def test_bars_begin_together_though_a_part_has_too_much_or_nothing_in_one(tmp_path):
+    assert together(tmp_path, note("D", 8), note("", 8) + note("", 8)) == [4, 4]  # rests beyond the bar
+    assert together(tmp_path, note("D", 8), "") == [4, 4]
+    assert together(tmp_path, note("D", 6), note("", 8), note("", 8)) == [4, 4, 4]  # as most have it
+    assert together(tmp_path, note("", 6), note("", 6), note("", 8), metre=FOUR) == [4, 4, 4]
+    assert together(tmp_path, "", "", metre=FOUR) == [4, 4]
+
+
+def test_a_bar_is_never_shorter_than_its_notes_and_an_upbeat_stays_one(tmp_path):
+    assert together(tmp_path, note("", 8), note("D", 10), metre=FOUR) == [5, 5]
+    assert together(tmp_path, note("D", 2), note("", 2), metre=FOUR) == [1, 1]
+    assert together(tmp_path, note("D", 2), note("", 8), metre=FOUR, how=' implicit="yes"') == [1, 1]
 
 
 def test_as_music21_reads_it():

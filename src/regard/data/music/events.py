@@ -26,6 +26,7 @@ from regard.data.music.key import name_pitch
 from regard.data.music.notes import Note, Pace, in_seconds, untangle, within
 
 MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
+HELD = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
 UNSAID = 100.0  # quarters a minute of a score without a tempo
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
@@ -169,7 +170,8 @@ class Events:
 
     def grammar(self, before: Tokens, *, seconds: float, least: float) -> EventsGrammar:
         steps, fewest = round(seconds * self.rate), round(least * self.rate)
-        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=steps, least=fewest)
+        held = round(HELD * self.rate)
+        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=steps, least=fewest, held=held)
 
     def longest(self, seconds: float) -> int:
         return max(256, round(seconds * 240))  # eighty notes a second: more than is ever played
@@ -201,12 +203,15 @@ class Events:
 
 
 class EventsGrammar:
-    """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began; a piece
-    ends when nothing sounds, `least` steps of time from the beginning or later, and at `steps` it must."""
+    """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began, and one
+    that has sounded for `held` steps ends before anything else; a piece ends when nothing sounds, `least` steps of time
+    from the beginning or later, and at `steps` it must."""
 
-    def __init__(self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int) -> None:
+    def __init__(
+        self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int, held: int
+    ) -> None:
         self.kind, self.pitch, self.length = kinds
-        self.before, self.steps, self.least = before, steps, max(1, min(least, steps))
+        self.before, self.steps, self.least, self.held = before, steps, max(1, min(least, steps)), held
         self.ending = torch.arange(len(self.kind)) == Marks.end
 
     def allowed(self, history: Tensor) -> Tensor:
@@ -226,4 +231,14 @@ class EventsGrammar:
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
         may = may | ((self.kind == SHIFT) & ~(over & ~(on & new).any(dim=1, keepdim=True)))
         may = may | (self.ending & (lasted >= self.least) & ~on.any(dim=1, keepdim=True))
+        late = on & (self._ages(whole) >= self.held)  # (r pitches)
+        may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)
         return torch.where(struck, self.kind == VELOCITY, may)
+
+    def _ages(self, whole: Tensor) -> Tensor:
+        """(r t) -> (r pitches): steps since each pitch was struck last."""
+        time = self.length[whole].cumsum(dim=1)
+        struck = torch.where(self.kind[whole] == ON, time, 0)
+        last = torch.zeros(len(whole), int(self.pitch.max()) + 1, dtype=torch.long)
+        last = last.scatter_reduce(1, self.pitch[whole], struck, "amax")
+        return time[:, -1:] - last if whole.shape[1] else last

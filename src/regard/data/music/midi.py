@@ -61,8 +61,10 @@ _TEMPO = {
 def _pace(score: Any) -> Pace | None:
     """The first tempo and metre; a file without a tempo goes at 120, as the format says."""
     tempo = score.tempos[0].qpm if len(score.tempos) else 120.0
-    first = score.time_signatures[0] if len(score.time_signatures) else None
-    return pace_of(tempo, None if first is None else (first.numerator, first.denominator))
+    metres = [(sign.time, sign.numerator, sign.denominator) for sign in score.time_signatures]
+    if len(metres) > 1 and metres[1][0] * metres[0][2] == score.tpq * 4 * metres[0][1]:
+        del metres[0]  # of one bar alone: an upbeat, as notation programs write it
+    return pace_of(tempo, metres[0][1:] if metres else None)
 
 
 def _note(note: Any, voice: int) -> Note:

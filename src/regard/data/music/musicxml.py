@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections import Counter
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -29,7 +31,9 @@ def read(path: Path) -> Reading:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         root = ElementTree.fromstring(_bounded(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data))
-        parts = [_part(part) for part in root.findall("part")]
+        bars = [_bars(part) for part in root.findall("part")]
+        starts = _starts(root, bars)
+        parts = [_part(several, starts) for several in bars]
     except OSError as wrong:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
     except DataError as wrong:
@@ -86,46 +90,118 @@ def _bounded(data: bytes) -> bytes:
     return data
 
 
-class _Clock(NamedTuple):
-    """Where a part is being read: times in quarters."""
+class _Read(NamedTuple):
+    """A note from the beginning of its bar, and whether it is tied to the one before and to the one behind it."""
 
-    bar: float = 0.0  # where the bar begins
+    note: Note
+    behind: bool
+    ahead: bool
+
+
+class _Bar(NamedTuple):
+    """A bar of one part; times in quarters from its beginning."""
+
+    read: list[_Read]
+    length: float
+
+    @property
+    def sounds(self) -> float:
+        """Where its last note ends."""
+        return max((each.note.end for each in self.read), default=0.0)
+
+
+class _Clock(NamedTuple):
+    """Where a bar is being read: times in quarters from its beginning."""
+
     now: float = 0.0
     far: float = 0.0  # the farthest place of the bar
+    struck: float = 0.0  # where the last note began: the others of its chord do too
     divisions: float = 1.0  # of a quarter
+    raised: int = 0  # semitones that the instrument sounds above what is written
 
 
-def _part(part: Element) -> list[Note]:
-    notes: list[Note] = []
+def _bars(part: Element) -> list[_Bar]:
+    bars: list[_Bar] = []
     clock = _Clock()
     for measure in part.findall("measure"):
-        clock = clock._replace(bar=clock.far, now=clock.far)
+        read: list[_Read] = []
+        clock = clock._replace(now=0.0, far=0.0, struck=0.0)
         for element in measure:
-            clock = _advance(element, clock, notes)
-    return _tied(notes)
+            clock = _advance(element, clock, read)
+        bars.append(_Bar(read, clock.far))
+    return bars
 
 
-def _advance(element: Element, clock: _Clock, notes: list[Note]) -> _Clock:
+def _starts(root: Element, parts: list[list[_Bar]]) -> list[float]:
+    """Where each bar begins, in all parts alike, though parts disagree on how long one is: as long as its metre where a
+    part has it so, else as most parts have it, and never shorter than its notes."""
+    starts, metre = [0.0], 0.0
+    for measures, bars in zip(
+        zip_longest(*(part.findall("measure") for part in root.findall("part"))), zip_longest(*parts), strict=True
+    ):
+        there = [measure for measure in measures if measure is not None]
+        beats = next((found for found in map(_metre, there) if found is not None), None)
+        metre = metre if beats is None else 4 * beats[0] / beats[1]
+        whole = 0.0 if any(measure.get("implicit") == "yes" for measure in there) else metre
+        starts.append(starts[-1] + _length([bar for bar in bars if bar is not None], whole))
+        if not starts[-1] < LONGEST:
+            raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
+    return starts
+
+
+def _length(bars: list[_Bar], metre: float) -> float:
+    """How many quarters a bar lasts, of which the parts may say different things."""
+    sounds = max(bar.sounds for bar in bars)
+    said = Counter(round(bar.length, 6) for bar in bars if bar.length > 0 and bar.length >= sounds)
+    return min(said, key=lambda length: (length != metre, -said[length], length), default=metre)
+
+
+def _part(bars: list[_Bar], starts: list[float]) -> list[Note]:
+    """The bars of a part -> its notes from the beginning of the piece; what is tied is one."""
+    kept: list[Note] = []
+    last: dict[tuple[int, int], tuple[int, bool]] = {}  # of each voice and pitch the latest note
+    for bar, start in zip(bars, starts, strict=False):
+        for each in bar.read:
+            note = each.note._replace(start=start + each.note.start, end=start + each.note.end)
+            before, ahead = last.get((note.voice, note.pitch), (-1, False))
+            if (each.behind or ahead) and before >= 0 and abs(kept[before].end - note.start) < 1e-4:
+                kept[before] = kept[before]._replace(end=note.end)
+            else:
+                before = len(kept)
+                kept.append(note)
+            last[note.voice, note.pitch] = before, each.ahead
+    return kept
+
+
+def _advance(element: Element, clock: _Clock, read: list[_Read]) -> _Clock:
+    """What a bar goes on with -> where it is being read then; a note is added to those that were read."""
     if element.tag == "attributes":
         divisions = element.findtext("divisions")
-        return clock if divisions is None else clock._replace(divisions=_positive(divisions))
-    if element.tag not in ("note", "backup", "forward") or element.find("cue") is not None:
+        clock = clock if divisions is None else clock._replace(divisions=_positive(divisions))
+        transpose = element.find("transpose")
+        return clock if transpose is None else clock._replace(raised=_raised(transpose))
+    if element.tag not in ("note", "backup", "forward"):
         return clock
     length = float(element.findtext("duration", "0")) / clock.divisions  # a grace note has none
     if element.tag == "backup":
-        return clock._replace(now=max(clock.bar, clock.now - length))
-    start = clock.now
-    if element.tag == "note":
-        if element.find("chord") is not None and notes:
-            start, length = notes[-1].start, max(length, 0.0)
-        if length > 0 and element.find("pitch") is not None:
-            voice = _voice(element.findtext("voice", "1"))
-            tied = any(tie.get("type") == "stop" for tie in element.findall("tie"))
-            notes.append(Note(start, start + length, _pitch(element), velocity=0 if tied else 80, voice=voice))
-    now = max(clock.now, start + length)
-    if not now < LONGEST:
+        return clock._replace(now=max(0.0, clock.now - length))
+    if not clock.now + length < LONGEST:
         raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
+    start = clock.struck if element.find("chord") is not None else clock.now
+    if element.tag == "note":
+        clock = clock._replace(struck=start)
+        if length > 0 and element.find("pitch") is not None and element.find("cue") is None:
+            voice, ties = _voice(element.findtext("voice", "1")), {tie.get("type") for tie in element.findall("tie")}
+            note = Note(start, start + length, _pitch(element) + clock.raised, voice=voice)
+            read.append(_Read(note, behind="stop" in ties, ahead="start" in ties))
+    now = max(clock.now, start + length)
     return clock._replace(now=now, far=max(clock.far, now))
+
+
+def _raised(transpose: Element) -> int:
+    """The semitones from what is written for an instrument to what it sounds: a clarinet in B flat is 2 lower."""
+    chromatic, octaves = (float(transpose.findtext(name, "0")) for name in ("chromatic", "octave-change"))
+    return round(chromatic + 12 * octaves)
 
 
 def _positive(text: str) -> float:
@@ -147,17 +223,3 @@ def _pitch(note: Element) -> int:
     if step not in STEPS:
         raise DataError(f"a note has the step {step!r}, which is none of {', '.join(STEPS)}")
     return 12 * (octave + 1) + STEPS[step] + round(float(note.findtext("pitch/alter", "0")))
-
-
-def _tied(notes: list[Note]) -> list[Note]:
-    """Notes tied to the one before (velocity 0 until here) lengthen it."""
-    kept: list[Note] = []
-    last: dict[tuple[int, int], int] = {}
-    for note in notes:
-        before = last.get((note.voice, note.pitch))
-        if note.velocity == 0 and before is not None and abs(kept[before].end - note.start) < 1e-6:
-            kept[before] = kept[before]._replace(end=note.end)
-            continue
-        last[note.voice, note.pitch] = len(kept)
-        kept.append(note._replace(velocity=80))
-    return kept

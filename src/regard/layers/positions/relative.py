@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import by_distance, meet, skew
+from regard.attention.skew import meet_distances, skew
 from regard.core.errors import ShapeError
 from regard.layers.position import PositionScheme
 
@@ -29,6 +29,8 @@ class Relative(nn.Module):
     no vector is kept for what never comes.
     """
 
+    dots = False
+
     def __init__(self, heads: int, dim: int, *, reach: int, ahead: int | None = None) -> None:
         super().__init__()
         if reach < 0:
@@ -38,8 +40,8 @@ class Relative(nn.Module):
 
     def score(self, score: ScoreFunction, q: Tensor, k: Tensor, first: int, start: Tensor | None = None) -> Tensor:
         s = k.shape[-2]
-        table = by_distance(self.table, q.shape[-2], s, first=first, most=self.ahead)  # (h t+s-1 d)
-        met = meet(q * q.shape[-1] ** -0.5, table)  # (b h t t+s-1)
+        scaled = q * q.shape[-1] ** -0.5
+        met = meet_distances(scaled, self.table, q.shape[-2], s, first=first, most=self.ahead)  # (b h t t+s-1)
         scores: Tensor = score(q, k) + skew(met, s)
         return scores
 

@@ -22,6 +22,8 @@ class Position(PositionScheme):
 class Rotary:
     """Any score of turned queries and keys."""
 
+    dots = True
+
     def __init__(self, dim: int) -> None:
         if dim % 2:
             raise ShapeError(
