@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import unicodedata
 
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.caption_files import Caption, read
+from regard.data.caption_files import are_captions, read
+from regard.data.caption_tables import Caption
 
 ONE, TWO = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
 
@@ -26,6 +28,9 @@ def write(folder, name, text):
         ("Flickr8k.token.txt", "a.jpg#0\tA dog, running\na.jpg#1\ta brown dog\n"),
         ("captions.txt", 'image,caption\na.jpg,"A dog, running"\na.jpg,a brown dog\n'),
         ("plain.csv", "a.jpg,A dog, running\na.jpg,a brown dog\n"),
+        ("excel.csv", 'sep=;\r\n파일;설명\r\na.jpg;"A dog,\r\nrunning"\r\na.jpg;a brown dog\r\n'),
+        ("other.csv", '\ufeffid,caption,image\n1,"A dog, running",a.jpg\n2,a brown dog,.\\a.jpg\n'),
+        ("more.csv", 'image,caption,source\na.jpg,"A dog, running",me\na.jpg,a brown dog,you\n'),
         ("results.csv", "image_name| comment_number| comment\na.jpg| 0| A dog, running\na.jpg| 1| a brown dog\n"),
     ],
 )
@@ -33,6 +38,33 @@ def test_tables(tmp_path, name, text):
     assert read(write(tmp_path, name, text)) == [ONE, TWO]
     write(tmp_path, "README.txt", "Where these images come from.\n")
     assert read(tmp_path) == [ONE, TWO]
+
+
+def test_a_column_of_splits_is_no_part_of_the_caption(tmp_path):
+    rows = "a.jpg,one,train\nb.jpg,two,val\nc.jpg,three,TEST\nd.jpg,four,\n"
+    found = read(write(tmp_path, "captions.csv", "image,caption,split\n" + rows))
+    assert [(each.text, each.split) for each in found] == [
+        ("one", "train"),
+        ("two", "valid"),
+        ("three", "test"),
+        ("four", None),
+    ]
+
+
+def test_names_are_written_alike_on_every_system(tmp_path):
+    decomposed = unicodedata.normalize("NFD", "사진/고양이.jpg")
+    found = read(write(tmp_path, "c.tsv", f"사진\\고양이.jpg\tone\n./{decomposed}\ttwo\n"))
+    assert {each.image for each in found} == {"사진/고양이.jpg"}
+
+
+def test_a_folder_as_coco_packs_it(tmp_path):
+    table = {"images": [{"id": 7, "file_name": "a.jpg"}], "annotations": [{"image_id": 7, "caption": "A dog"}]}
+    (tmp_path / "annotations").mkdir()
+    write(tmp_path, "annotations/captions_train2014.json", json.dumps(table))
+    write(tmp_path, "annotations/instances_train2014.json", json.dumps({"images": [], "annotations": [{"bbox": []}]}))
+    write(tmp_path, "._captions.csv", "what a Mac adds")
+    assert are_captions(tmp_path)
+    assert read(tmp_path) == [Caption("a.jpg", "A dog", "train")]
 
 
 def test_karpathy(tmp_path):
@@ -80,6 +112,13 @@ def test_splits_by_file_name_and_by_lists_of_images(tmp_path):
             "no captions; give image<TAB>caption as .tsv, image,caption as .csv, or .json of COCO",
         ),
         ("c.tsv", "a.jpg\tone\nb.jpg\n", "line 2: one column 'b.jpg'; give the image and its caption"),
+        (
+            "c.csv",
+            "image,caption,id\na.jpg,a dog, running,1\n",
+            r"c.csv:2: 4 cells, but there are 3 columns; a caption",
+        ),
+        ("c.csv", "image,caption,split\na.jpg,a dog,tset\n", "c.csv:2: no split 'tset'; did you mean 'test'?"),
+        ("c.csv", 'image,caption\na.jpg,"a dog\n', "c.csv:2: not CSV: a quotation mark in the record that begins here"),
         ("c.json", "[1, 2]", "neither Karpathy's JSON"),
         ("c.json", '{"images": [{"filename": "a.jpg"}]}', r"images, annotations\): KeyError\('sentences'\)"),
         ("c.json", "{", "neither Karpathy's JSON"),

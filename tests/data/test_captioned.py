@@ -1,5 +1,6 @@
 """Images with captions: scenes, files of every layout, and whatever is missing or damaged is named and counted."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,13 @@ def test_flickr8k_is_read_whole():
     said = captioned.caption_files.read(FLICKR)
     counts = {split: len({c.image for c in said if c.split == split}) for split in ("train", "valid", "test")}
     assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(said) == 37_500
+
+
+def test_names_are_found_however_a_system_writes_them(folder):
+    image(folder / "a" / unicodedata.normalize("NFD", "고양이.png"), seed=7)
+    image(folder / "ba" / "고양이.png", seed=8)
+    lines = "a\\고양이.png\tof a\nba/고양이.png\tof ba\n"
+    (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + lines)
+    found = captioned.read_files(folder, WANTED, seed=1)
+    told = {text for part in found.splits.values() for each in part.captions for text in each}
+    assert {"of a", "of ba"} <= told and not found.remarks

@@ -5,7 +5,9 @@ import unicodedata
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.check import check
+from regard.data import check_rows, sources
+from regard.data.check import check, first_pair
+from regard.data.columns import USUAL, Languages
 
 GOOD = [(f"the number {i} is here", f"die Zahl {i} ist hier da") for i in range(30)]
 
@@ -84,7 +86,7 @@ def test_repeats_within_a_split_are_no_finding(tmp_path):
 
 
 def test_decomposed_hangul(tmp_path):
-    write(tmp_path, "train", [(unicodedata.normalize("NFD", "한국"), "Korea"), ("cafe\u0301", "Cafe")])
+    write(tmp_path, "train", [(unicodedata.normalize("NFD", "한국"), "Korea"), ("cafe\u0301", "Cafe"), ("a", "b")])
     found = check(tmp_path)
     assert kinds(found) == [("warning", "decomposed", "train.en", 1), ("warning", "decomposed", "train.en", 2)]
     assert "Hangul (NFD)" in found[0].text and "Hangul" not in found[1].text
@@ -101,7 +103,8 @@ def test_odd_lengths(tmp_path):
 def test_tables_and_packed_files(tmp_path):
     with gzip.open(tmp_path / "train.tsv.gz", "wt", encoding="utf-8") as file:
         file.write("".join(f"{s}\t{t}\tnote\n" for s, t in GOOD) + "alone\n")
-    assert kinds(check(tmp_path)) == [("error", "columns", "train.tsv.gz", 31)]
+    found = check(tmp_path, Languages("en", "de"))
+    assert kinds(found) == [("error", "columns", "train.tsv.gz", 31)]
 
 
 def test_json_lines(tmp_path):
@@ -132,3 +135,68 @@ def test_real_data_has_no_errors(shared_data):
     found = check(shared_data / "multi30k")
     assert [f for f in found if f.level == "error"] == []
     assert {f.kind for f in found} == {"repeated", "ratio"}  # one English validation sentence is in train
+
+
+@pytest.mark.parametrize("rows", [GOOD[:1], GOOD[:1] * 50])
+def test_too_few_to_split_is_what_training_says_too(tmp_path, rows):
+    path = tmp_path / "x.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in rows), encoding="utf-8")
+    (found,) = check(path)
+    few = (
+        "1 different text is too few to split into train, valid and test: at least 3 are needed, and equal ones count "
+        "once; give more, or a folder with a file for each split"
+    )
+    assert str(found) == f"{path}: error: {few}"
+    with pytest.raises(DataError, match=f"x.tsv: {few}"):
+        sources.open_pairs(sources.Origin(path, "", USUAL, 1), count=1)
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in GOOD[:3]), encoding="utf-8")
+    assert check(path) == [] and len(sources.open_pairs(sources.Origin(path, "", USUAL, 1), count=1)) == 3
+
+
+def test_with_files_for_the_splits_one_pair_is_enough(tmp_path):
+    for split, pair in zip(("train", "valid"), GOOD, strict=False):
+        write(tmp_path, split, [pair])
+    assert check(tmp_path) == []
+    (tmp_path / "train.de").rename(tmp_path / "test.de")
+    (tmp_path / "train.en").rename(tmp_path / "test.en")
+    (found,) = check(tmp_path)
+    assert found.text == "there is no training split; the data has test, valid"
+
+
+def test_nothing_but_blank_lines_is_an_error(tmp_path):
+    (tmp_path / "x.tsv").write_text("\n \n", encoding="utf-8")
+    (found,) = check(tmp_path / "x.tsv")
+    assert str(found) == f"{tmp_path / 'x.tsv'}: error: there is nothing but blank lines in it"
+
+
+def test_of_two_aligned_files_one_is_enough(tmp_path):
+    write(tmp_path, "two", [*GOOD[:3], ("alone", "")])
+    for name in ("two.en", "two.de"):
+        assert kinds(check(tmp_path / name)) == [("error", "empty", "two.de", 4)]
+        assert check_rows.meant(tmp_path / name) == Languages("en", "de")
+    assert first_pair(tmp_path / "two.de") == list(GOOD[0])
+
+
+def test_one_aligned_file_alone_is_one_finding(tmp_path):
+    write(tmp_path, "two", GOOD)
+    (tmp_path / "two.de").unlink()
+    (found,) = check(tmp_path / "two.en")
+    assert str(found).startswith(f"{tmp_path / 'two.en'}: error: two.ko is not beside it; put the lines of ko there")
+    assert first_pair(tmp_path / "two.en") == []
+
+
+def test_records_with_other_names_are_what_training_says(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"a": "one", "b": "two"}\n', encoding="utf-8")
+    (found,) = check(tmp_path / "x.jsonl")
+    assert found.text == "no language 'en'; name both: data.source=… data.target=…; known: a, b"
+
+
+def test_plain_text_is_no_table_of_pairs(tmp_path):
+    """One line, and not one for each line of the text."""
+    path = tmp_path / "book.txt"
+    path.write_text("Once upon a time\nthere was a line\n" * 30, encoding="utf-16")
+    (found,) = check(path)
+    assert str(found) == (
+        f"{path}: error: no line has a tab, so there are no pairs in it; plain text is trained on by: regard train "
+        f"language data.paths={path}"
+    )

@@ -78,3 +78,19 @@ def test_json_is_captions_where_it_has_some(folder):
     assert layouts.detect(folder) == "captions"
     path.write_text(json.dumps(table | {"annotations": [{"image_id": 1, "bbox": [0, 0, 1, 1]}]}))
     assert layouts.detect(folder) == "images"  # boxes, no captions
+
+
+def test_too_few_images_to_hold_some_out_are_an_error_as_in_training(folder):
+    (folder / "captions.tsv").write_text("0.png\tone\n1.png\ttwo\n")
+    for name in "234":
+        (folder / "images" / f"{name}.png").unlink()
+    assert said(folder) == [": error: 2 images are too few to hold some out for test; give more"]
+    (folder / "captions.tsv").rename(folder / "captions_test.tsv")
+    assert said(folder) == [": error: there are no training images; found test"]
+
+
+def test_where_captions_cannot_be_read_no_image_is_blamed(folder):
+    (folder / "captions.tsv").write_text("0.png\n")
+    assert said(folder) == [
+        f": error: {folder}/captions.tsv, line 1: one column '0.png'; give the image and its caption"
+    ]

@@ -85,3 +85,12 @@ def test_folders_by_class_are_checked(tmp_path):
         "1.txt:0: warning: the document is empty; it is left out of training",
         f"1.txt:0: warning: the same document is labelled neg in {tmp_path}/neg/3.txt",
     ]
+
+
+def test_too_few_documents_to_split(tmp_path):
+    (tmp_path / "x.tsv").write_text("label\ttext\na\tgood\nb\tbad\n", encoding="utf-8")
+    (found,) = check_documents.check(tmp_path / "x.tsv")
+    assert found.level == "error" and found.text.startswith("2 different texts are too few to split into train, valid")
+    (tmp_path / "x.tsv").rename(tmp_path / "test.tsv")
+    (found,) = check_documents.check(tmp_path)
+    assert found.text == "there is no training split; the data has test"

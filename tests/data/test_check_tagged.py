@@ -73,3 +73,9 @@ def test_what_is_not_there_or_empty(tmp_path):
         check_tagged.check(tmp_path)
     (tmp_path / "train.conll").write_text("")
     assert said(check_tagged.check(tmp_path)) == ["train.conll:0: error: the file is empty"]
+
+
+def test_too_few_sentences_to_split(tmp_path):
+    write(tmp_path / "x.conll", "A\tB-p", "A\tB-p", "B\tO")
+    (found,) = check_tagged.check(tmp_path / "x.conll")
+    assert found.level == "error" and found.text.startswith("2 different texts are too few to split into train, valid")

@@ -123,3 +123,55 @@ def test_nothing_but_blank_lines(tmp_path):
     (tmp_path / "x.tsv").write_text("\n \n")
     with pytest.raises(DataError, match=r"x\.tsv: there is nothing but blank lines in it$"):
         read(tmp_path / "x.tsv")
+
+
+IDS = [("0", "a cat", "고양이"), ("1", "a dog", "개"), ("2", "a cow", "소")]
+ASKED = (
+    r"x\.tsv: which of its 3 columns are en and ko\? No header says it, and column 1 holds only numbers or ids "
+    r"\('0', …\), so it is not en; say what they are, in order: data\.columns=other,en,ko, or give numbers: "
+    r"data\.source=2 data\.target=3$"
+)
+
+
+def test_numbers_before_the_texts_are_asked_about(tmp_path):
+    path = write(tmp_path / "x.tsv", None, IDS)
+    with pytest.raises(DataError, match=ASKED):
+        read(path)
+    (found,) = check(path)
+    assert found.level == "error" and found.text.startswith("which of its 3 columns are en and ko?")
+    for said in (Languages("en", "ko", ("other", "en", "ko")), Languages("2", "3")):
+        assert read(path, said) == [row[1:] for row in IDS]
+        assert check(path, said) == []
+    named = write(tmp_path / "y.tsv", "번호\t문장A\t문장B", IDS)
+    with pytest.raises(
+        DataError, match=r"data\.source='문장A' data\.target='문장B', or data\.header=true data\.columns=o"
+    ):
+        read(named)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [(f"s-{i}", "ein Hund", "un chien") for i in range(4)],
+            r"only numbers or ids .* data\.columns=other,de,fr, or",
+        ),
+        ([("", "ein Hund", "un chien")] * 4, r"column 1 is empty, so it is not de; .* data\.source=2 data\.target=3$"),
+    ],
+)
+def test_ids_and_empty_columns_are_asked_about_in_every_language(tmp_path, rows, message):
+    with pytest.raises(DataError, match=message):
+        read(write(tmp_path / "x.tsv", None, rows), Languages("de", "fr"))
+
+
+def test_a_column_without_a_letter_of_its_language_is_asked_about(tmp_path):
+    path = write(tmp_path / "x.tsv", None, [("a cat", "eng", "고양이"), ("a dog", "eng", "개")])
+    message = r"column 2 has no letter of that language \('eng', …\), so it is not ko; .* data\.columns=en,other,ko, or"
+    with pytest.raises(DataError, match=message):
+        read(path)
+
+
+def test_columns_behind_the_texts_are_left_alone(tmp_path):
+    path = write(tmp_path / "x.tsv", None, [(*row, "CC-BY") for row in ROWS])
+    assert read(path) == ROWS and check(path) == []
+    assert read(write(tmp_path / "y.tsv", None, [("1", "하나"), ("2", "둘")])) == [("1", "하나"), ("2", "둘")]

@@ -96,3 +96,28 @@ def test_images_are_found_out(tmp_path):
     (folder / "two.png").write_bytes(b"no image")
     (finding,) = layouts.check(tmp_path / "folder")
     assert str(finding).endswith("not an image that Pillow can read; give PNG, JPEG, PGM …")
+
+
+def test_the_command_says_what_training_has_to_be_told(tmp_path):
+    bare, named = tmp_path / "bare.csv", tmp_path / "named.tsv"
+    bare.write_text("".join(f"some text number {i},{'abc'[i % 3]}\n" for i in range(60)))
+    assert layouts.check(bare) == []
+    assert layouts.command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
+    assert layouts.command(bare, "pairs") == f"regard train translation data.path={bare}"
+    named.write_text("German\tFrench\nein Hund\tun chien\n")
+    assert layouts.command(named) == f"regard train translation data.path={named} data.source=de data.target=fr"
+    told = {"header": False, "columns": ["other", "ko"], "source": "my language"}
+    assert layouts.command(named, "pairs", told) == (
+        f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"
+    )
+
+
+def test_a_first_line_of_documents_that_may_be_a_header_is_asked_about_with_all_settings(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("Bewertung,Klasse\n" + "".join(f"텍스트 하나 {i},{i % 2}\n" for i in range(60)), encoding="utf-8")
+    (found,) = layouts.check(path)
+    assert found.text == (
+        "is its first line, 'Bewertung', 'Klasse', a header? Say data.label=2 data.text=1 and, if it is: "
+        "data.header=true; if it is a document: data.header=false"
+    )
+    assert layouts.check(path, told={"label": 2, "text": 1, "header": True}) == []

@@ -164,7 +164,10 @@ def test_too_few_columns_name_the_line(tmp_path):
     ("line", "message"),
     [
         ("{", r"x\.jsonl:1: not JSON: "),
-        ('{"en": "a", "dee": "b"}', r"x\.jsonl:1: no language 'de'; did you mean 'dee'\?"),
+        (
+            '{"en": "a", "dee": "b"}',
+            r"x\.jsonl:1: no language 'de'; name both: data.source=… data.target=…; did you mean 'dee'\?",
+        ),
         ('{"en": "a", "de": 3}', r"x\.jsonl:1: 'de' holds 3, which is no text"),
         ("[1]", r"x\.jsonl:1: expected an object with a text for each language, got \[1\]"),
     ],
@@ -196,3 +199,27 @@ def test_real_data_is_read_as_it_is(shared_data, name, languages, rows):
     korean = {"ko": True, "en": False, "de": False}
     for code, sentence in zip(languages[:2], (source, target), strict=True):
         assert any("가" <= character <= "힣" for character in sentence) == korean[code]
+
+
+def test_of_two_aligned_files_one_is_enough(tmp_path):
+    (tmp_path / "two.en").write_text("the cat.\na dog.\n", encoding="utf-8")
+    (tmp_path / "two.de").write_text("die Katze.\nein Hund.\n", encoding="utf-8")
+    for name in ("two.en", "two.de"):
+        read = text.read(tmp_path / name, Languages("en", "de"))
+        assert list(read["train"]) == [("the cat.", "die Katze."), ("a dog.", "ein Hund.")]
+
+
+def test_one_of_two_aligned_files_alone_says_what_is_missing(tmp_path):
+    (tmp_path / "two.en").write_text("the cat.\n", encoding="utf-8")
+    message = (
+        r"two\.en: two\.de is not beside it; put the lines of de there, as many as it has, or name another language: "
+        r"data\.source=… data\.target=…$"
+    )
+    with pytest.raises(DataError, match=message):
+        text.read(tmp_path / "two.en", Languages("en", "de"))
+    message = (
+        r"two\.en: its language, en, is neither data\.source=fr nor data\.target=de; name the two, of which each has a "
+        r"file: data\.source=en data\.target=…$"
+    )
+    with pytest.raises(DataError, match=message):
+        text.read(tmp_path / "two.en", Languages("fr", "de"))

@@ -25,6 +25,7 @@ from regard.core.sizes import Marks
 from regard.data import batching, caption_files
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Word
+from regard.data.caption_tables import Caption, written
 from regard.data.images import listing
 from regard.data.images.collection import complete, stamp
 from regard.data.images.reading import Pixels, open_image
@@ -156,15 +157,15 @@ class Names:
     """Paths of images, found by a name or by the end of a path, as captions give it."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = paths
+        self.paths = [written(path) for path in paths]
         self._rows: dict[str, list[int]] = defaultdict(list)
-        for row, path in enumerate(paths):
+        for row, path in enumerate(self.paths):
             self._rows[Path(path).name].append(row)
 
     def find(self, image: str) -> list[int]:
         """The numbers of the images that are meant: one, none, or several of one name."""
         rows = self._rows.get(Path(image).name, [])
-        return [row for row in rows if self.paths[row].endswith(image)] or rows
+        return [row for row in rows if f"/{self.paths[row]}".endswith(f"/{image}")] or rows
 
     def alike(self, image: str) -> str | None:
         """An image that is written the same but for large and small letters, or of another kind of file."""
@@ -172,7 +173,7 @@ class Names:
         return next((path for path in self.paths if Path(path).stem.lower() == stem), None)
 
 
-def _match(said: Sequence[caption_files.Caption], images: Stored) -> Matched:
+def _match(said: Sequence[Caption], images: Stored) -> Matched:
     names = Names([images.classes[label] for label in images.labels.tolist()])
     captions: dict[int, list[str]] = defaultdict(list)
     splits: dict[str, dict[int, None]] = defaultdict(dict)

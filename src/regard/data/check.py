@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
+import shlex
 import statistics
 import unicodedata
 from collections.abc import Iterator
-from itertools import chain, islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
-from typing import Literal, NamedTuple
 
-from regard.core.errors import DataError, RegardError
-from regard.data import columns, reading, tables
+from regard.core.errors import DataError
+from regard.data import check_rows, rows, text
+from regard.data.check_rows import Cell, Row
 from regard.data.columns import Languages
-from regard.data.encodings import UTF8, Form, UnknownEncoding
-from regard.data.rows import plain, split_of
-from regard.data.text import from_record
+from regard.data.findings import Different, Finding, unreadable
+from regard.data.reading import lines
 
 DEVIATIONS = 6.0  # how far from the usual ratio of lengths a pair must be to be an outlier
 SHORT = 20  # characters: below, lengths say little
 TIMES, MANY = 10, 300  # a line is long if it has ten times the usual and at least 300 characters
-END = "\n"  # no line has it: the end of a file beside a longer one
-NUMBERED = Languages("1", "2")  # the columns of a table that names none
-
-
-class Finding(NamedTuple):
-    """Something wrong or odd; line 0 is the file as a whole."""
-
-    level: Literal["error", "warning"]
-    kind: str  # encoding, unreadable, columns, misaligned, empty, decomposed, repeated, long or ratio
-    file: Path
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {self.level}: {self.text}"
-
-
-class Group(NamedTuple):
-    """Files whose lines belong together (or one file with columns), and the split they are."""
-
-    split: str
-    files: tuple[Path, ...]
-
-
-class Cell(NamedTuple):
-    """A text and the file it stands in."""
-
-    file: Path
-    text: str
-
-
-class Row(NamedTuple):
-    """The texts of one line that should translate each other."""
-
-    line: int
-    cells: list[Cell]
 
 
 Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
@@ -65,157 +27,51 @@ Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split,
 
 def check(path: Path, languages: Languages | None = None) -> list[Finding]:
     """A file or folder of parallel text -> what is wrong with it, by file and line; languages not given are guessed."""
+    languages = languages or check_rows.meant(path)
     findings: list[Finding] = []
     held: Held = {}
-    for group in sorted(_groups(path), key=lambda group: group.split == "train"):  # train is looked up in the others
+    try:
+        if _is_plain(path):
+            return [Finding("error", "columns", path, 0, _PLAIN.format(shlex.quote(f"data.paths={path}")))]
+        text.read(path, languages)
+        groups = check_rows.groups(path, languages)
+    except DataError as wrong:
+        return [unreadable(wrong, path)]
+    if len(splits := {group.split for group in groups}) == 1:  # which is trained on, whatever its name
+        splits, groups = {"train"}, [group._replace(split="train") for group in groups]
+    different = Different(splits)
+    for group in sorted(groups, key=lambda group: group.split == "train"):  # train is looked up in the others
         sizes: list[tuple[Row, list[int]]] = []
-        for row in _rows(group, languages, findings):
+        for row in check_rows.rows(group, languages, findings):
             findings += _line(row)
+            different.add(row.cells[0].text, group.split)
             findings += _repeats(row, group.split, held=held)
             sizes.append((Row(row.line, [Cell(c.file, "") for c in row.cells]), [len(c.text) for c in row.cells]))
         findings += _outliers(sizes)
+    if all(finding.level == "warning" for finding in findings):  # else training says the others first
+        findings += different.findings(path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
+
+
+_PLAIN = "no line has a tab, so there are no pairs in it; plain text is trained on by: regard train language {}"
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file is running text, and no table."""
+    if not path.is_file() or rows.plain(path).suffix != ".txt":
+        return False
+    return not any("\t" in line for line in lines(path))
 
 
 def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
     """The texts of the first pair for training that can be read; none where none can."""
-    groups = sorted(_groups(path), key=lambda group: group.split != "train")
-    found = ([cell.text for cell in row.cells] for row in _rows(groups[0], languages, []))
+    languages = languages or check_rows.meant(path)
+    try:
+        group = min(check_rows.groups(path, languages), key=lambda group: group.split != "train")
+    except DataError:  # which is a finding of the check
+        return []
+    found = ([cell.text for cell in row.cells] for row in check_rows.rows(group, languages, []))
     return next((texts for texts in found if all(text.strip() for text in texts)), [])
-
-
-def _groups(path: Path) -> list[Group]:
-    if path.is_file():
-        return [Group("train", (path,))]
-    if not path.is_dir():
-        raise DataError(f"{path}: no such file or folder")
-    stems: dict[tuple[str, str], list[Path]] = {}
-    for file in sorted(path.iterdir()):
-        name = plain(file)
-        split = split_of(name.stem)
-        if file.is_file() and split and name.suffix:
-            own = name.name if name.suffix in tables.SUFFIXES else name.stem
-            stems.setdefault((own, split), []).append(file)
-    if not stems:  # as training does: the first table is all there is
-        loose = sorted(file for file in path.iterdir() if plain(file).suffix in tables.SUFFIXES)
-        if not loose:
-            raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
-        return [Group("train", (loose[0],))]
-    return [Group(split, tuple(files)) for (_, split), files in stems.items()]
-
-
-def _rows(group: Group, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
-    """The pairs of a group as far as they can be read; what cannot is a finding."""
-    if len(group.files) == 1:
-        return _table(group.files[0], languages, findings)
-    return _parallel(group, findings)
-
-
-def _parallel(group: Group, findings: list[Finding]) -> Iterator[Row]:
-    """The lines of files side by side, as far as all of them go."""
-    readers = [_decoded(file, findings) for file in group.files]
-    ends: dict[Path, int] = {}
-    for line, texts in enumerate(zip_longest(*readers, fillvalue=END), start=1):
-        for file, text in zip(group.files, texts, strict=True):
-            if text == END:
-                ends.setdefault(file, line - 1)
-        if not ends and all(text is not None for text in texts):
-            yield Row(line, [Cell(file, str(text)) for file, text in zip(group.files, texts, strict=True)])
-    longest = max((file for file in group.files if file not in ends), default=None)
-    for file, end in ends.items():
-        if longest is not None:
-            text = f"ends here, but {longest.name} goes on; lines must be aligned"
-            findings.append(Finding("error", "misaligned", file, end, text))
-
-
-def _table(file: Path, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
-    """The pairs of a table, by the columns that training reads."""
-    if plain(file).suffix == ".jsonl":
-        yield from _objects(file, languages, findings)
-        return
-    stream = _records(file, findings)
-    head = list(islice(stream, columns.LOOKED_AT + 1))
-    if not head:
-        return
-    try:
-        first, others = head[0].cells, [record.cells for record in head[1:]]
-        found = columns.places(first, others, languages or columns.guess(first) or NUMBERED, file)
-    except RegardError as wrong:
-        findings.append(Finding("error", "columns", file, 1, str(wrong).removeprefix(f"{file}: ")))
-        return
-    for line, cells in chain(head[1:] if found.header else head, stream):
-        if len(cells) <= max(found.source, found.target):
-            asked = f"column {max(found.source, found.target) + 1} is asked for"
-            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-            findings.append(Finding("error", "columns", file, line, f"{count}, but {asked}"))
-        else:
-            yield Row(line, [Cell(file, cells[place]) for place in found[:2]])
-
-
-def _records(file: Path, findings: list[Finding]) -> Iterator[tables.Record]:
-    """The records of a table; of lines that cannot be read, those of a table with quotes are the last."""
-    try:
-        quoted = tables.is_quoted(file)
-    except DataError:
-        quoted = False  # the reader says what is wrong
-    if not quoted:
-        for line, text in enumerate(_decoded(file, findings), start=1):
-            if text is not None and text.strip(" "):
-                yield tables.Record(line, text.split("\t"))
-        return
-    try:
-        yield from tables.records(file)
-    except DataError as wrong:
-        findings.append(unreadable(wrong, file))
-
-
-def _objects(file: Path, languages: Languages | None, findings: list[Finding]) -> Iterator[Row]:
-    for line, text in enumerate(_decoded(file, findings), start=1):
-        if text is None or not text.strip():
-            continue
-        try:
-            record = json.loads(text)
-            inner = record.get("translation", record) if isinstance(record, dict) else record
-            texts = [name for name, value in sorted(inner.items()) if isinstance(value, str)]
-            known = languages or columns.guess(texts) or Languages(*[*texts, "", ""][:2])
-            yield Row(line, [Cell(file, text) for text in from_record(record, known, f"{file}:{line}")])
-        except (ValueError, AttributeError):
-            findings.append(Finding("error", "columns", file, line, "not a JSON object"))
-        except DataError as wrong:
-            findings.append(Finding("error", "columns", file, line, str(wrong).partition(": ")[2]))
-
-
-def _decoded(file: Path, findings: list[Finding]) -> Iterator[str | None]:
-    """The lines of a file, None for one that cannot be read."""
-    try:
-        form = _form_of(file, findings)
-        for line, raw in enumerate(reading.raw_lines(file, form), start=1):
-            try:
-                yield reading.decode_line(raw, form, f"{file}:{line}")
-            except DataError as wrong:
-                text = str(wrong).removeprefix(f"{file}:{line}: ")
-                findings.append(Finding("error", "encoding", file, line, text))
-                yield None
-    except DataError as wrong:
-        findings.append(unreadable(wrong, file))
-
-
-def _form_of(file: Path, findings: list[Finding]) -> Form:
-    """How a file is written; where that cannot be told it is read as UTF-8, and every line that is not is named."""
-    try:
-        return reading.form_of(file)
-    except UnknownEncoding as wrong:
-        findings.append(unreadable(wrong, file))
-        return UTF8
-
-
-def unreadable(wrong: DataError, file: Path) -> Finding:
-    """An error of reading as a finding, at the line that it names."""
-    text = str(wrong).removeprefix(f"{file}:")
-    line, _, rest = text.partition(": ")
-    return Finding(
-        "error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip()
-    )
 
 
 def _line(row: Row) -> Iterator[Finding]:

@@ -7,13 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from regard.core.errors import DataError
 from regard.data import caption_files
-from regard.data.caption_files import Caption
+from regard.data.caption_tables import Caption
 from regard.data.captioned import Names
-from regard.data.check import Finding
+from regard.data.findings import Finding
 from regard.data.images import check as images
 from regard.data.images.check import Seen
+from regard.data.images.collection import complete
 
 TIMES, MANY = 10, 100  # a caption is long if it has ten times the usual and at least 100 words
 
@@ -29,8 +32,11 @@ def check(path: Path) -> list[Finding]:
     broken = {str(finding.file).removeprefix(f"{root}/") for finding in findings if finding.level == "error"}
     names = Names([*(item.entry.where.removeprefix(f"{root}/") for item in seen), *sorted(broken)])
     owners = _owners(said, names, findings, path)
-    findings += [*_silent(seen, owners), *_blank(said, path), *_long(said, path), *_split_twice(said, path)]
+    findings += _silent(seen, owners) if said else ()  # else it is the captions that cannot be read
+    findings += [*_blank(said, path), *_long(said, path), *_split_twice(said, path)]
     findings += [*images.repeats(_in_splits(seen, owners)), *images.sizes(seen)]
+    if all(finding.level == "warning" for finding in findings):  # else training says the others first
+        findings += _few(seen, owners, path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 
@@ -92,6 +98,18 @@ def _split_twice(said: Sequence[Caption], path: Path) -> Iterator[Finding]:
     for image, own in splits.items():
         if len(own) > 1:
             yield Finding("error", "splits", path, 0, f"{image!r} has captions in {' and in '.join(own)}")
+
+
+def _few(seen: Sequence[Seen], owners: dict[int, str], path: Path) -> Iterator[Finding]:
+    """What training would say of the splits: too few images to hold some out, or none to learn from."""
+    given: dict[str, list[int]] = defaultdict(list)
+    for row, split in owners.items():
+        given[split or "train"].append(row)
+    keys = np.array([int.from_bytes(item.digest[:8], "little") for item in seen], np.uint64)
+    try:
+        complete({split: np.array(rows, np.int64) for split, rows in given.items()}, keys)
+    except DataError as wrong:
+        yield Finding("error", "splits", path, 0, str(wrong))
 
 
 def _in_splits(seen: Sequence[Seen], owners: dict[int, str]) -> list[Seen]:

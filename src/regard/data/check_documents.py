@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError
 from regard.data import archives, documents, rows, tables
-from regard.data.check import Finding
 from regard.data.documents import Document, Layout
+from regard.data.findings import Different, Finding
 from regard.data.rows import Rows
 
 CLOSE = 0.8  # how alike two labels must be for one to be a typing mistake
@@ -37,16 +37,20 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     seen: dict[str, Held] = {}
     counts: dict[str, Counter[str]] = {}
     first: dict[str, dict[str, str]] = {}  # split -> label -> where it stands first
+    different = Different(splits)
     for split in sorted(splits, key=lambda name: name != "train"):
         counts[split], first[split] = Counter(), {}
         for document in _readable(splits[split], findings):
             findings += _alone(document)
+            different.add(document.text, split)
             findings += _again(document, split, seen)
             counts[split].update(document.labels)
             for label in document.labels:
                 first[split].setdefault(label, document.place)
         findings += _typos(counts[split], first[split])
         findings += _balance(counts[split], splits[split].where)
+    if all(finding.level == "warning" for finding in findings):
+        findings += different.findings(path)
     for split in counts:
         findings += _unseen(first[split], counts.get("train", Counter()), split)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))

@@ -10,8 +10,8 @@ from typing import NamedTuple, get_args
 
 from regard.core.errors import DataError
 from regard.data import rows, schemes, tagged
-from regard.data.check import Finding
 from regard.data.check_documents import RARE, similar
+from regard.data.findings import Different, Finding
 from regard.data.reading import lines
 from regard.data.schemes import NAMES, Scheme
 from regard.data.tagged import Block
@@ -38,11 +38,16 @@ def check(path: Path) -> list[Finding]:
     findings += _mixed(files)
     kinds: dict[str, Counter[str]] = {}
     seen: dict[str, tuple[str, str]] = {}
+    different = Different(given)
     for file in files:
         findings += _broken(file)
+        for block in file.blocks:
+            different.add(" ".join(line.unit for line in block.lines), file.split)
         kinds[file.split] = Counter(kind for block in file.blocks for kind in _kinds(block))
         findings += _types(file, kinds[file.split], kinds["train"] if "train" in kinds else Counter())
         findings += _again(file, seen)
+    if all(finding.level == "warning" for finding in findings):
+        findings += different.findings(path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 

@@ -1,11 +1,12 @@
 """Which columns of a table hold the two sides of sentence pairs, and whether its first line is a header.
 
-What cannot be known is asked, not guessed: a first line that looks like a header but names neither language, and
-columns whose script says that they stand the other way round.
+What cannot be known is asked, not guessed: a first line that looks like a header but names neither language, columns
+whose script says that they stand the other way round, and which of many columns are meant where one is no text.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError
 from regard.data import languages as known
-from regard.data.languages import SOURCES, TARGETS, is_called, names_of, script_of, usual_script
+from regard.data.languages import SOURCES, TARGETS, has_script, is_called, names_of, script_of, usual_script
 from regard.data.tables import seems_header
 
 LOOKED_AT = 100  # records by which the first is judged
+NUMBER = re.compile(r"[\d\W_]+|[^\s\d]{0,12}[-_.:#]?\d\S*")  # 17, 3.5, s-017, eng:17: no text by itself
 
 
 class Languages(NamedTuple):
@@ -31,6 +33,9 @@ class Languages(NamedTuple):
     def order(self) -> tuple[str, ...]:
         """The columns of a table without a header."""
         return self.columns or (self.source, self.target)
+
+
+USUAL = Languages("en", "ko")  # where nothing else is said
 
 
 class Places(NamedTuple):
@@ -56,15 +61,20 @@ def places(top: Sequence[str], others: Sequence[Sequence[str]], languages: Langu
             _check_scripts([record for record in others if record], found, languages, path)
         return found
     if languages.header is None and seems_header(top, others):
-        a, b = (cell.strip() for cell in [*top, "", ""][:2])
+        order = _likely(others, languages, width=len(top))
+        ours = (order.index(code) if code in order else i for i, code in enumerate(languages[:2]))
+        a, b = ([*top, "", ""][place].strip() for place in ours)
         raise DataError(
             f"{_question(top, path)} It does not name {languages.source} and {languages.target}. If it is: "
-            f"data.source='{a}' data.target='{b}', or data.header=true data.columns={','.join(languages.order)} "
+            f"data.source='{a}' data.target='{b}', or data.header=true data.columns={','.join(order)} "
             "(what its columns are, in order); if it is a pair: data.header=false"
         )
     source, target = (_column(code, languages.order, path) for code in languages[:2])
     placed = Places(source, target, bool(languages.header))
-    _check_scripts([*([] if placed.header else [top]), *others], placed, languages, path)
+    records = [*([] if placed.header else [top]), *others]
+    _check_scripts(records, placed, languages, path)
+    if not languages.columns:
+        _check_texts(records, placed, languages, path)
     return placed
 
 
@@ -113,6 +123,11 @@ def guess(top: Sequence[str]) -> Languages | None:
     return None if None in roles or roles[0] == roles[1] else Languages(plain[roles[0] or 0], plain[roles[1] or 0])
 
 
+def meant(top: Sequence[str]) -> Languages:
+    """The languages that training has to be told of a table: the usual ones, unless its header names two others."""
+    return USUAL if by_name(top, USUAL) is not None else guess(top) or USUAL
+
+
 def _column(code: str, names: tuple[str, ...], path: Path) -> int:
     if code.isdigit() and int(code) >= 1:
         return int(code) - 1
@@ -140,6 +155,54 @@ def _check_scripts(records: Sequence[Sequence[str]], found: Places, languages: L
             f"{path}: its columns seem to stand the other way round: {first} is read as {languages.source} / "
             f"{languages.target}; say {remedy}"
         )
+
+
+def _check_texts(records: Sequence[Sequence[str]], found: Places, languages: Languages, path: Path) -> None:
+    """Refuse the first columns of many where one of them holds no texts of its language: which ones is not known."""
+    width = max(map(len, records), default=0)
+    if width <= len(languages.order):
+        return
+    for place, code in zip(found[:2], languages[:2], strict=True):
+        wrong = _no_texts(_cells(records, place), code)
+        if wrong:
+            order = _likely(records, languages, width=width)
+            source, target = (order.index(code) + 1 for code in languages[:2])
+            raise DataError(
+                f"{path}: which of its {width} columns are {languages.source} and {languages.target}? No header says "
+                f"it, and column {place + 1} {wrong}, so it is not {code}; say what they are, in order: "
+                f"data.columns={','.join(order)}, or give numbers: data.source={source} data.target={target}"
+            )
+
+
+def _cells(records: Sequence[Sequence[str]], place: int) -> list[str]:
+    return [record[place] for record in records if len(record) > place and record[place].strip()]
+
+
+def _no_texts(cells: Sequence[str], code: str) -> str:
+    """Why cells cannot be the texts of a language: they are numbers, or have no letter of its script; else nothing."""
+    if all(NUMBER.fullmatch(cell.strip()) for cell in cells):
+        return f"holds only numbers or ids ({cells[0].strip()[:20]!r}, …)" if cells else "is empty"
+    script = usual_script(code)
+    if script is not None and not any(has_script(cell, script) for cell in cells):
+        return f"has no letter of that language ({cells[0].strip()[:20]!r}, …)"
+    return ""
+
+
+def _likely(records: Sequence[Sequence[str]], languages: Languages, *, width: int) -> list[str]:
+    """What each column of a table may be, for the user to confirm: one for each language, `other` for the rest."""
+    if width <= len(languages.order):
+        return list(languages.order)
+    columns = [_cells(records, place) for place in range(width)]
+    order = ["other"] * width
+    for code in languages[:2]:
+        free = [place for place in range(width) if order[place] == "other"]
+        order[max(free, key=lambda place: _likeness(columns[place], code))] = code
+    return order
+
+
+def _likeness(cells: Sequence[str], code: str) -> tuple[bool, bool]:
+    """Whether a column may be of a language, and whether its cells are as different as sentences are."""
+    return not _no_texts(cells, code), len(set(cells)) > len(cells) // 2
 
 
 def of_record(record: Mapping[str, object], languages: Languages) -> tuple[str, str]:

@@ -100,8 +100,8 @@ def columns_of(
         if layout.header is None and tables.seems_header(top, others):
             shown = ", ".join(repr(cell[:40]) for cell in top[:6])
             raise DataError(
-                f"{path}: is its first line, {shown}, a header? If it is: data.header=true; if it is a document: "
-                "data.header=false"
+                f"{path}: is its first line, {shown}, a header? Say data.label={layout.label} data.text={layout.text} "
+                "and, if it is: data.header=true; if it is a document: data.header=false"
             )
         return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
     label, text = (_column(name, top, others, path) for name in (layout.label, layout.text))

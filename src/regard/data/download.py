@@ -119,13 +119,21 @@ def _alone(part: Path) -> Iterator[None]:
         handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            if part.exists() and os.path.samestat(os.fstat(handle), part.stat()):
+            if _is(handle, part):
                 yield
                 return
         finally:
-            if part.exists() and not part.stat().st_size and os.path.samestat(os.fstat(handle), part.stat()):
-                part.unlink()  # nothing has come
+            if _is(handle, part) and not os.fstat(handle).st_size:
+                part.unlink(missing_ok=True)  # nothing has come
             os.close(handle)
+
+
+def _is(handle: int, part: Path) -> bool:
+    """Whether an open file is still the one at `part`; another may take that away, or put its own there, meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), part.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _say(line: str) -> None:

@@ -45,6 +45,11 @@ def script_of(text: str) -> str | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
+def has_script(text: str, script: str) -> bool:
+    """Whether a text has a letter of a script."""
+    return any(_script(letter) == script for letter in filter(str.isalpha, text))
+
+
 def _script(letter: str) -> str:
     word = unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
     return "JAPANESE" if word in ("HIRAGANA", "KATAKANA") else word

@@ -1,11 +1,11 @@
-"""Which layout a path holds - pairs, documents, tagged sentences, images, captions - and the check that knows it."""
+"""Which layout a path holds (pairs, documents, tagged words, images, captions, ratings) and the check that knows it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -19,6 +19,8 @@ from regard.data import (
     caption_files,
     check_captions,
     check_documents,
+    check_ratings,
+    check_rows,
     check_tagged,
     columns,
     documents,
@@ -28,14 +30,14 @@ from regard.data import (
     tables,
 )
 from regard.data import check as check_pairs
-from regard.data.check import Finding
-from regard.data.columns import Languages
+from regard.data.columns import USUAL, Languages
+from regard.data.findings import Finding
 from regard.data.images import check as check_images
 from regard.data.images.records import holds_images
 from regard.data.languages import script_of
 from regard.data.reading import lines
 
-Layout = Literal["pairs", "documents", "tagged", "images", "captions"]
+Layout = Literal["pairs", "documents", "tagged", "images", "captions", "ratings"]
 LAYOUTS = get_args(Layout)
 TAGGED = (".conll", ".iob", ".bio", ".ner")
 MEANT = {
@@ -44,6 +46,7 @@ MEANT = {
     "tagged": "tagged words",
     "images": "images",
     "captions": "images with captions",
+    "ratings": "ratings of items by users",
 }
 TASKS = {
     "pairs": "translation",
@@ -51,7 +54,14 @@ TASKS = {
     "tagged": "tagging",
     "images": "image_classification",
     "captions": "captioning",
+    "ratings": "recommendation",
 }
+SEEN: tuple[tuple[Layout, Callable[[Path], bool]], ...] = (  # what is seen at once, in this order
+    ("captions", caption_files.are_captions),
+    ("images", holds_images),
+    ("documents", archives.is_archive),
+    ("ratings", check_ratings.are_ratings),
+)
 LOOKED_AT = 400  # lines
 LONG = 15  # characters on average that make a column one of texts; a table with two of them holds pairs
 REPEATED = 10  # a column is one of labels if each of its values stands in so many lines on average
@@ -61,8 +71,8 @@ REPEATED = 10  # a column is one of labels if each of its values stands in so ma
 class Told:
     """What can be said of sentence pairs."""
 
-    source: str = "en"
-    target: str = "ko"
+    source: str = USUAL.source
+    target: str = USUAL.target
     columns: tuple[str, ...] = ()
     header: bool | None = None
 
@@ -74,7 +84,9 @@ def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = Non
     """
     if layout != "auto" and layout not in LAYOUTS:
         raise ConfigError(f"no layout {layout!r}; {nearest(layout, ['auto', *LAYOUTS])}")
-    chosen = detect(path) if layout == "auto" else layout
+    chosen = detect(path, told) if layout == "auto" else layout
+    if chosen == "ratings":
+        return check_ratings.check(path, told)
     if chosen == "images":
         return check_images.check(path)
     if chosen == "captions":
@@ -92,40 +104,57 @@ def _languages(told: Mapping[str, Any]) -> Languages:
 
 def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> list[str]:
     """What a path holds, how its files are written where that is not plain UTF-8, and the first example."""
-    chosen = detect(path) if layout == "auto" else layout
+    chosen = detect(path, told) if layout == "auto" else layout
     files = [path] if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
     said = [f"{path}: {MEANT[chosen]}"]
-    for file in () if chosen in ("images", "captions") else files:
+    for file in () if chosen in ("images", "captions", "ratings") else files:
         with suppress(DataError):  # the check says what is wrong
             said += reading.remarks([file])
     if chosen == "pairs":
         first = check_pairs.first_pair(path, _languages(told) if told else None)
         said += [f"first pair: {' / '.join(' '.join(text.split()) for text in first)}"] if first else []
-    return said
+    return [*said, *check_ratings.first(path, told)] if chosen == "ratings" else said
 
 
-def command(path: Path, layout: str = "auto") -> str:
-    """How to train on a path."""
-    chosen = detect(path) if layout == "auto" else layout
-    return f"regard train {TASKS[chosen]} data.path={shlex.quote(str(path))}"
+def command(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> str:
+    """How to train on a path, with what was told, or else with what the check found out and training has to be told."""
+    chosen = detect(path, told) if layout == "auto" else layout
+    settings = {"path": str(path), **(told or _found_out(path, chosen))}
+    words = [shlex.quote(f"data.{name}={_written(value)}") for name, value in settings.items()]
+    return " ".join([f"regard train {TASKS[chosen]}", *words])
 
 
-def detect(path: Path) -> Layout:
-    """What a file or folder holds; sentence pairs where nothing else is seen."""
+def _found_out(path: Path, chosen: str) -> dict[str, str]:
+    """Settings that are not as they are where nothing is said: the languages of pairs, the columns of documents."""
+    if chosen == "pairs":
+        languages = check_rows.meant(path)
+        return {} if languages == USUAL else {"source": languages.source, "target": languages.target}
+    found = check_documents.guess(path) if chosen == "documents" else documents.Layout()
+    return {} if found == documents.Layout() else {"label": found.label, "text": found.text}
+
+
+def _written(value: object) -> str:
+    """A setting as it is given on the command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def detect(path: Path, told: Mapping[str, Any] | None = None) -> Layout:
+    """What a file or folder holds, by what is told of it or by its records; pairs where nothing else is seen."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
-    if caption_files.are_captions(path):
-        return "captions"
-    if holds_images(path):
-        return "images"
-    if archives.is_archive(path):
-        return "documents"
+    if {"user", "item"} & set(told or ()):
+        return "ratings"
+    for layout, holds in SEEN:
+        if holds(path):
+            return layout
     if path.is_file():
         return _of_file(path)
     splits = rows.files_by_split(path, (*TAGGED, ".tsv", ".csv", ".jsonl", ".txt"))
     tables = sorted(file for file in path.iterdir() if rows.plain(file).suffix in (".tsv", ".csv", ".jsonl", *TAGGED))
     for file in [*splits.values(), *tables][:1]:
-        return _of_file(file)
+        return "ratings" if check_ratings.are_ratings(file) else _of_file(file)
     nested = any("/" in name for name in archives.listing(path))
     return "documents" if nested or any(archives.is_archive(file) for file in path.iterdir()) else "pairs"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regard.core import fingerprint
 from regard.core.errors import DataError, nearest
+from regard.core.words import counted
 
 if TYPE_CHECKING:
     from regard.core.task import Task
@@ -102,21 +103,38 @@ def pick(splits: dict[str, Rows[T]], name: str) -> Rows[T]:
     return splits[name]
 
 
+def lacking(splits: Collection[str]) -> list[str]:
+    """The splits that are cut off the training data because they were not given."""
+    if "train" not in splits:
+        raise DataError(f"there is no training split; the data has {', '.join(sorted(splits)) or 'nothing'}")
+    return [] if "valid" in splits else [name for name in ("valid", "test") if name not in splits]
+
+
+def too_few(different: int, wanted: Sequence[str]) -> str:
+    """Why so many different texts cannot be cut into train and the splits wanted, one each at least; else nothing."""
+    if different > len(wanted):
+        return ""
+    *first, last = "train", *wanted
+    verb = "is" if different == 1 else "are"
+    return (
+        f"{counted(different, 'different text')} {verb} too few to split into {', '.join(first)} and {last}: at least "
+        f"{len(wanted) + 1} are needed, and equal ones count once; give more, or a folder with a file for each split"
+    )
+
+
 def complete(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Rows[T]]:
     """Splits as they were given -> the same with a valid split (and a test split, if neither was there) cut off train.
 
     Which part an example falls into is decided by its text alone, so equal texts are never in two parts.
     """
-    if "train" not in splits:
-        raise DataError(f"there is no training split; the data has {', '.join(sorted(splits)) or 'nothing'}")
-    wanted = [name for name in ("valid", "test") if name not in splits]
-    if not wanted or wanted == ["test"]:
+    wanted = lacking(splits)
+    if not wanted:
         return splits
     keys = _keys(splits["train"], seed, text_of)
     different = np.unique(keys)
     size = min(HELD_OUT, len(different) // SHARE) or 1
-    if len(different) <= size * len(wanted):
-        raise DataError(f"{splits['train'].where}: {len(different)} different texts are too few to split")
+    if few := too_few(len(different), wanted):
+        raise DataError(f"{splits['train'].where}: {few}")
     edges = [0, *(int(different[size * (i + 1)]) for i in range(len(wanted)))]
     parts = {
         name: _part(splits["train"], keys, low=low, high=high)

@@ -35,7 +35,7 @@ class Record(NamedTuple):
 def records(path: Path) -> Iterator[Record]:
     """A TSV or CSV file -> its records; blank lines are none. CSV has quotes, TSV only as Excel writes it (UTF-16)."""
     if is_quoted(path):
-        yield from _quoted(path, "" if plain(path).suffix == ".csv" else "\t")
+        yield from quoted(path, "" if plain(path).suffix == ".csv" else "\t")
         return
     for number, line in enumerate(lines(path), start=1):
         if line.strip(" "):
@@ -47,11 +47,12 @@ def is_quoted(path: Path) -> bool:
     return plain(path).suffix == ".csv" or form_of(path).encoding.startswith("utf-16")
 
 
-def _quoted(path: Path, delimiter: str) -> Iterator[Record]:
+def quoted(path: Path, delimiter: str = "") -> Iterator[Record]:
+    """A file whose cells may stand in quotation marks -> its records; what parts them is found out unless given."""
     stream = lines(path)
     top = next(stream)
     skipped = top.lower().startswith("sep=") and len(top) == 5  # a line by which Excel is told the delimiter
-    delimiter = top[4] if skipped else delimiter or _delimiter(top)
+    delimiter = top[4] if skipped else delimiter or parting(top)
     reader = csv.reader(_ended([] if skipped else [top], stream), delimiter=delimiter, strict=True)
     csv.field_size_limit(LONGEST_CELL)
     begin = int(skipped)
@@ -62,7 +63,7 @@ def _quoted(path: Path, delimiter: str) -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as wrong:
-            raise DataError(f"{path}:{first}: not CSV: {_reason(str(wrong))}") from None
+            raise DataError(f"{path}:{first}: not CSV: {reason(str(wrong))}") from None
         begin = reader.line_num + int(skipped)
         if any(cell.strip() for cell in cells) or len(cells) > 1:
             yield Record(first, cells)
@@ -73,7 +74,8 @@ def _ended(top: Sequence[str], rest: Iterator[str]) -> Iterator[str]:
     yield from (f"{line}\n" for line in rest)
 
 
-def _reason(wrong: str) -> str:
+def reason(wrong: str) -> str:
+    """What the csv module says, in words that help."""
     if "field limit" in wrong or "unexpected end of data" in wrong:
         return "a quotation mark in the record that begins here is never closed"
     if "expected after" in wrong:
@@ -81,7 +83,7 @@ def _reason(wrong: str) -> str:
     return wrong
 
 
-def _delimiter(top: str) -> str:
+def parting(top: str) -> str:
     """What parts the cells of the first line, quoted cells left out of account."""
     outside = "".join(top.split('"')[::2])
     counts = Counter({mark: outside.count(mark) for mark in DELIMITERS})

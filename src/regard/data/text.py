@@ -10,11 +10,13 @@ from typing import Any
 from regard.core.errors import DataError, nearest
 from regard.data import columns, tables
 from regard.data.columns import Languages
+from regard.data.languages import NAMES
 from regard.data.reading import lines
 from regard.data.rows import PACKED, Rows, from_files, plain, split_of
 
 Pair = tuple[str, str]
 Pairs = Rows[Pair]
+SETTINGS = "data.source=… data.target=…"
 EXCEL = (".xlsx", ".xls", ".ods", ".numbers")
 
 
@@ -76,7 +78,7 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
     source, target = columns.of_record(named, languages)
     for code in (source, target):
         if code not in named:
-            raise DataError(f"{where}: no language {code!r}; {nearest(code, named)}")
+            raise DataError(f"{where}: no language {code!r}; name both: {SETTINGS}; {nearest(code, named)}")
         if not isinstance(named[code], str):
             raise DataError(f"{where}: {code!r} holds {named[code]!r:.60}, which is no text")
     return _one_line(named[source]), _one_line(named[target])
@@ -85,7 +87,8 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
 def read(path: Path, languages: Languages) -> dict[str, Pairs]:
     """A file, or a folder with files named after splits -> pairs for each split there is."""
     if path.is_file():
-        return {"train": _single(path, languages)}
+        both = sides(path, languages)
+        return {"train": parallel(*both) if both else _single(path, languages)}
     if not path.is_dir():
         if packed := _beside(path, languages):
             return {"train": packed}
@@ -104,7 +107,28 @@ def _single(path: Path, languages: Languages) -> Pairs:
         return table(path, languages)
     if kind in EXCEL:
         raise DataError(f"{path}: a workbook of a spreadsheet; save it as CSV UTF-8 (File, Save as) and give that file")
+    code = kind.removeprefix(".")
+    if code in NAMES:
+        raise DataError(
+            f"{path}: its language, {code}, is neither data.source={languages.source} nor data.target="
+            f"{languages.target}; name the two, of which each has a file: data.source={code} data.target=…"
+        )
     raise DataError(f"{path}: unknown kind of file; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
+
+
+def sides(path: Path, languages: Languages) -> tuple[Path, Path] | None:
+    """One of two aligned files, news.en -> both, news.en and news.ko; None where its suffix is neither language."""
+    stem, codes = plain(path).with_suffix(""), languages[:2]
+    if plain(path).suffix.removeprefix(".") not in codes:
+        return None
+    source, target = (_packed(stem.with_name(f"{stem.name}.{code}")) for code in codes)
+    for side, code in zip((source, target), codes, strict=True):
+        if not side.exists():
+            raise DataError(
+                f"{path}: {side.name} is not beside it; put the lines of {code} there, as many as it has, or name "
+                f"another language: {SETTINGS}"
+            )
+    return source, target
 
 
 def _beside(stem: Path, languages: Languages) -> Pairs | None:

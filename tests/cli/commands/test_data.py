@@ -18,14 +18,14 @@ def test_findings_are_printed_with_file_and_line(tmp_path, capsys):
 
 
 def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
-    (tmp_path / "train.tsv").write_text("\t\n" * 30, encoding="utf-8")
-    call("data", "check", tmp_path)
+    (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\n", encoding="utf-8")
+    call("data", "check", tmp_path, "--layout", "pairs")
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == data.SHOWN + 4 and "and 40 more findings of the kind 'empty'" in out[-3]
+    assert len(out) == data.SHOWN + 5 and "and 40 more findings of the kind 'empty'" in out[-3]
 
 
 def test_good_data_passes(tmp_path, capsys):
-    (tmp_path / "train.tsv").write_text("a\tb\n", encoding="utf-8")
+    (tmp_path / "train.tsv").write_text("a\tb\nc\td\ne\tf\n", encoding="utf-8")
     call("data", "check", tmp_path)
     assert "0 errors, 0 warnings" in capsys.readouterr().out
 

@@ -110,3 +110,11 @@ def test_an_empty_class_folder(tmp_path):
     (tmp_path / "dog").mkdir()
     with pytest.raises(DataError, match=r"dog: a class folder without an image; put some there, or delete the folder$"):
         list(entries(tmp_path))
+
+
+def test_what_programs_put_beside_images_is_no_image_and_no_class(tmp_path):
+    write(tmp_path / "cat" / "1.png")
+    write(tmp_path / "cat" / "._1.png")
+    write(tmp_path / ".thumbnails" / "1.png")
+    (tmp_path / ".git" / "refs").mkdir(parents=True)
+    assert [entry.where for entry in listing.entries(tmp_path)] == [str(tmp_path / "cat" / "1.png")]

@@ -149,3 +149,8 @@ def test_pixels_to_png_and_back(channels):
     back = np.asarray(open_image(png(pixels, scale=2)).image).reshape(8, 10, channels)
     assert (back[::2, ::2] == pixels).all() and (back[1::2, 1::2] == pixels).all()
     assert to_image(pixels).size == (5, 4)
+
+
+def test_a_folder_is_no_image(tmp_path):
+    with pytest.raises(DataError, match="a folder; give an image file that is in it"):
+        open_image(tmp_path)

@@ -78,3 +78,8 @@ def test_wrong_shapes():
         Shape(4, 4, 2)
     with pytest.raises(ConfigError, match=r"^fill=256: the border's brightness lies in 0 … 255$"):
         Shape(4, 4, 1, fill=256)
+
+
+def test_a_shape_that_no_memory_holds_is_refused():
+    with pytest.raises(ConfigError, match=r"height=100000000, width=64: an image has at most 67,108,864 pixels here"):
+        Shape(100_000_000, 64, 3)

@@ -6,6 +6,7 @@ from regard.core.errors import DataError
 from regard.data.builtin import films
 from regard.data.ratings import asking, collection
 from regard.data.ratings.collection import Listed, Wanted
+from regard.data.ratings.profiles import Field
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,27 @@ ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugl
         ("postman, the (1997), alien (1979)", [1, 0]),
         ("Good, The Bad and The Ugly, The; 1001", [2, 1]),
         ("Alien (1999)\nAlien (1979)\nAlien (1999)", [3, 0]),
+        ('"Postman, The (1997)","Alien (1979)"', [1, 0]),
     ],
 )
 def test_titles_with_commas_articles_ids(text, places):
     assert asking.items_in(text, ITEMS) == places
+
+
+def test_a_value_of_a_profile_may_have_commas():
+    town = Field("town", "category", ("Seoul, Korea", "Paris"))
+    users = Listed((), (), (town, Field("age", "number")), {}, None, None)
+    found, remarks = asking._profile(users, "town=Seoul, Korea, age=30")
+    assert found == {"town": "Seoul, Korea", "age": "30"} and not remarks
+    assert asking._profile(users, "age=30;\n town=Paris, ")[0] == {"age": "30", "town": "Paris"}
+    with pytest.raises(DataError, match=r"profile: 'artist' is not of the form name=value, for example age=30"):
+        asking._profile(users, "age=30, artist")
+
+
+def test_titles_with_quotation_marks_as_they_are_and_as_csv_has_them():
+    items = titled('The "Big" One, Part 2', '"Quoted"')
+    assert asking.items_in('The "Big" One, Part 2', items) == [0]
+    assert asking.items_in('"The ""Big"" One, Part 2";"Quoted"', items) == [0, 1]
 
 
 def test_an_unknown_title_suggests_the_nearest():

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.core.errors import CheckpointError, DataError
+from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.data.builtin import films
 from regard.data.ratings import collection
 from regard.data.ratings.collection import Wanted
-from regard.data.ratings.layouts import Columns, Found
+from regard.data.ratings.layouts import Found
+from regard.data.ratings.naming import Columns
 from regard.data.ratings.splits import TRAIN
 from regard.data.ratings.tables import Table
 
@@ -66,3 +67,8 @@ def test_who_has_no_row_in_the_table_has_no_profile():
     found = collection.gather(Found((ratings,), users, None, Columns()), Wanted())
     assert found.users.profile(1) == {"town": ""} and found.users.profiles[1].tolist() == [0.0, 1.0]
     assert found.items.titles == ("a", "b") and (found.parts == TRAIN).all()
+
+
+def test_what_is_liked_is_rated_higher_than_what_is_not():
+    with pytest.raises(ConfigError, match=r"^disliked=4 must be below liked=1; what lies between is left out$"):
+        Wanted(left_out=(4.0, 1.0))

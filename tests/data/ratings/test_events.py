@@ -6,7 +6,8 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.ratings import events
-from regard.data.ratings.layouts import Columns, Found
+from regard.data.ratings.layouts import Found
+from regard.data.ratings.naming import Columns
 from regard.data.ratings.tables import Table
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from regard.data.builtin import films
 from regard.data.ratings import collection
@@ -53,8 +54,25 @@ def test_new_ones_have_no_number(data):
     assert (histories.shelf.numbers == 0).sum() == data.items.held.sum()
 
 
-def test_at_random_only_what_is_learnt_from_is_history():
+@pytest.mark.parametrize("foretold", [False, True])
+def test_at_random_only_what_is_learnt_from_is_history(foretold):
     data = collection.gather(films.make(30, 40, seed=3), Wanted("random"))
-    histories = Histories(data, longest=100, split="random")
+    histories = Histories(data, longest=100, split="random", foretold=foretold)
     for question in histories.questions(TEST):
-        assert (data.parts[histories.before(question)] == TRAIN).all()
+        known = histories.before(question)
+        own = np.flatnonzero((data.events.users == question.user) & (data.parts == TRAIN))
+        assert known.tolist() == [row for row in own if row < question.row or not foretold]
+
+
+@pytest.mark.parametrize(("split", "foretold"), [("random", False), ("random", True), ("leave_one_out", False)])
+def test_what_is_judged_is_never_in_sight(split, foretold):
+    data = collection.gather(films.make(30, 40, seed=3), Wanted(split))
+    histories = Histories(data, longest=10, split=split, foretold=foretold)
+    lesson = histories.lesson(np.arange(8))
+    size = lesson.people.history.shape[1]
+    assert lesson.sight.shape == (size + 1, size) and not lesson.sight.diagonal().any()
+    later = torch.ones(size + 1, size, dtype=torch.bool).triu(1)
+    assert bool((lesson.sight & later).any()) == (split == "random" and not foretold)
+    assert torch.equal(
+        lesson.chosen[:, :size][lesson.people.lengths == size], lesson.people.history[lesson.people.lengths == size]
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.ratings import collection, layouts
-from regard.data.ratings.layouts import Columns
+from regard.data.ratings.naming import Columns
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "ml-100k"
 ITEM = "1|Toy Story (1995)|01-Jan-1995||http|0|1|1\n2|Café (1990)|||http|1|0|0\n"

@@ -74,3 +74,32 @@ def test_a_wrong_column_suggests_one(tmp_path):
     table = tables.read(written(tmp_path / "x.csv", "userId,movieId\n1,2\n"))
     with pytest.raises(DataError, match="no column 'userid'; did you mean 'userId'\\?"):
         table.column("userid")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp949"])
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_csv_as_excel_writes_it(tmp_path, mark, encoding):
+    text = f'user{mark}title\r\n007{mark}"기생충{mark} ""one""\r\ntwo"\r\n\r\n8{mark} plain \r\n'
+    table = tables.read(written(tmp_path / "x.csv", text, encoding))
+    assert table.column("user") == ["007", "8"]
+    assert [title.split() for title in table.column("title")] == [[f"기생충{mark}".strip(), '"one"', "two"], ["plain"]]
+    assert table.place(0).endswith("x.csv:2") and table.place(1).endswith("x.csv:5")
+
+
+def test_what_parts_the_cells_may_be_told_or_differ_from_the_name(tmp_path):
+    expected = {"user": ["1"], "rating": ["4.5"]}
+    assert tables.read(written(tmp_path / "x.csv", "sep=;\nuser;rating\n1;4,5\n")).columns == expected
+    assert tables.read(written(tmp_path / "x.txt", "user,rating\n1,4.5\n")).columns == expected
+    assert tables.read(written(tmp_path / "x.dat", "user\trating\n1\t4.5\n")).columns == expected
+
+
+def test_only_line_ends_end_a_line(tmp_path):
+    table = tables.read(written(tmp_path / "x.tsv", "item\ttitle\n1\tone\u2028line\x0b\n"))
+    assert table.columns == {"item": ["1"], "title": ["one\u2028line"]}
+    assert tables.read(written(tmp_path / "x.tsv", "item\ttitle\r1\tone\r")).columns["title"] == ["one"]
+
+
+def test_ids_of_parquet_with_gaps_are_whole(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"item": [1.0, float("nan"), 2.5]}), tmp_path / "x.parquet")
+    assert tables.read(tmp_path / "x.parquet").columns == {"item": ["1", "", "2.5"]}

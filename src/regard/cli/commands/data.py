@@ -27,11 +27,12 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="PATH|KEY=VALUE", help="A folder or file: pairs, documents, tagged words, images, captions."
+            metavar="PATH|KEY=VALUE",
+            help="A folder or file: pairs, documents, tagged words, images, captions, ratings.",
         ),
     ],
     layout: Annotated[
-        str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images, captions.")
+        str, typer.Option(help="Which of them: auto, pairs, documents, tagged, images, captions, ratings.")
     ] = "auto",
 ) -> None:
     """Find misaligned or empty lines, duplicates across splits, outliers, what cannot be read or has no partner.
@@ -60,7 +61,7 @@ def check(
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
         raise DataError(f"{path}: {errors}; mend what is named above before training")
-    print(" ".join(["train on it:", layouts.command(path, layout), *(f"data.{key}={told[key]}" for key in told)]))
+    print("train on it:", layouts.command(path, layout, told))
 
 
 @app.command(cls=PlainCommand)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.ratings.layouts import STARS, Columns, Found
+from regard.data.ratings.layouts import STARS, Found
+from regard.data.ratings.naming import Columns
 from regard.data.ratings.tables import Table
 
 Array = NDArray[np.float64]

@@ -59,6 +59,13 @@ def augment(images: Tensor, labels: Tensor, how: Augmentation) -> Mixed:
     return mix(images, labels, how.mixup)
 
 
+def vary(images: Tensor, *, flips: float = 0.0, reach: int = 0, greys: float = 0.0) -> Tensor:
+    """Images turned, moved and without colours, each with its probability or reach; 0: not at all."""
+    images = flip(images, flips) if flips else images
+    images = crop(images, reach) if reach else images
+    return grey(images, greys) if greys else images
+
+
 def crop(images: Tensor, reach: int) -> Tensor:
     """Each image moved by at most `reach` pixels along both axes."""
     b, c, h, w = images.shape

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.check import Finding
+from regard.data.findings import Finding
 from regard.data.images import listing
 from regard.data.images.listing import Entry
 from regard.data.images.reading import Opened, open_image

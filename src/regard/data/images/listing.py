@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import DataError
@@ -70,6 +70,8 @@ def entries(path: Path) -> Iterator[Entry]:
         _check_class_folders(path)
         for file in sorted(path.rglob("*")):
             inner = PurePosixPath(file.relative_to(path).as_posix())
+            if _is_hidden(inner):
+                continue
             if file.is_file() and is_image(file.name):
                 yield Entry(str(file), *_told_by(inner), file)
             elif file.is_file() and is_archive(file):
@@ -78,6 +80,11 @@ def entries(path: Path) -> Iterator[Entry]:
         yield from _packed(path)
     else:
         yield Entry(str(path), None, None, path)
+
+
+def _is_hidden(inner: PurePath) -> bool:
+    """Whether a path below the root is one that programs put there: .git/…, .thumbnails/…, a Mac's ._x.png."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in inner.parts)
 
 
 def _told_by(inner: PurePosixPath) -> tuple[str | None, str | None]:
@@ -91,7 +98,7 @@ def _told_by(inner: PurePosixPath) -> tuple[str | None, str | None]:
 def _check_class_folders(path: Path) -> None:
     """A folder without anything in it, beside others that have images, is a class without an example."""
     for folder in sorted(item for item in path.rglob("*") if item.is_dir()):
-        if not any(folder.iterdir()):
+        if not _is_hidden(folder.relative_to(path)) and not any(folder.iterdir()):
             raise DataError(f"{folder}: a class folder without an image; put some there, or delete the folder")
 
 

@@ -42,6 +42,8 @@ def open_image(source: Path | bytes, *, name: str = "") -> Opened:
         raise DataError(f"{name}: more than Pillow's limit of {limit} (a decompression bomb?); scale it down") from None
     except FileNotFoundError:
         raise DataError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{name}: a folder; give an image file that is in it") from None
     except library.UnidentifiedImageError:
         raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
     except RegardError:

@@ -14,6 +14,7 @@ from regard.data.images.reading import Pixels, to_image
 
 Fit = Literal["stretch", "crop", "pad"]
 BRIGHTEST = 255
+MOST = 2**26  # pixels of an image, at most; one of four million is a large one to train on
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Shape:
                 f"height={self.height}, width={self.width}, channels={self.channels}: an image has a pixel at least, "
                 "and 1 channel (grey) or 3 (colour)"
             )
+        if self.height * self.width > MOST:
+            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MOST:,} pixels here")
         if not 0 <= self.fill <= BRIGHTEST:
             raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {BRIGHTEST}")
 

@@ -56,32 +56,58 @@ def _profile(users: Listed, text: str) -> tuple[dict[str, str], list[str]]:
     cells: dict[str, str] = {}
     remarks: list[str] = []
     fields = {field.name: field for field in users.fields}
-    for part in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
+    for part in _assignments(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise DataError(f"profile: {part!r} is not of the form name=value, for example age=30")
         if name not in fields:
             raise DataError(f"profile: users have no {name!r}; {nearest(name, fields) if fields else 'they have none'}")
         wrong = fields[name].unknown(value)
+        if wrong and "," in value:
+            raise DataError(
+                f"profile: {value.split(',')[1].strip()!r} is not of the form name=value, for example age=30"
+            )
         remarks += [wrong] if wrong else []
         cells |= {} if wrong else {name: value}
     return cells, remarks
 
 
+def _assignments(text: str) -> list[str]:
+    """'age=30, city=Seoul, Korea' -> 'age=30' and 'city=Seoul, Korea': a value may have commas itself."""
+    parts: list[str] = []
+    for line in re.split(r"[;\n]", text):
+        first = len(parts)
+        for part in filter(str.strip, line.split(",")):
+            if "=" in part or len(parts) == first:
+                parts.append(part)
+            else:
+                parts[-1] += f",{part}"
+    return [part.strip() for part in parts]
+
+
 def items_in(text: str, items: Listed) -> list[int]:
-    """Titles or ids with commas, semicolons or line ends between them; a title may have commas itself."""
+    """Titles or ids with commas, semicolons or line ends between them; a title may have commas itself, or stand in
+    quotation marks."""
     index = _index(items)
     found: list[int] = []
     for chunk in filter(str.strip, re.split(r"[;\n]", text)):
         pieces = chunk.split(",")
         while pieces:
             sizes = range(len(pieces), 0, -1)
-            size = next((n for n in sizes if _key(",".join(pieces[:n])) in index), 0)
+            named = ((n, place) for n in sizes if (place := _named(",".join(pieces[:n]), index)) is not None)
+            size, place = next(named, (0, 0))
             if not size:
                 raise DataError(_unknown(pieces, items, index))
-            found.append(index[_key(",".join(pieces[:size]))])
+            found.append(place)
             pieces = pieces[size:]
     return list(dict.fromkeys(found))
+
+
+def _named(text: str, index: Mapping[str, int]) -> int | None:
+    """The place of an item that is called so, as it is written or as CSV writes it, in quotation marks."""
+    bare = text.strip()
+    quoted = len(bare) > 1 and bare[0] == bare[-1] == '"'
+    return index.get(_key(text), index.get(_key(bare[1:-1].replace('""', '"'))) if quoted else None)
 
 
 def _index(items: Listed) -> dict[str, int]:

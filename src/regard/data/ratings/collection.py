@@ -14,7 +14,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from regard.core import fingerprint
-from regard.core.errors import CheckpointError, DataError
+from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_bytes, write_text
 from regard.data.ratings import events as numbering
 from regard.data.ratings import layouts, profiles, splits
@@ -146,6 +146,11 @@ class Wanted:
     seed: int = 0
     left_out: tuple[float, float] | None = None  # ratings between these are left out
 
+    def __post_init__(self) -> None:
+        if self.left_out is not None and not self.left_out[0] < self.left_out[1]:
+            low, high = self.left_out
+            raise ConfigError(f"disliked={low:g} must be below liked={high:g}; what lies between is left out")
+
 
 def gather(found: Found, wanted: Wanted) -> Collection:
     """Tables -> the collection, every event in its part; what comes from the future is refused."""
@@ -163,8 +168,29 @@ def gather(found: Found, wanted: Wanted) -> Collection:
     users = _listed(numbered.users, told, held_users)
     told = _Told(found.items, columns.item, columns.title, wanted.item_columns, wanted.profiles in ("both", "items"))
     items = _listed(numbered.items, told, held_items)
-    notes = [*numbered.notes, *_notes(events, parts, wanted.split)]
+    known = _unmatched("users", numbered.users, found.users, columns.user, events.users)
+    known += _unmatched("items", numbered.items, found.items, columns.item, events.items)
+    notes = [*numbered.notes, *known, *_notes(events, parts, wanted.split)]
     return Collection(users, items, events, parts, numbered.scale, tuple(notes))
+
+
+def _unmatched(what: str, ids: Sequence[str], table: Table | None, key: str, rated: Whole) -> list[str]:
+    """Notes on ids of the ratings that the table of users or items has not, or has twice; none at all is an error."""
+    if table is None:
+        return []
+    told = table.column(key)
+    listed, asked = set(told), [ids[place] for place in np.unique(rated)]
+    new = [name for name in asked if name not in listed]
+    if len(new) == len(asked):
+        raise DataError(
+            f"{table.path}: none of the {what} that have ratings is in it: {asked[0]!r} … there, {told[0]!r} … here; "
+            "write ids alike"
+            if told
+            else f"{table.path}: nothing is in it; fill it, or take it away"
+        )
+    notes = [f"{len(new)} {what} with ratings are not in {table.path} ({new[0]!r} …): no profile"] if new else []
+    twice = len(told) - len(listed)
+    return [*notes, *([f"{twice} {what} stand in {table.path} again; the last line counts"] if twice else [])]
 
 
 def _notes(events: Events, parts: Whole, split: Split) -> list[str]:

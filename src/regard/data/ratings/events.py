@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from regard.core.errors import DataError
 from regard.data.ratings.layouts import Found
+from regard.data.ratings.naming import as_seconds
 from regard.data.ratings.profiles import as_number
 from regard.data.ratings.tables import Table
 
@@ -70,9 +70,14 @@ def _forms(found: Found) -> list[str]:
 
 def _ids(ratings: Sequence[Table], table: Table | None, column: str) -> dict[str, int]:
     """Every id that is listed or has ratings -> its number; numbers in the order of the ids, 2 before 10."""
-    known = set() if table is None else set(table.column(column))
-    for each in ratings:
-        known |= set(each.column(column))
+    known: set[str] = set()
+    for each in (*ratings, *([table] if table is not None else [])):
+        cells = each.column(column)
+        if "" in cells:
+            raise DataError(
+                f"{each.place(cells.index(''))}: no {column}; tell who or what it is, or leave the line out"
+            )
+        known |= set(cells)
     ordered = sorted(known, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name))
     return {name: place for place, name in enumerate(ordered)}
 
@@ -88,22 +93,13 @@ def _events(table: Table, found: Found, users: dict[str, int], items: dict[str, 
 
 def _numbers(table: Table, column: str, *, dates: bool = False) -> Real:
     cells = table.column(column)
-    found = [as_number(cell) for cell in cells]
-    if dates and any(value is None for value in found):
-        found = [_seconds(cell) if value is None else value for cell, value in zip(cells, found, strict=True)]
+    read = as_seconds if dates else as_number
+    found = [read(cell) for cell in cells]
     wrong = next((row for row, value in enumerate(found) if value is None), None)
     if wrong is not None:
-        kind = "no number and no date" if dates else "no number"
-        raise DataError(f"{table.place(wrong)}: {column}={cells[wrong]!r} is {kind}")
+        kind = "no number and no date; write seconds, or 2021-05-31 12:30" if dates else "no number; mend it"
+        raise DataError(f"{table.place(wrong)}: {column}={cells[wrong]!r} is {kind}, or leave the line out")
     return np.array(found, dtype=np.float64)
-
-
-def _seconds(cell: str) -> float | None:
-    """2021-05-01 12:30 -> seconds."""
-    try:
-        return datetime.fromisoformat(cell.strip()).timestamp()
-    except ValueError:
-        return None
 
 
 def _check_scale(tables: Sequence[Table], events: Events, scale: tuple[float, float]) -> None:

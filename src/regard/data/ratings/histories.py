@@ -33,6 +33,7 @@ class Lesson(NamedTuple):
     chosen: Tensor  # (b 1+t) places of what was chosen next
     ratings: Tensor  # (b 1+t) what was thought of it, from -1 to 1
     counted: Tensor  # (b 1+t) bool: whether there is such a choice
+    sight: Tensor  # (1+t t) bool: what of the history may be known when a choice is judged
 
 
 class Question(NamedTuple):
@@ -45,12 +46,22 @@ class Question(NamedTuple):
 class Histories:
     """The events of a collection as histories of at most `longest` items."""
 
-    def __init__(self, collection: Collection, *, longest: int, split: Split = "leave_one_out") -> None:
-        self.collection, self.longest = collection, longest
+    def __init__(
+        self,
+        collection: Collection,
+        *,
+        longest: int,
+        split: Split = "leave_one_out",
+        foretold: bool = True,
+        liked: float | None = None,
+    ) -> None:
+        """`foretold`: what comes next is asked for, so only what was before may be known, however parts were drawn."""
+        self.collection, self.longest, self.liked = collection, longest, liked
         held = collection.items.held[collection.events.items]
         new = collection.users.held[collection.events.users]
-        # at random, what is held out may be earlier than what is learnt from: only the latter is ever history
+        # at random, what is held out may be earlier than what is learnt from: only the latter is history
         self._usable = ~held & ((collection.parts == TRAIN) | new) if split == "random" else ~held
+        self._timeless = split == "random" and not foretold
 
     @cached_property
     def shelf(self) -> Shelf:
@@ -80,7 +91,9 @@ class Histories:
 
     @cached_property
     def _ratings(self) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-        """(n) from -1 to 1; 0 where all are the same."""
+        """(n) from -1 to 1, 0 where all are the same; 1 or -1 where an item is liked or not."""
+        if self.liked is not None:
+            return np.where(self.collection.events.ratings >= self.liked, 1, -1).astype(np.float32)
         low, high = self.collection.scale
         middle, half = (low + high) / 2, (high - low) / 2
         found = self.collection.events.ratings
@@ -102,7 +115,9 @@ class Histories:
             chosen[i, :count] = self.collection.events.items[window.rows]
             ratings[i, :count] = self._ratings[window.rows]
             counted[i, 0 if window.first else 1 : count] = True
-        return Lesson(people, self.shelf, *map(torch.from_numpy, (chosen, ratings, counted)))
+        order = np.arange(size)
+        sight = order[:, None] != order[:-1] if self._timeless else order[:, None] > order[:-1]
+        return Lesson(people, self.shelf, *map(torch.from_numpy, (chosen, ratings, counted, sight)))
 
     def people(self, users: Sequence[int], rows: Sequence[Whole]) -> People:
         """Users and rows of the collection for each -> histories, padded on the right."""
@@ -119,10 +134,11 @@ class Histories:
         return People(*map(torch.from_numpy, (numbers, profiles, history, ratings, times, lengths)))
 
     def before(self, question: Question) -> Whole:
-        """The rows of all that the user had chosen before, oldest first."""
-        begin = int(self.collection.starts[question.user])
-        rows = np.arange(begin, question.row)
-        return rows[self._usable[rows]]
+        """The rows of all that the user had chosen before, oldest first; where times do not count, of all others."""
+        begin, end = self.collection.starts[question.user : question.user + 2]
+        rows = np.arange(begin, end if self._timeless else question.row)
+        found: Whole = rows[self._usable[rows] & (rows != question.row)]
+        return found
 
     def ask(self, questions: Sequence[Question]) -> People:
         """Questions -> the histories before them, as much as is read."""

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.ratings import tables
+from regard.data.ratings import naming, tables
+from regard.data.ratings.naming import SIDES, Columns, renamed, unnamed
 from regard.data.ratings.tables import Table
 from regard.data.rows import PACKED, plain, split_of
 
 YEAR = re.compile(r"\((\d{4})\)\s*$")
-RATINGS = ("user", "item", "rating", "time")
 STARS, HALVES = (1.0, 5.0), (0.5, 5.0)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a table of ratings, and of the tables of users and items beside it, mean what."""
-
-    user: str = "user"  # in the ratings and in the table of users
-    item: str = "item"  # in the ratings and in the table of items
-    rating: str = "rating"  # "": there is none, every row is a choice
-    time: str = "time"  # "": there is none, rows are in order
-    title: str = "title"  # in the table of items; "": items are called by their ids
 
 
 class Found(NamedTuple):
@@ -43,14 +33,14 @@ class Found(NamedTuple):
 def find(path: Path, columns: Columns) -> Found:
     """A file or a folder -> its tables."""
     if path.is_file():
-        return _checked(Found((tables.read(path),), None, None, columns))
+        return _named(Found((tables.read(path, partial(unnamed, columns)),), None, None, columns))
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
     for layout in (_movielens_100k, _movielens_1m, _movielens_csv):
         found = layout(path)
         if found is not None:
             return found
-    return _checked(_own(path, columns))
+    return _named(_own(path, columns))
 
 
 def _file(folder: Path, *names: str) -> Path | None:
@@ -71,7 +61,7 @@ def _movielens_100k(folder: Path) -> Found | None:
     told = None if users is None else tables.read(users, ("user", "age", "gender", "occupation", "zip"))
     people = None if told is None else _without(told, "zip")
     splits = tuple(split_of(plain(path).stem) or "train" for path in files) if not whole else ()
-    ratings = tuple(tables.read(path, RATINGS) for path in files)
+    ratings = tuple(tables.read(path, SIDES) for path in files)
     return Found(ratings, people, _films_100k(folder, items), Columns(), STARS, splits)
 
 
@@ -102,7 +92,7 @@ def _movielens_1m(folder: Path) -> Found | None:
     people = None if users is None else tables.read(users, ("user", "gender", "age", "occupation", "zip"))
     items = _with_years(tables.read(films, ("item", "title", "genres")))
     own = None if people is None else _without(people, "zip")
-    return Found((tables.read(ratings, RATINGS),), own, items, Columns(), STARS)
+    return Found((tables.read(ratings, SIDES),), own, items, Columns(), STARS)
 
 
 def _movielens_csv(folder: Path) -> Found | None:
@@ -114,8 +104,8 @@ def _movielens_csv(folder: Path) -> Found | None:
     if "movieId" not in table.columns or "movieId" not in listed.columns:
         return None
     names = {"userId": "user", "movieId": "item", "timestamp": "time"}
-    items = _with_years(_renamed(listed, names))
-    return Found((_renamed(table, names),), None, items, Columns(), HALVES)
+    items = _with_years(renamed(listed, names))
+    return Found((renamed(table, names),), None, items, Columns(), HALVES)
 
 
 def _own(folder: Path, columns: Columns) -> Found:
@@ -133,32 +123,24 @@ def _own(folder: Path, columns: Columns) -> Found:
             "users.csv and items.csv where there are profiles"
         )
     people, things = table("users"), table("items", "movies")
-    read = {split: tables.read(path) for split, path in files.items() if path is not None}
+    read = {split: tables.read(path, partial(unnamed, columns)) for split, path in files.items() if path is not None}
     users = None if people is None else tables.read(people)
     items = None if things is None else tables.read(things)
     return Found(tuple(read.values()), users, items, columns, splits=() if whole else tuple(read))
 
 
-def _checked(found: Found) -> Found:
-    """The same, once every column that is asked for is there."""
+def _named(found: Found) -> Found:
+    """The same, every column that is asked for under the name that it is asked for by."""
     columns = found.columns
-    for table in found.ratings:
-        for name in (columns.user, columns.item, columns.rating, columns.time):
-            if name:
-                table.column(name)
-    if found.users is not None:
-        found.users.column(columns.user)
-    if found.items is not None:
-        found.items.column(columns.item)
-    return found
+    return found._replace(
+        ratings=tuple(naming.named(table, columns) for table in found.ratings),
+        users=None if found.users is None else naming.listed(found.users, "user", columns.user),
+        items=None if found.items is None else naming.listed(found.items, "item", columns.item),
+    )
 
 
 def _without(table: Table, *names: str) -> Table:
     return replace(table, columns={name: cells for name, cells in table.columns.items() if name not in names})
-
-
-def _renamed(table: Table, names: dict[str, str]) -> Table:
-    return replace(table, columns={names.get(name, name): cells for name, cells in table.columns.items()})
 
 
 def _with_years(table: Table) -> Table:

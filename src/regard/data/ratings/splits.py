@@ -78,3 +78,12 @@ def check_past(events: Events, parts: Whole, ids: list[str]) -> None:
             f"{len(late)} training ratings come from the future: user {user!r} has one at {events.times[row]:.0f}, "
             f"after one that is held out at {asked[events.users[row]]:.0f}; choose split=leave_one_out or split=time"
         )
+
+
+def check_asked(parts: Whole, split: Split) -> None:
+    """An error unless something is held out to choose weights by."""
+    if (parts == VALID).any():
+        return
+    if split == "files":
+        raise DataError("split=files: there is no file of the ratings of valid; give one, or choose leave_one_out")
+    raise DataError("no rating is held out for 'valid': users have too few; give more, or split=time")
