@@ -83,8 +83,8 @@ class PlainCaptioner(nn.Module):
         done: list[tuple[float, list[int]]] = []
         for length in range(longest):
             logits, hidden, cell = self.step(rows[:, -1], cells, hidden, cell)
-            logits[:, [MARKS.pad, MARKS.unknown, MARKS.start]] = -torch.inf
             scores = sums[:, None] + logits.log_softmax(dim=-1)
+            scores[:, [MARKS.pad, MARKS.start]] = -torch.inf  # what a beam of regard never chooses either
             if length == longest - 1:
                 scores[:, : MARKS.end], scores[:, MARKS.end + 1 :] = -torch.inf, -torch.inf
             best = scores.flatten().topk(BEAM - len(done))
@@ -142,6 +142,7 @@ def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> d
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
     beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.sizes.longest
     images = task.see(pixels)
+    model.eval()
     plain.eval()
     told = [list(best[0].tokens) for best in task.tell(model, pixels, beam)]
     same = sum(one == plain.tell(image[None], longest) for one, image in zip(told, images, strict=True))

@@ -59,14 +59,23 @@ def ranking(runs: Path) -> None:
         name, _, seed = folder.name.rpartition("-")
         run = load(folder)
         scores = _scores(run)
-        rivals |= {key: value for key, value in scores.items() if key.startswith(RIVALS)}
-        own = {key: value for key, value in scores.items() if not key.startswith(RIVALS)}
+        config: Any = run.recipe.task.config
+        if config.objective == "next" and not (config.held_users or config.held_items):  # others have their own
+            rivals |= {key: value for key, value in scores.items() if key.startswith(RIVALS)}
+        own = {key: value for key, value in scores.items() if config.objective != "next" or not key.startswith(RIVALS)}
         minutes = sum(row["seconds"] for row in _rows(folder / "timing.jsonl")) / 60
         found.setdefault(name, []).append({**own, "seed": int(seed), "minutes": minutes, "parameters": run.parameters})
         print(name, seed, {key: round(value, 4) for key, value in own.items()}, flush=True)
     old = results_page.stored(PLACE).get("ranking", {})
+    for name, now in found.items():
+        seeds = {run["seed"] for run in now}
+        found[name] = sorted([*now, *(run for run in old.get(name, []) if run["seed"] not in seeds)], key=_seed)
     keep("ranking", old | found)
     keep("rivals", rivals)
+
+
+def _seed(run: Figures) -> int:
+    return int(run["seed"])
 
 
 def _scores(run: Run) -> Figures:
@@ -115,9 +124,11 @@ def million() -> None:
         exact = torch.cat([choices.best(model, part, shelf, count=TOP).places for part in states.split(500)])
         seconds = time.perf_counter() - begun
         memory = peak() - before
+        print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
         begun = time.perf_counter()
         index, queries = _approximate.index_of(model, states, shelf)
         built = time.perf_counter() - begun
+        print(f"index: {built:,.0f} s", flush=True)
         begun = time.perf_counter()
         near = index.best(queries, TOP).places
         quick = time.perf_counter() - begun

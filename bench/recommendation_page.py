@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 PLACE = Path(__file__).parents[1] / "docs" / "recommendation.json"
-COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10", "auc", "log_loss", "rmse")
+COLUMNS = ("hr@10", "ndcg@10", "mrr", "coverage@10", "novelty@10")
+OPINIONS = ("auc", "log_loss", "rmse")
 RIVALS = ("popularity", "item_knn", "factorisation")
 
 
@@ -42,6 +43,24 @@ def ranking(found: dict[str, list[dict[str, Any]]], rivals: dict[str, float]) ->
     return lines(["recipe or rival", "seeds", "minutes", *shown], rows)
 
 
+def _asks_all(runs: list[dict[str, Any]]) -> bool:
+    """Whether lists are asked for, of all users and items."""
+    return any("hr@10" in run and "new_users_hr@10" not in run for run in runs)
+
+
+def opinions(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Recipes that foretell what is thought of an item, each beside the factorisation of the same ratings."""
+    rows = [
+        [f"[{recipe}](../recipes/{recipe}.toml)" if not who else who.strip("_"), f"{minutes:.1f}" if not who else "–"]
+        + [cell([run[who + name] for run in runs if who + name in run]) for name in OPINIONS]
+        for recipe, runs in found.items()
+        if any(name in run for run in runs for name in OPINIONS)
+        for minutes in (statistics.mean(run["minutes"] for run in runs),)
+        for who in ("", "factorisation_")
+    ]
+    return lines(["recipe or rival", "minutes", *OPINIONS], rows) if rows else ""
+
+
 def groups(found: dict[str, list[dict[str, Any]]], prefix: str) -> str:
     """Further scores of runs that have them: new users and items, sampled metrics."""
     rows = []
@@ -55,7 +74,9 @@ def sections(found: dict[str, Any]) -> list[str]:
     """Everything that was measured."""
     parts: list[str] = []
     if "ranking" in found:
-        parts += [HEAD, ranking(found["ranking"], found.get("rivals", {}))]
+        lists = {recipe: runs for recipe, runs in found["ranking"].items() if _asks_all(runs)}
+        thought = opinions(found["ranking"])
+        parts += [HEAD, ranking(lists, found.get("rivals", {})), *([LIKED, thought] if thought else [])]
         for prefix, title in (("new_", NEW), ("sampled_", SAMPLED)):
             table = groups(found["ranking"], prefix)
             parts += [title, table] if table else []
@@ -85,7 +106,15 @@ MovieLens 100K (90,570 ratings: the official ub.test is kept back), by `python b
 Next item: each user's last rating is asked for, the one before is for validation, all 1,682 films are ranked, those
 seen left out. Rivals know the same ratings and are chosen on the validation questions. [How](recommendation.md).
 """
+LIKED = """### Liked or not, and ratings as numbers
+
+Liked (4, 5) or not (1, 2) at random 8:1:1, as AutoInt has it, and each user's last rating as a number. The rival is a
+truncated SVD of the same ratings with biases, its rank chosen on the validation ratings.
+"""
 NEW = """### Users and films held out entirely
+
+A tenth of the users and a tenth of the films, three draws: what a new user chooses last by the history alone, and which
+of the new films is chosen by those who choose one, known by its profile alone. Popularity knows no new film.
 """
 SAMPLED = """### The same by sampled metrics
 

@@ -89,8 +89,10 @@ def test_one_negative_falls_when_the_chosen_item_suits(dot):
 
 @pytest.mark.parametrize("heads", [1, 3])
 @pytest.mark.parametrize("size", [1, 10, 10**6])
-def test_the_best_in_chunks_are_the_best(heads, size, monkeypatch):
+@pytest.mark.parametrize("group", [1, 2, 5, 64])  # by maxima of groups where they divide a chunk, else by sorting
+def test_the_best_in_chunks_are_the_best(heads, size, group, monkeypatch):
     monkeypatch.setattr(choices, "SCORES", 7 * size)
+    monkeypatch.setattr(choices, "GROUP", group)
     model, (states, _) = Table(heads), asked()
     seen = torch.tensor([[0, 1], [5, -1]] + [[-1, -1]] * 5)
     with torch.no_grad():
@@ -99,6 +101,12 @@ def test_the_best_in_chunks_are_the_best(heads, size, monkeypatch):
     whole[0, :2], whole[1, 5] = -torch.inf, -torch.inf
     wanted = whole.topk(4, dim=1)
     assert torch.equal(found.places, wanted.indices) and found.scores.allclose(wanted.values, atol=1e-5)
+
+
+def test_the_largest_by_groups_are_the_largest():
+    scores = torch.randn(5, 64 * 12, generator=torch.Generator().manual_seed(0))
+    found, wanted = choices._largest(scores, 7), scores.topk(7, dim=1)
+    assert torch.equal(found.places, wanted.indices) and torch.equal(found.scores, wanted.values)
 
 
 def test_nothing_to_choose_from():

@@ -138,3 +138,32 @@ def test_the_image_as_one_vector_has_no_attention():
 def test_what_cannot_be_built_is_refused(change, text):
     with pytest.raises(ConfigError, match=text):
         Config(**change)
+
+
+def test_untied_words_have_a_table_of_their_own_without_bounds():
+    model = captioner.build(replace(TINY, tied=False, word_scale=0.0, dropout=0.0), SIZES).eval()
+    assert model.readout.weight is not model.target.weight and model.scale == TINY.embedding**0.5
+    with torch.no_grad():
+        model.join.bias.fill_(9.0)
+        x, _ = model.features(torch.tensor([[2, 4]]), model.start(torch.randn(1, 3, 4, 8)))
+    assert x.max() > 2  # a tanh would have kept it below 1
+    assert captioner.build(TINY, SIZES).readout.weight.shape == model.readout.weight.shape
+
+
+@pytest.mark.parametrize("decoder", ["lstm", "transformer"])
+def test_words_without_order_are_foretold_from_the_image(decoder):
+    torch.manual_seed(0)
+    model = captioner.build(replace(TINY, decoder=decoder, named=0.5, dropout=0.0), SIZES).eval()
+    images, captions = torch.randn(2, 3, 4, 8), torch.tensor([[2, 4, 5, 3], [2, 4, 3, 0], [2, 6, 6, 3], [2, 5, 3, 0]])
+    loss = model.losses(images, captions, pad=0)["named"]
+    logs = model.named.tell(model.grid(images).mean(dim=1)).log_softmax(dim=-1)
+    told = [logs[0, 4], logs[0, 5], logs[0, 4], 2 * logs[1, 6], logs[1, 5]]  # neither ends nor padding
+    torch.testing.assert_close(loss, -0.5 * torch.stack(told).sum())
+    turned = captions.clone()
+    turned[0, 1:3] = captions[0, [2, 1]]
+    torch.testing.assert_close(model.losses(images, turned, pad=0)["named"], loss)  # their order does not count
+
+
+def test_weights_below_zero_are_refused():
+    with pytest.raises(ConfigError, match=r"word_scale=1.0 and named=-1: neither is negative"):
+        Config(named=-1)

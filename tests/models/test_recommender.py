@@ -129,7 +129,7 @@ def test_the_sign_of_a_preference_is_learnt(objective):
         if objective == "next":
             loss = FullSoftmax()(model, states, items, opposite)
         else:
-            liked, not_liked = (model.opinions(states, items, places) for places in (opposite, 1 - opposite))
+            liked, not_liked = (model.opinions(users, items, places[:, None]) for places in (opposite, 1 - opposite))
             loss = -(liked.sigmoid().log() + (-not_liked).sigmoid().log()).sum()
         optimizer.zero_grad()
         loss.backward()
@@ -139,8 +139,8 @@ def test_the_sign_of_a_preference_is_learnt(objective):
         if objective == "next":
             assert all_scores(model, states, items).argmax(dim=1).tolist() == [1, 0]
         else:
-            assert (model.opinions(states, items, opposite) > 0).all()
-            assert (model.opinions(states, items, 1 - opposite) < 0).all()
+            assert (model.opinions(users, items, opposite[:, None]) > 0).all()
+            assert (model.opinions(users, items, 1 - opposite[:, None]) < 0).all()
 
 
 def test_while_training_profiles_and_items_are_left_out_at_times():

@@ -28,7 +28,7 @@ def shown():
     made = tokenizer("char")
     model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), Tokens(made.size, longest=16)).eval()
     prompt = tuple(made.encode(["the "])[0])
-    text = Continuation(0, tuple(made.encode(["cat"])[0]), ended=True)
+    text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, ended=True)
     with torch.no_grad():
         return show(model, prompt, text, tokenizer=made, marks=Marks(), source=no_source(1, torch.device("cpu")))
 

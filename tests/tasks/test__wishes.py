@@ -13,7 +13,11 @@ from regard.tasks.music import Options
     ("wish", "message"),
     [
         ({"seconds": 0.0}, r"^seconds=0.0: ask for more than 0 seconds and less than a day$"),
-        ({"keep": -1.0}, r"^keep=-1.0: keep more than 0 seconds of the prompt, or leave it out$"),
+        ({"keep": -1.0}, r"^keep=-1.0: keep more than 0 seconds of the prompt and less than a day, or leave it out$"),
+        (
+            {"keep": 1e308},
+            r"^keep=1e\+308: keep more than 0 seconds of the prompt and less than a day, or leave it out$",
+        ),
         ({"exactly": True}, r"^exactly: say how long the piece is to be, with seconds=…$"),
         ({"voices": ("alto",)}, r"^voices and bars say what of a file is made anew; give the file: infill=FILE$"),
         ({"infill": Path("x"), "seconds": 3.0}, r"^infill keeps the length of the file; leave seconds out$"),

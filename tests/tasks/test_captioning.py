@@ -53,6 +53,15 @@ def test_images_are_turned_at_times():
     assert any(turned) and any(same) and all(a != b for a, b in zip(turned, same, strict=True))
 
 
+def test_images_are_moved_by_a_few_pixels(task):
+    moved = captioning.build(replace(TINY, crop=2)).batch(np.arange(8)).images
+    plain = task.batch(np.arange(8)).images
+    assert moved.shape == plain.shape and not torch.equal(moved, plain)
+    wide = torch.nn.functional.pad(plain, (2, 2, 2, 2), value=-1.0)
+    for one, image in zip(moved, wide, strict=True):
+        assert any(torch.equal(one, image[:, y : y + 24, x : x + 24]) for y in range(5) for x in range(5))
+
+
 def test_images_lose_their_colours_at_times():
     pale_at_times = captioning.build(replace(TINY, grey=0.5))
     torch.manual_seed(0)
@@ -96,6 +105,7 @@ def test_files_decide_by_bleu(tmp_path, monkeypatch):
     [
         ({"rows": 0}, "rows=0 must be at least 1"),
         ({"smoothing": 1.0}, "smoothing=1.0 must be at least 0 and below 1"),
+        ({"crop": -1}, "crop=-1 pixels: it is not negative; 0 leaves images where they are"),
         ({"flip": -0.5}, "flip=-0.5 must be at least 0 and below 1"),
         ({"name": "photos"}, "no data 'photos'"),
         ({"features": "resnet18"}, "features='resnet18' needs the net's weights"),

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError, DataError
+from regard.data.ratings import collection, layouts
+from regard.data.ratings.naming import Columns
 from regard.models import recommender, sasrec
 from regard.tasks import _judged, _reasons, _recommended, recommendation
 from regard.tasks.recommendation import TINY, Options
@@ -184,7 +186,10 @@ def test_a_split_that_is_not_there(task, model):
 def test_users_with_one_rating_are_learnt_from_but_leave_nothing_to_ask(tmp_path):
     rows = "".join(f"{user},a{user % 3},5,{user}\n" for user in range(9))
     (tmp_path / "r.csv").write_text("user,item,rating,time\n" + rows)
-    task = recommendation.build(recommendation.Config(path=tmp_path / "r.csv"))
+    config = recommendation.Config(path=tmp_path / "r.csv")
+    with pytest.raises(DataError, match="no rating is held out for 'valid': users have too few; give more, or split="):
+        recommendation.build(config)  # before anything is written
+    task = recommendation.Recommendation(config, collection.gather(layouts.find(config.path, Columns()), config.wanted))
     assert "9 users have fewer than three ratings (9 have one)" in task.notes()[0]
     model = recommender.build(recommender.TINY, task.sizes)
     assert task.loss(model, task.batch(task.plan(0, 1)[0])).total.item() > 0

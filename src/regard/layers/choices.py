@@ -22,6 +22,7 @@ from regard.core.errors import ConfigError
 from regard.layers.readout import linear_cross_entropy
 
 SCORES = 2**22  # that exist at once while a loss is computed or the best are looked for
+GROUP = 64  # items whose maximum is taken before the best are looked for
 
 
 class ChoiceLoss(Protocol):
@@ -128,31 +129,55 @@ def all_scores(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
 
 def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tensor | None = None) -> Best:
     """The `count` best items of each state, exactly, however many items there are; `seen` (m s) are places that are
-    left out, -1 where there is none. Items are gone through in chunks, twice: for the sum, then for the best."""
+    left out, -1 where there is none. Items are gone through in chunks: once, or with several heads twice, since only
+    the sum of each head tells how its scores mix with those of the others."""
     count = min(count, len(shelf.numbers))
-    gates, total = model.gates(states), None
-    for _, scores in _chunks(model, states, shelf):
-        part = scores.logsumexp(dim=-1)
-        total = part if total is None else torch.logaddexp(total, part)
-    if total is None:
+    if not count:
         return Best(states.new_zeros(len(states), 0, dtype=torch.long), states.new_zeros(len(states), 0))
-    kept: Best | None = None
+    gates = model.gates(states)  # (m h)
+    weight = gates - _total(model, states, shelf) if gates.shape[1] > 1 else None
+    kept, sums = None, []
     for low, scores in _chunks(model, states, shelf):
-        mixed = (scores - total[..., None] + gates[..., None]).logsumexp(dim=1)  # (m chunk)
+        if weight is None:
+            mixed = scores[:, 0]  # (m chunk)
+            sums.append(mixed.logsumexp(dim=-1))
+        else:
+            mixed = (scores + weight[..., None]).logsumexp(dim=1)
         if seen is not None:
             _hide(mixed, seen - low)
-        found = mixed.topk(min(count, mixed.shape[1]), dim=1)
-        new = Best(found.indices + low, found.values)
+        new = _largest(mixed, count)
+        new = Best(new.places + low, new.scores)
         kept = new if kept is None else _merged(kept, new, count)
     assert kept is not None
+    if sums:
+        kept = Best(kept.places, kept.scores - torch.stack(sums).logsumexp(dim=0)[:, None])
     return kept
 
 
+def _total(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
+    """(m h) log of the sum over all items, for each head."""
+    parts = [scores.logsumexp(dim=-1) for _, scores in _chunks(model, states, shelf)]
+    return torch.stack(parts).logsumexp(dim=0)
+
+
 def _chunks(model: Chooser, states: Tensor, shelf: Shelf) -> Iterator[tuple[int, Tensor]]:
-    size = max(1, SCORES // max(1, len(states)))
+    size = max(1, SCORES // max(1, len(states)) // GROUP) * GROUP
     for low in range(0, len(shelf.numbers), size):
         part = Shelf(*(column[low : low + size] for column in shelf))
         yield low, model.scores(states, part)
+
+
+def _largest(scores: Tensor, count: int) -> Best:
+    """The `count` largest of each row (m n). A maximum is far cheaper than a sort, and the largest of all are in the
+    groups with the largest maxima."""
+    size = scores.shape[1]
+    if size % GROUP or size // GROUP <= count:
+        found = scores.topk(min(count, size), dim=1)
+        return Best(found.indices, found.values)
+    groups = scores.unflatten(1, (-1, GROUP))  # (m g GROUP)
+    where = groups.amax(dim=-1).topk(count, dim=1).indices  # (m k)
+    near = groups.gather(1, where[..., None].expand(-1, -1, GROUP)).flatten(1).topk(count, dim=1)
+    return Best(where.gather(1, near.indices // GROUP) * GROUP + near.indices % GROUP, near.values)
 
 
 def _hide(scores: Tensor, places: Tensor) -> None:

@@ -27,9 +27,25 @@ class Embedding(nn.Module):
         return placed
 
 
+class WordVectors(nn.Embedding):
+    """(b t) -> (b t d): scale · E[token]. By √d a recurrent network reads unit variance, and tied logits are small."""
+
+    def __init__(self, size: int, dim: int, *, pad: int, scale: float = 0.0) -> None:
+        super().__init__(size, dim, padding_idx=pad)
+        _begin(self)
+        self.scale = scale or math.sqrt(dim)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return super().forward(tokens) * self.scale
+
+
 def table(size: int, dim: int, *, pad: int) -> nn.Embedding:
     """A fresh table with a zero row for padding, sized so that √d · E has unit variance and tied logits start small."""
     fresh = nn.Embedding(size, dim, padding_idx=pad)
-    nn.init.normal_(fresh.weight, std=dim**-0.5)
-    nn.init.zeros_(fresh.weight[pad])
+    _begin(fresh)
     return fresh
+
+
+def _begin(table: nn.Embedding) -> None:
+    nn.init.normal_(table.weight, std=table.embedding_dim**-0.5)
+    nn.init.zeros_(table.weight[table.padding_idx])

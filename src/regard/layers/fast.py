@@ -53,7 +53,14 @@ def optimised(model: Model, precision: Precision = "float32") -> Model:
         return model
     with torch.no_grad():
         fast: Model = _copy(model, PRODUCTS[precision]).eval()
+    fast.__dict__["original"] = model  # no part of it: it has no weights of its own
     return fast
+
+
+def watchable(model: nn.Module) -> nn.Module:
+    """The model whose attention can be recorded: itself, or what it is a faster copy of."""
+    found: nn.Module = vars(model).get("original", model)
+    return found
 
 
 def _copy(module: Model, products: Products) -> Model:

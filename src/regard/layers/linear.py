@@ -35,6 +35,13 @@ class Linear(nn.Linear):
         return multiplied.view(*x.shape[:-1], -1)
 
 
+def before_tanh(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """A layer whose outputs a tanh bends, sized so that they keep their variance: Glorot and Bengio 2010."""
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    nn.init.xavier_uniform_(layer.weight, gain=nn.init.calculate_gain("tanh"))
+    return layer
+
+
 def is_large(x: Tensor, weight: Tensor) -> bool:
     """Whether x (… d) times the weight (e d) is a product for oneDNN."""
     return (

@@ -22,6 +22,7 @@ from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Precision
 from regard.layers.readout import Readout
 from regard.layers.residual import PreNorm
+from regard.models._named import Named
 from regard.models.transformer import DecoderStack, TransformerState
 
 
@@ -38,9 +39,11 @@ class Shape(NamedTuple):
 class GridTransformer(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
 
-    def __init__(self, grid: Grid, into: nn.Linear, *, decoder: DecoderStack, readout: Readout) -> None:
+    def __init__(
+        self, grid: Grid, into: nn.Linear, *, decoder: DecoderStack, readout: Readout, named: Named | None = None
+    ) -> None:
         super().__init__()
-        self.grid, self.into, self.decoder, self.readout = grid, into, decoder, readout
+        self.grid, self.into, self.decoder, self.readout, self.named = grid, into, decoder, readout, named
 
     def start(self, source: Tensor) -> TransformerState:
         return self.decoder.start(self.into(self.grid(source)), EVERYTHING)
@@ -55,17 +58,19 @@ class GridTransformer(nn.Module):
 
     def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
         """Images (b c h w), the captions of each side by side (b·n t+1) -> the loss of the words, summed."""
-        state = spread(self.start(images), len(captions) // max(1, len(images)))
+        cells = self.grid(images)  # (b s d)
+        state = spread(self.decoder.start(self.into(cells), EVERYTHING), len(captions) // max(1, len(images)))
         x, _ = self.features(captions[:, :-1], state)
         there = captions[:, 1:] != pad
-        return {"words": self.readout.loss(x[there], captions[:, 1:][there], smoothing=smoothing)}
+        parts = {"words": self.readout.loss(x[there], captions[:, 1:][there], smoothing=smoothing)}
+        return parts if self.named is None else parts | {"named": self.named.loss(cells, captions[:, 1:])}
 
     def for_decoding(self, precision: Precision = "float32") -> GridTransformer:
         """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
         return optimised(self, precision)
 
 
-def build(grid: Grid, wide: int, shape: Shape, sizes: Captions) -> GridTransformer:
+def build(grid: Grid, wide: int, shape: Shape, sizes: Captions, *, named: Named | None = None) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
     words = table(sizes.size, shape.dim, pad=sizes.marks.pad)
     embedding = Embedding(words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout)
@@ -82,7 +87,7 @@ def build(grid: Grid, wide: int, shape: Shape, sizes: Captions) -> GridTransform
     readout = Readout(shape.dim, sizes.size, bias=False)
     readout.weight = words.weight
     decoder = DecoderStack(embedding, layers, PreNorm.last(shape.dim))
-    return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout)
+    return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout, named=named)
 
 
 def _heads(shape: Shape, queries: str, keys: str) -> Heads:

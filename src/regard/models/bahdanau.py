@@ -20,7 +20,8 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import table
+from regard.layers.embedding import WordVectors
+from regard.layers.linear import before_tanh
 from regard.layers.memory import KV
 from regard.layers.readout import Readout
 from regard.layers.recurrent import RecurrentEncoder
@@ -33,6 +34,7 @@ class Config:
     dim: int = 512  # width of the recurrent states
     encoder: int = 0  # width of each direction of the encoder; 0: as wide as the decoder
     embedding: int = 256  # width of the word vectors
+    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     score: str = "additive"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
     dropout: float = 0.3  # of word vectors and features
 
@@ -58,16 +60,16 @@ class Bahdanau(nn.Module):
     def __init__(self, config: Config, sizes: Text) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
-        self.source = table(sizes.source, words, pad=sizes.marks.pad)
-        self.target = table(sizes.target, words, pad=sizes.marks.pad)
+        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.word_scale)
+        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.word_scale)
         self.encoder = RecurrentEncoder("gru", words, wide // 2, both=True)
-        self.first = nn.Linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
+        self.first = before_tanh(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
         self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do
         self.cross_attn = Attend(scores.build(config.score, dim), queries="target", keys="source")
         self.gates_word = nn.Linear(words, 3 * dim)
         self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 3 * dim)
-        self.join = nn.Linear(dim + wide + words, words)
+        self.join = before_tanh(dim + wide + words, words)
         self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)

@@ -9,6 +9,7 @@ The same grid can be told by a Transformer (decoder = "transformer"), and by an 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -30,6 +31,7 @@ from regard.layers.plane import Plane
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
 from regard.models._looking import Hard, Looking, Soft, Told, Walk, Whole
+from regard.models._named import Named
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ class Config:
     stride: int = 8  # pixels, along each axis, that become a cell, a power of two; 1: the input is a grid already
     score: str = "additive"  # of queries and cells: see regard list scores
     dropout: float = 0.3  # of word vectors and features
+    word_scale: float = 1.0  # by which the LSTM reads word vectors larger than they are; 0: √embedding, unit variance
+    tied: bool = True  # words are told by the vectors they are read by, behind a tanh; else by L_o, equation 7
+    named: float = 0.0  # weight of foretelling the words of an image without their order, which teaches convolutions
     word_dropout: float = 0.0  # how often a word that was read is hidden in training, so that the image is looked at
     coverage: float = 0.1  # soft: weight of the doubly stochastic penalty, section 4.2.1
     choices: float = 1.0  # hard: weight of the score function term, λ_r
@@ -56,6 +61,8 @@ class Config:
     def __post_init__(self) -> None:
         if min(self.dim, self.embedding, self.grid, self.layers, self.heads, self.stride) < 1:
             raise ConfigError("dim, embedding, grid, layers, heads and stride must be at least 1")
+        if min(self.word_scale, self.named) < 0:
+            raise ConfigError(f"word_scale={self.word_scale} and named={self.named}: neither is negative")
         if self.gradual < 0:
             raise ConfigError(f"gradual={self.gradual} batches: give 0 or more")
         if self.stride & (self.stride - 1):
@@ -87,26 +94,33 @@ class CaptionerState(NamedTuple):
 class Captioner(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
 
-    def __init__(self, config: Config, sizes: Captions, *, grid: Grid, looking: Looking) -> None:
+    def __init__(
+        self, config: Config, sizes: Captions, *, grid: Grid, looking: Looking, named: Named | None = None
+    ) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, config.grid
-        self.grid, self.looking = grid, looking
+        self.grid, self.looking, self.named = grid, looking, named
         self.dim, self.wide, self.unknown = dim, wide, sizes.marks.unknown
         self.target = table(sizes.size, words, pad=sizes.marks.pad)
+        self.scale = config.word_scale or math.sqrt(words)
         self.first = nn.Linear(wide, 2 * dim)  # section 3.1.2: h(0) and c(0) from the mean of all cells
         self.gates_word = nn.Linear(words, 4 * dim)
         self.gates_seen = nn.Linear(wide, 4 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 4 * dim + 1, bias=False)  # and f_β, section 4.2.1, as its last row
         self.join = nn.Linear(dim + wide, words)  # L_h and L_z, equation 7
         self.readout = Readout(words, sizes.size)
-        self.readout.weight = self.target.weight
+        if config.tied:
+            self.readout.weight = self.target.weight
+        self.bound = nn.Tanh() if config.tied else nn.Identity()
         self.dropout, self.word_dropout = Dropout(config.dropout), config.word_dropout
         for gate in self.gates_hidden.weight.data[: 4 * dim].split(dim):
             nn.init.orthogonal_(gate)
         nn.init.ones_(self.gates_word.bias.data[dim : 2 * dim])  # the forget gate starts open
 
     def start(self, source: Tensor) -> CaptionerState:
-        cells = self.grid(source)  # (b s d)
+        return self._begin(self.grid(source))
+
+    def _begin(self, cells: Tensor) -> CaptionerState:
         hidden, cell = torch.tanh(self.first(cells.mean(dim=1))).chunk(2, dim=-1)
         return CaptionerState(hidden, cell, Shared(self.looking.memorize(cells)))
 
@@ -120,19 +134,21 @@ class Captioner(nn.Module):
 
     def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
         """Images (b c h w), the captions of each side by side (b·n t+1) -> the named parts of the loss, summed."""
-        state = spread(self.start(images), len(captions) // max(1, len(images)))
+        cells = self.grid(images)  # (b s d)
+        state = spread(self._begin(cells), len(captions) // max(1, len(images)))
         memory = state.cells.value
         read, labels = captions[:, :-1], captions[:, 1:]
         if self.training and self.word_dropout:
             hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
             read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
         x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.traced(memory))))
-        return self.looking.losses(Told(x, labels, labels != pad, self.readout, smoothing), walk, memory)
+        parts = self.looking.losses(Told(x, labels, labels != pad, self.readout, smoothing), walk, memory)
+        return parts if self.named is None else parts | {"named": self.named.loss(cells, labels)}
 
     def _walk(self, words: Tensor, state: CaptionerState) -> tuple[Tensor, Walk, CaptionerState]:
         """Word vectors (r t e) -> features (r t e), the way that was taken, and the state at its end."""
         words = self.dropout(words)
-        from_word = self.gates_word(words)  # outside the loop, it does not depend on the recurrence
+        from_word = self.gates_word(words * self.scale)  # outside the loop, it does not depend on the recurrence
         hidden, cell, steps = state.hidden, state.cell, []
         for step in range(words.shape[1]):
             of_hidden = self.gates_hidden(hidden)
@@ -142,7 +158,7 @@ class Captioner(nn.Module):
             hidden, cell = lstm(from_word[:, step] + self.gates_seen(seen) + of_hidden[:, :-1], cell)
         queries, seens, weights = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
         hiddens = torch.cat([queries[:, 1:], hidden[:, None]], dim=1)
-        x = torch.tanh(words + self.join(torch.cat([self.dropout(hiddens), seens], dim=-1)))
+        x = self.bound(words + self.join(torch.cat([self.dropout(hiddens), seens], dim=-1)))  # equation 7
         return self.dropout(x), Walk(queries, weights), state._replace(hidden=hidden, cell=cell)
 
 
@@ -156,10 +172,11 @@ def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 def build(config: Config, sizes: Captions) -> Captioner | _grid_transformer.GridTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
+    named = Named(config.grid, sizes.size, marks=sizes.marks, weight=config.named) if config.named else None
     if config.decoder == "transformer":
         shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
-        return _grid_transformer.build(grid, config.grid, shape, sizes)
-    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest))
+        return _grid_transformer.build(grid, config.grid, shape, sizes, named=named)
+    return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest), named=named)
 
 
 def _grid(config: Config, sizes: Captions) -> Grid:

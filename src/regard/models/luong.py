@@ -22,7 +22,8 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import table
+from regard.layers.embedding import WordVectors
+from regard.layers.linear import before_tanh
 from regard.layers.memory import KV
 from regard.layers.readout import Readout
 from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
@@ -35,6 +36,7 @@ class Config:
     cell: Literal["rnn", "lstm", "gru"] = "lstm"  # kind of recurrent cell
     dim: int = 512  # width of the recurrent states
     embedding: int = 256  # width of the word vectors
+    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     layers: int = 1  # recurrent layers, one upon the other
     directions: Literal[1, 2] = 2  # in which the encoder reads
     score: str = "general"  # of decoder and encoder states: see regard list scores
@@ -105,8 +107,8 @@ class Luong(nn.Module):
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.feed else 0
-        self.source = table(sizes.source, words, pad=sizes.marks.pad)
-        self.target = table(sizes.target, words, pad=sizes.marks.pad)
+        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.word_scale)
+        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.word_scale)
         width = dim // config.directions
         self.encoder = RecurrentEncoder(
             config.cell, words, width, layers=config.layers, both=both, dropout=config.dropout
@@ -118,8 +120,8 @@ class Luong(nn.Module):
             Predictive(score, config.window) if self.local else score, queries="target", keys="source"
         )
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
-        self.join = nn.Linear(2 * dim, dim, bias=False)  # W_c
-        self.out = nn.Linear(dim, words)
+        self.join = before_tanh(2 * dim, dim, bias=False)  # W_c
+        self.out = before_tanh(dim, words)
         self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)

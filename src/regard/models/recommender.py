@@ -2,7 +2,7 @@
 
     user: [anyone, profile fields, items chosen] -> causal blocks -> attention of the profile over all of it -> state
     choice: softmax over items of f(W_Q [state, profile], W_K [item, item's profile]), a mixture over heads
-    opinion: what the user gets from an item, W_R [state, profile] · W_O W_V item
+    opinion: attention of the item over the profile and over what was thought of other items: _opinion.py
 
 The history is encoded as in SASRec (Kang and McAuley 2018), with times and ratings; `layers=0` makes it a set. Whoever
 has only a profile has a state too, and an item with only a profile has keys and values: both can be new.
@@ -31,6 +31,7 @@ from regard.layers.memory import KV
 from regard.layers.position import PositionScheme
 from regard.layers.residual import PreNorm
 from regard.models._items import Items
+from regard.models._opinion import Opinion, visible
 from regard.models._user import Fields, Known, Moments
 
 NOISE = 0.02  # of first weights that begin as a copy of what they read
@@ -81,6 +82,7 @@ class Recommender(nn.Module):
         *,
         reasons: Heads,
         choice: Heads,
+        opinion: Opinion,
         dim: int,
         users: nn.Embedding | None,
     ) -> None:
@@ -91,9 +93,7 @@ class Recommender(nn.Module):
         self.users = users
         width = choice.q.in_features
         self.gate = nn.Linear(width, choice.heads) if choice.heads > 1 else None
-        self.judge, self.harsh = nn.Linear(width, choice.o.out_features), nn.Linear(width, 1)
-        for layer in (self.judge, self.harsh):
-            nn.init.normal_(layer.weight, std=NOISE)
+        self.opinion = opinion
 
     @property
     def fields(self) -> tuple[int, ...]:
@@ -154,11 +154,25 @@ class Recommender(nn.Module):
         mixed: Tensor = self.item_attn(states[None], self._memory(shelf))
         return mixed[0]
 
-    def opinions(self, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
-        """(m d), (m) -> (m)."""
-        values = self.item_attn.o(self.item_attn.v(self.items(shelf)))[places]
-        agreed: Tensor = (self.judge(states) * values).sum(dim=-1) + self.harsh(states)[:, 0]
-        return agreed
+    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+        """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
+        fields = self.known.fields(self.known.fields.told(people.profiles))
+        anyone = self.known.anyone.expand(len(fields), 1, -1)
+        known = [anyone, *([fields] if self.fields else []), self.opinion.items.at(shelf, people.history)]
+        before = 1 + len(self.fields)
+        logits: Tensor = self.opinion(
+            self.opinion.items.at(shelf, places) + self._values(shelf, places),
+            torch.cat(known, dim=1),
+            self.opinion.usual.at(shelf, places)[..., 0],
+            liked=self.opinion.liked(people, shelf, before=before),
+            sight=visible(people, sight, before=before),
+        )
+        return logits
+
+    def _values(self, shelf: Shelf, places: Tensor) -> Tensor:
+        """(b k) -> (b k d): what there is to get from items, W_O W_V item."""
+        values: Tensor = self.item_attn.o(self.item_attn.v(self.items.at(shelf, places)))
+        return values
 
     def parts(self, people: People, shelf: Shelf) -> Parts:
         """One user -> the last state as a sum over [anyone, fields, items]; the last norm is taken as it stands."""
@@ -201,7 +215,10 @@ def build(config: Config, sizes: Choices) -> Recommender:
     choice = _begin_alike(Heads(attend, widths), dim)
     users = nn.Embedding(sizes.users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
     items = Items(sizes.items, described, dim, dropout=config.item_dropout)
-    return Recommender(items, known, layers, reasons=reasons, choice=choice, dim=dim, users=users)
+    usual = Items(sizes.items, described, 1, dropout=config.item_dropout)
+    alike = Items(sizes.items, described, dim, dropout=config.item_dropout)
+    opinion = Opinion(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
+    return Recommender(items, known, layers, reasons=reasons, choice=choice, opinion=opinion, dim=dim, users=users)
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
@@ -214,7 +231,9 @@ def _layer(config: Config, position: PositionScheme) -> Block:
 
 
 def _begin_alike(choice: Heads, dim: int) -> Heads:
-    """Queries and keys that begin as the state and the item themselves: what was chosen last speaks for its like."""
+    """Queries and keys that begin as the state and the item themselves: what was chosen last speaks for its like. What
+    there is to get from an item is not known at first."""
+    nn.init.zeros_(choice.o.weight)
     with torch.no_grad():
         for layer in (choice.q, choice.k):
             nn.init.normal_(layer.weight, std=NOISE)

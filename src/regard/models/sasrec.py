@@ -91,9 +91,12 @@ class SASRec(nn.Module):
         """It has no values."""
         return None
 
-    def opinions(self, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
-        """(m d), (m) -> (m)."""
-        agreed: Tensor = (states * self.items(shelf)[places]).sum(dim=-1)
+    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+        """(b k) -> (b k), by the state after the last item that is in sight with all before it."""
+        states = self.states(people, shelf)
+        last = people.lengths[:, None].expand_as(places) if sight is None else sight.long().cumprod(dim=-1).sum(dim=-1)
+        rows = torch.arange(len(places), device=places.device)[:, None]
+        agreed: Tensor = (states[rows, last] * self.items.at(shelf, places)).sum(dim=-1)
         return agreed
 
     def parts(self, people: People, shelf: Shelf) -> Parts | None:

@@ -16,7 +16,8 @@ from regard.core.protocols import Padded
 from regard.core.sizes import Text
 from regard.core.tree import Shared
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import table
+from regard.layers.embedding import WordVectors
+from regard.layers.linear import before_tanh
 from regard.layers.readout import Readout
 from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
 
@@ -28,6 +29,7 @@ class Config:
     cell: Literal["rnn", "lstm", "gru"] = "gru"  # kind of recurrent cell
     dim: int = 512  # width of the recurrent states
     embedding: int = 256  # width of the word vectors
+    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     layers: int = 1  # recurrent layers, one upon the other
     dropout: float = 0.3  # of word vectors, between layers and of features
     context: Literal["start", "every"] = "every"  # Sutskever: the decoder's first state alone; Cho: at every step too
@@ -56,13 +58,13 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
-        self.source = table(sizes.source, config.embedding, pad=sizes.marks.pad)
-        self.target = table(sizes.target, config.embedding, pad=sizes.marks.pad)
+        self.source = WordVectors(sizes.source, config.embedding, pad=sizes.marks.pad, scale=config.word_scale)
+        self.target = WordVectors(sizes.target, config.embedding, pad=sizes.marks.pad, scale=config.word_scale)
         shape = {"layers": config.layers, "dropout": config.dropout}
         self.encoder = RecurrentEncoder(config.cell, config.embedding, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         width = config.dim if self.every else 0
         self.decoder = Recurrent(config.cell, config.embedding + width, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
-        self.join = nn.Linear(config.dim + width + config.embedding, config.embedding)
+        self.join = before_tanh(config.dim + width + config.embedding, config.embedding)
         self.readout = Readout(config.embedding, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)

@@ -70,6 +70,8 @@ TINY = Config(layers=2, dim=16, heads=2, hidden=32, reach=3)  # for tests
 class Scattered(nn.Module):
     """Relative places of queries that stand anywhere: the last feature of a query is its place, of a key zero."""
 
+    dots = False
+
     def __init__(self, relative: Relative) -> None:
         super().__init__()
         self.relative = relative

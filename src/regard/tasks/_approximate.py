@@ -15,7 +15,7 @@ from regard.layers.choices import Best
 class Index:
     """Keys (n e) -> the items whose inner product with a query is largest, nearly always."""
 
-    def __init__(self, keys: Tensor, *, links: int = 32, breadth: int = 128) -> None:
+    def __init__(self, keys: Tensor, *, links: int = 16, breadth: int = 96) -> None:
         usearch: Any = require("usearch.index", extra="recommendation")
         self._keys = keys.detach().float().cpu().numpy()
         # Inner products become distances between vectors of one length: the rest of it is one more feature.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from regard.core.evaluating import evaluating
 from regard.core.extras import require
 from regard.data.images.reading import Pixels
+from regard.layers.fast import watchable
 from regard.tasks._pointing import See, Words, grid_of, look
 
 SIDE = 168  # pixels of the longer side of each image
@@ -29,6 +30,7 @@ FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", 
 def overlay(model: Any, pixels: Pixels, row: Sequence[int], words: Words, *, see: See) -> bytes:
     """An image (h w c) and the tokens of a caption -> a PNG file of where the model looked for each of them."""
     vocabulary, marks = words
+    model = watchable(model)
     with evaluating(model) as device:
         captions = torch.tensor([[marks.start, *row, marks.end]], device=device)
         looked = look(model, see(pixels[None]).to(device), captions, pad=marks.pad)

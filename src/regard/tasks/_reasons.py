@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from regard.core.choosing import People, Shelf
+from regard.layers.choices import all_scores
 
-Values = Callable[[Tensor], Tensor]  # states (m d) -> scores of all items (m n)
+Values = Callable[[People], Tensor]  # users -> scores of all items (b n)
 
 
 class Reason(NamedTuple):
@@ -34,19 +35,35 @@ class Checked(NamedTuple):
     rank_without: int | None  # None: there is no reason to take away
 
 
-def contributions(model: Any, people: People, shelf: Shelf, *, values: Values, places: Tensor) -> tuple[Tensor, Any]:
+def contributions(
+    model: Any, people: People, shelf: Shelf, *, values: Values | Stated, places: Tensor
+) -> tuple[Tensor, Any]:
     """One user and items (k) -> (k r): what each thing known adds to each item's score; and attention (r) or None."""
-    parts = model.parts(people, shelf)
-    if parts is None:
-        usual = values(model.states(people, shelf)[:, -1])[0, places]
+    parts = model.parts(people, shelf) if isinstance(values, Stated) else None
+    if parts is None or not isinstance(values, Stated):
+        usual = values(people)[0, places]
         fewer = [without(people, place, model.fields) for place in range(1, known(people, model.fields))]
-        lost = [usual - values(model.states(each, shelf)[:, -1])[0, places] for each in fewer]
+        lost = [usual - values(each)[0, places] for each in fewer]
         return torch.stack([torch.zeros_like(usual), *lost], dim=1), None
     with torch.enable_grad():
         state = parts.shares.sum(dim=0).detach().requires_grad_()
-        scores = values(state[None])[0, places]
+        scores = values.of_states(state[None])[0, places]
         slopes = [torch.autograd.grad(score, state, retain_graph=True)[0] for score in scores]
     return torch.stack(slopes) @ parts.shares.detach().mT, parts.weights.detach()
+
+
+class Stated(NamedTuple):
+    """Scores of all items by way of the user's last state alone, so that what adds to the state adds to them."""
+
+    model: Any
+    shelf: Shelf
+
+    def __call__(self, people: People) -> Tensor:
+        return self.of_states(self.model.states(people, self.shelf)[:, -1])
+
+    def of_states(self, states: Tensor) -> Tensor:
+        """(m d) -> (m n)."""
+        return all_scores(self.model, states, self.shelf)
 
 
 def known(people: People, fields: Sequence[int]) -> int:
@@ -77,7 +94,14 @@ def without(people: People, place: int, fields: Sequence[int]) -> People:
 
 
 def explain(
-    model: Any, people: People, shelf: Shelf, *, values: Values, places: Tensor, names: Sequence[str], seen: Tensor
+    model: Any,
+    people: People,
+    shelf: Shelf,
+    *,
+    values: Values | Stated,
+    places: Tensor,
+    names: Sequence[str],
+    seen: Tensor,
 ) -> list[Checked]:
     """One user and recommended items (k) -> for each its reasons, and the check."""
     if not len(places):
@@ -88,7 +112,7 @@ def explain(
     strongest = [int(row[1:].argmax()) + 1 if row[1:].max() > 0 else 0 for row in shares] if shares.shape[1] > 1 else []
     ranks: dict[int, Tensor] = {}
     for place in set(strongest) - {0}:
-        scores = values(model.states(without(people, place, model.fields), shelf)[:, -1])[0]
+        scores = values(without(people, place, model.fields))[0]
         item = place - 1 - len(model.fields)  # what is taken away is not recommended in its own place
         scores[torch.cat([seen, people.history[0, item : item + 1]]) if item >= 0 else seen] = -torch.inf
         ranks[place] = 1 + (scores > scores[places][:, None]).sum(dim=1)

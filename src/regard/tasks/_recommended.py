@@ -29,6 +29,7 @@ EXAMPLES = 2  # users of the data that are worth a look
 BESIDE = 11  # other users whose choices are shown beside
 SHOWN = 60  # items of a map of users × items
 PICTURED = 400  # items in two dimensions
+AT_ONCE = 4096  # items that are judged at a time
 TITLES = 2000  # names a page suggests
 
 
@@ -81,7 +82,8 @@ def people_of(task: Recommendation, asked: Asked) -> tuple[People, tuple[int, ..
     chosen = asked.history[-longest:]
     encoded = torch.from_numpy(profiles.encode(data.users.fields, [asked.profile]))
     history = torch.tensor([list(chosen)], dtype=torch.long)
-    none, now = torch.zeros(1, len(chosen)), torch.full((1, len(chosen)), task.sizes.days)
+    named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
+    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.sizes.days)
     numbers = torch.zeros(1, dtype=torch.long)
     return People(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
 
@@ -93,14 +95,17 @@ def names_of(task: Recommendation, model: Any, asked: Asked, people: People) -> 
     return ("anyone", *fields, *(task.data.items.titles[place] for place in people.history[0].tolist()))
 
 
-def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values:
+def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values | _reasons.Stated:
     """What items are ranked by: log p of the next choice, or what the user will think of each."""
     if task.config.objective == "next":
-        return lambda states: all_scores(model, states, shelf)
+        return _reasons.Stated(model, shelf)
     places = torch.arange(len(shelf.numbers), device=shelf.numbers.device)
 
-    def thought(states: Tensor) -> Tensor:
-        return torch.stack([model.opinions(s.expand(len(places), -1), shelf, places) for s in states])
+    def thought(people: People) -> Tensor:
+        rows = len(people.lengths)
+        return torch.cat(
+            [model.opinions(people, shelf, some.expand(rows, -1)) for some in places.split(AT_ONCE)], dim=1
+        )
 
     return thought
 
@@ -120,7 +125,7 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         found = best(model, states, shelf, count=count, seen=seen[None])
         places, scores = found.places[0], found.scores[0]
     else:
-        logits = values(states)[0].index_fill(0, seen, -torch.inf)
+        logits = values(people)[0].index_fill(0, seen, -torch.inf)
         scores, places = logits.topk(count)
     names = names_of(task, model, asked, people)
     told = places if options.reasons else places[:0]
@@ -157,6 +162,9 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     name = "a new user" if asked.user is None else f"user {data.users.ids[asked.user]}"
 
     def logits(people: People) -> Tensor:
+        if task.config.objective != "next":
+            thought: Tensor = model.opinions(people, shelf, listed[None])
+            return thought
         states = model.states(people, shelf)[:, -1]
         model.context(torch.cat([states, others]), few)  # the users' looks at the items, for whoever records
         return all_scores(model, states, few)
@@ -168,11 +176,12 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         "moments": Axis(tuple(map(Item, moments)), "moments"),
         "users": Axis(tuple(map(Item, (name, *titles))), "users"),
         "items": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items"),
+        "judged": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items that are judged"),
     }
     return Shown(
         title=name,
         axes=axes,
-        rows={key: (Place(key),) for key in ("history", "moments", "users")},
+        rows={key: (Place(key),) for key in ("history", "moments", "users", "judged")},
         columns={key: (Place(key),) for key in ("history", "items")},
         outputs=_outputs(found, data),
         replay=lambda: logits(found.people),

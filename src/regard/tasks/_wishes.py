@@ -9,6 +9,8 @@ from regard import decoding as decoders
 from regard.core.errors import ConfigError
 from regard.decoding import Decoding
 
+DAY = 24 * 3600  # seconds
+
 
 @dataclass(frozen=True)
 class Options:
@@ -30,10 +32,12 @@ class Options:
     seed: int | None = None  # another one gives other pieces
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not 0 < self.seconds < 24 * 3600:
+        if self.seconds is not None and not 0 < self.seconds < DAY:
             raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
-        if self.keep is not None and self.keep <= 0:
-            raise ConfigError(f"keep={self.keep}: keep more than 0 seconds of the prompt, or leave it out")
+        if self.keep is not None and not 0 < self.keep < DAY:
+            raise ConfigError(
+                f"keep={self.keep}: keep more than 0 seconds of the prompt and less than a day, or leave it out"
+            )
         if self.exactly and self.seconds is None:
             raise ConfigError("exactly: say how long the piece is to be, with seconds=…")
         if (self.voices or self.bars) and self.infill is None:
@@ -50,7 +54,5 @@ class Options:
     def search(self, decoding: Decoding | None) -> Decoding:
         """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         own = decoding or decoders.build("sample")
-        if self.temperature == 0:
-            return own.turned_into("greedy")
         drawn = ("samples", "temperature", "top_k", "top_p", "seed")
         return own.asked(**{name: getattr(self, name) for name in drawn})

@@ -22,7 +22,7 @@ from regard.data import captioned, tokens
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Held
 from regard.data.captioned import CaptionBatch, CaptionCollection, Captioned, Language
-from regard.data.images.augment import flip, grey
+from regard.data.images.augment import vary
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
@@ -70,6 +70,7 @@ class Config:
     captions: int = 5  # of an image that are learned at once; of more, so many are drawn
     rows: int = 32  # images in a batch
     flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
+    crop: int = 0  # pixels: a training image is moved by at most so many to any side
     grey: float = 0.0  # how often a training image loses its colours, so that shapes are known in every colour
     smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
     seed: int = 1  # of the built-in data, and of splits that are not given
@@ -78,6 +79,8 @@ class Config:
         for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.crop < 0:
+            raise ConfigError(f"crop={self.crop} pixels: it is not negative; 0 leaves images where they are")
         for name in ("flip", "grey", "smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
@@ -168,8 +171,8 @@ class Captioning(Task):
         captions = captioned.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
         part = self.collection.split("train")
         images = self.see.rows(part.pixels, part.rows[examples])
-        images = flip(images, self.config.flip) if self.config.flip else images
-        return CaptionBatch(grey(images, self.config.grey) if self.config.grey else images, captions)
+        how = self.config
+        return CaptionBatch(vary(images, flips=how.flip, reach=how.crop, greys=how.grey), captions)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""

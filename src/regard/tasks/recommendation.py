@@ -27,8 +27,8 @@ from regard.data.ratings import asking, collection, layouts
 from regard.data.ratings.asking import Asked
 from regard.data.ratings.collection import Collection, Wanted
 from regard.data.ratings.histories import Histories, Lesson, Question
-from regard.data.ratings.layouts import Columns
-from regard.data.ratings.splits import NUMBERS, VALID, Split
+from regard.data.ratings.naming import Columns
+from regard.data.ratings.splits import NUMBERS, VALID, Split, check_asked
 from regard.layers.choices import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
 from regard.tasks import _judged, _ranked, _recommended
 from regard.tasks._ranked import Ranked
@@ -48,11 +48,12 @@ class Config:
     """Which ratings, which profiles, what is foretold, which batches. Without a path, users and films made by code."""
 
     path: Path | None = None  # a folder (MovieLens 100K, 1M or ratings.csv; or ratings, users, items), or one table
-    user: str = "user"  # the column of the user in tables of one's own
+    user: str = "user"  # the column of the user in tables of one's own: its name, or its number counted from 1
     item: str = "item"  # the column of the item
     rating: str = "rating"  # the column of the rating; "": every row is a choice
     time: str = "time"  # the column of the time, in seconds or as a date; "": rows are in order
     title: str = "title"  # the column of the name in the table of items
+    header: bool | None = None  # whether the ratings begin with a line of names; none: it is found out, or asked
     user_columns: tuple[str, ...] = ()  # of a user's profile, as age or age:number; none: all
     item_columns: tuple[str, ...] = ()  # of an item's profile; kinds: number, category, several (with |), text
     profiles: Literal["both", "users", "items", "none"] = "both"  # whose profiles are read
@@ -136,7 +137,9 @@ class Recommendation(Task):
 
     def __init__(self, config: Config, data: Collection) -> None:
         self.config, self.data = config, data
-        self.histories = Histories(data, longest=config.longest, split=config.split)
+        liked = config.liked if config.objective == "clicks" else None
+        foretold = config.objective == "next"
+        self.histories = Histories(data, longest=config.longest, split=config.split, foretold=foretold, liked=liked)
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
         self.sizes = Choices(*sizes, config.longest, float(data.days.max()))
         top = config.top
@@ -172,6 +175,8 @@ class Recommendation(Task):
     def plan(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of windows of like length."""
         rows, lengths = self.config.rows, self.histories.lengths
+        if self.config.objective != "next":  # a batch of short histories alone would count as much as one of long ones
+            lengths = np.ones_like(lengths)
         return labelled.plan(lengths, rows=rows, budget=rows * (self.config.longest + 1), seed=seed, epoch=epoch)
 
     def batch(self, examples: Indices) -> Lesson:
@@ -180,19 +185,15 @@ class Recommendation(Task):
 
     def loss(self, model: Any, batch: Lesson) -> Loss:
         """The loss of what was chosen next, or of what was thought of it, summed over all choices."""
-        states = model.states(batch.people, batch.shelf)[batch.counted]
         chosen, ratings = batch.chosen[batch.counted], batch.ratings[batch.counted]
         if self.config.objective == "next":
-            total = self.criterion(model, states, batch.shelf, chosen)
-        elif self.config.objective == "clicks":
-            low, high = self.data.scale
-            liked = (ratings >= (2 * self.config.liked - low - high) / (high - low) - 1e-6).to(states)
-            total = binary_cross_entropy_with_logits(
-                model.opinions(states, batch.shelf, chosen), liked, reduction="sum"
-            )
+            states = model.states(batch.people, batch.shelf)[batch.counted]
+            return Loss(self.criterion(model, states, batch.shelf, chosen), len(chosen))
+        logits = model.opinions(batch.people, batch.shelf, batch.chosen, batch.sight)[batch.counted]
+        if self.config.objective == "clicks":
+            total = binary_cross_entropy_with_logits(logits, (ratings > 0).to(logits), reduction="sum")
         else:
-            found = 2 * model.opinions(states, batch.shelf, chosen).sigmoid() - 1
-            total = mse_loss(found, ratings, reduction="sum")
+            total = mse_loss(torch.tanh(logits / 2), ratings, reduction="sum")  # 2σ(x) - 1, from -1 to 1
         return Loss(total, len(chosen))
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
@@ -286,12 +287,12 @@ def build(config: Config, folder: Path | None = None) -> Recommendation:
     """A config -> the task with its data, or with that of a run folder."""
     if folder is not None:
         return load(config, folder)
-    columns = Columns(config.user, config.item, config.rating, config.time, config.title)
-    if config.path is None:
-        found = films.make(config.users, config.items, seed=config.seed)
-    else:
-        found = layouts.find(config.path, columns)
-    return Recommendation(config, collection.gather(found, config.wanted))
+    columns = Columns(config.user, config.item, config.rating, config.time, config.title, config.header)
+    path = config.path
+    found = layouts.find(path, columns) if path else films.make(config.users, config.items, seed=config.seed)
+    data = collection.gather(found, config.wanted)
+    check_asked(data.parts, config.split)
+    return Recommendation(config, data)
 
 
 def load(config: Config, folder: Path) -> Recommendation:
