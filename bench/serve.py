@@ -2,11 +2,11 @@
 
 Starts `regard serve` in a process of its own and asks it with 1, 10, 50 and 200 clients. Every client sends one request
 after the other and compares each answer with what the run answers alone; lost, mixed-up and different answers are
-counted. Beside that: the same engine on a corpus, in one process without a server; how many milliseconds of a processor
-the server takes for a request, which says more than the clock on a machine that does other things; its memory. With
---minutes it is then asked by 50 clients for that long, all runs at once, and its memory is written down over time.
-Without RUN, four small runs are trained in --folder first, about three minutes: translation, captioning,
-classification and generation.
+counted. Beside that: the same engine (auto) on a corpus, in one process without a server; how many milliseconds of a
+processor the server takes for a request, which says more than the clock on a machine that does other things; its
+memory. The clients run beside it and compare every answer; what they cost is told too. With --minutes the server is
+then asked by 50 clients for that long, all runs at once, and its memory is written down over time. Without RUN, four
+small runs are trained in --folder first, about three minutes: translation, captioning, classification and generation.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class Subject:
             self.asked.append(Asked(request(address, client.verb, body), answers))
             texts.append(text)
         corpus = (texts * (512 // len(texts) + 1))[:512]
+        run = regard.load(folder, engine="auto")  # as the server does
+        run.answer(corpus, **self.options)
         begun, cpu, count = time.monotonic(), time.process_time(), 0
         while not count or time.monotonic() - begun < seconds:
             run.answer(corpus, **self.options)
@@ -122,22 +124,23 @@ def measure(subject, server, address, *, clients, seconds):
     rows = [
         f"### {subject.title}\n",
         "| clients | inputs/s | of one client | of the corpus | p50 ms | p99 ms | ms of a processor "
-        "| refused | lost | wrong | MB |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-        f"| a corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | |",
+        "| ms of the clients | refused | lost | wrong | MB |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| a corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | | |",
     ]
     single = 0.0
     for count in clients:
-        before = used(server.pid)
+        before, own = used(server.pid), time.process_time()
         begun = time.monotonic()
         heard = load(address, subject.asked, clients=count, seconds=seconds)
         speed = len(heard.seconds) / (time.monotonic() - begun)
-        cost = 1000 * (used(server.pid) - before) / max(1, len(heard.seconds))
+        taken = used(server.pid) - before, time.process_time() - own
+        cost = " | ".join(f"{1000 * each / max(1, len(heard.seconds)):.3f}" for each in taken)
         single = single or speed
         wrong = ", ".join(f"{number} {what}" for what, number in heard.wrong.items()) or 0
         times = f"{1000 * heard.worst(0.5):.0f} | {1000 * heard.worst(0.99):.0f}"
         rows.append(
-            f"| {count} | {speed:.1f} | {speed / single:.2f} | {speed / subject.rate:.2f} | {times} | {cost:.2f} "
+            f"| {count} | {speed:.1f} | {speed / single:.2f} | {speed / subject.rate:.2f} | {times} | {cost} "
             f"| {heard.refused} | {heard.lost} | {wrong} | {memory(server.pid):.0f} |"
         )
         print(rows[-1], flush=True)

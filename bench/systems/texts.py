@@ -56,7 +56,7 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
     """The rate of a corpus, of batches or of single texts."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     if system.startswith("regard"):
-        job, answer = _regard(names.run(folder), width=width)
+        job, answer = _regard(names.run(folder), width=width, few=kind == "single")
     else:
         job, answer = _direct(
             names.run(folder), system, width=width, sample=texts[-min(LINES, corpus.TRIED[width]) :], kind=kind
@@ -74,8 +74,9 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
     return {"rate": work.rate(step, seconds=seconds, warm=lambda: work.rate(step, seconds=1.5))}
 
 
-def _regard(run: Path, *, width: int) -> tuple[Job, Job]:
-    """The path of the command without torch, and what a loaded run does with a list of texts."""
+def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
+    """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
+    CTranslate2 called directly."""
     from regard.api import kept, quick
     from regard.cli import answering, quickly
     from regard.cli.asking import How, Verb
@@ -86,11 +87,11 @@ def _regard(run: Path, *, width: int) -> tuple[Job, Job]:
     plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
     beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
-    words = [f"decoding.width={width}"]
+    words = [f"decoding.width={width}" if width > 1 else "decoding=greedy"]
     kept.Agreed(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
     kept.Agreed(place).note_words(kept.words_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), How()
-    found = quickly.find(run, words, verb=verb, how=how, few=False)
+    found = quickly.find(run, words, verb=verb, how=how, few=few)
     if not isinstance(found, quick.Quick):
         raise SystemExit("regard: there are no quick answers")
 
@@ -102,7 +103,7 @@ def _regard(run: Path, *, width: int) -> tuple[Job, Job]:
             )
         return printed.getvalue().splitlines()
 
-    return job, lambda texts: [answers[0].text for answers in found.answer(texts)]
+    return job, lambda texts: [answers[0].text for answers in found.begin(texts, scored=False)()]
 
 
 def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str) -> tuple[Job, Job]:

@@ -132,6 +132,9 @@ def test_a_language_model_by_greedy_search(tmp_path):
     run = loaded(folder)
     same(run.answer(["The list"], tokens=5), regard.load(folder).answer(["The list"], tokens=5))
     assert run.by_other
+    for ours in ({"name": "beam", "width": 2}, {"name": "greedy", "no_repeat": 2}):
+        run.answer(["The list"], tokens=5, decoding=ours)
+        assert not run.by_other and not run.why
 
 
 ONE = [[Answer("a", -1.0), Answer("b", -2.0)]]

@@ -42,10 +42,19 @@ def test_scores_may_be_left_out():
     assert fake.settings["return_scores"] is False and best.tokens == (7,) and math.isnan(best.score)
 
 
+def test_greedy_search_without_scores_is_cut_at_its_limit():
+    fake = Fake(["7", "8", "9", "3"], ["7", "8", "3"], ["7"], ["7", "2", "9"])
+    fake.scores = []
+    wait = ct2.begin(fake, [[5, 3]] * 4, [2] * 4, decoding=GREEDY, marks=Marks(), scored=False)
+    cut, ended, unended, with_mark = wait()
+    assert cut[0].tokens == ended[0].tokens == (7, 8)
+    assert unended is None and with_mark is None
+
+
 def test_a_few_rows_are_shared_among_the_workers():
-    for count, size in ((1, 1), (5, 3), (64, 32), (1000, 64)):
+    for count, width, size in ((1, 1, 1), (5, 1, 3), (64, 1, 32), (1000, 1, 192), (1000, 4, 48), (1000, 500, 1)):
         fake = Fake()
-        ct2.begin(fake, [[5, 3]] * count, [9] * count, decoding=GREEDY, marks=Marks())
+        ct2.begin(fake, [[5, 3]] * count, [9] * count, decoding={**GREEDY, "width": width}, marks=Marks())
         assert fake.settings["max_batch_size"] == size
 
 

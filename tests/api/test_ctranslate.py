@@ -36,6 +36,27 @@ def test_texts_and_scores_are_the_same_beyond_the_context_too(folder, decoding):
         assert theirs[0].score == pytest.approx(ours[0].score, rel=1e-4)
 
 
+@pytest.mark.parametrize("decoding", ["greedy", "beam"])
+def test_many_texts_go_on_together_as_each_does_alone(folder, decoding):
+    run = regard.load(folder, [f"decoding={decoding}"], engine="ctranslate2")
+    texts = ["The list", "A class is", "The", "", "A class", "The list is", "An object", ""]
+    together = run.answer(texts, tokens=15)
+    alone = [run.answer([text], tokens=15)[0] for text in texts]
+    assert [row[0].text for row in together] == [row[0].text for row in alone]
+    assert [row[0].score for row in together] == pytest.approx([row[0].score for row in alone], rel=1e-4)
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 30])
+def test_a_beam_that_is_cut_at_its_limit_is_ours(folder, tokens):
+    texts = ["The", "A class", "The list is", "", "An", "is the class"]
+    settings = ["decoding=beam", "decoding.width=4", "decoding.nbest=3"]
+    native, other = (
+        regard.load(folder, settings, engine=engine).answer(texts, tokens=tokens)
+        for engine in ("native", "ctranslate2")
+    )
+    assert [[one.text for one in row] for row in other] == [[one.text for one in row] for row in native]
+
+
 def test_draws_repeat_and_do_not_depend_on_other_texts(folder):
     run = regard.load(folder, ["decoding=sample"], engine="ctranslate2")
     first, again = (run.answer(TEXTS, tokens=12, seed=3) for _ in range(2))

@@ -136,3 +136,9 @@ def test_a_watched_model_is_used_itself():
 def test_a_model_that_has_no_faster_copy():
     model = bahdanau.build(bahdanau.TINY, SIZES)
     assert Ready(model)() is model
+
+
+def test_a_run_can_be_loaded_for_inference_alone(folder):
+    with torch.inference_mode():
+        run = regard.load(folder)
+        assert run.answer(TEXTS[:1]) == regard.load(folder).answer(TEXTS[:1])

@@ -45,7 +45,7 @@ def test_answers_are_the_same(tmp_path, norm):
 
 def test_what_cannot_be_exported_is_named(tmp_path):
     with pytest.raises(
-        ConfigError, match="CTranslate2 has no Bahdanau; only the Transformer and GPT can be exported to it"
+        ConfigError, match="CTranslate2 has no Bahdanau; only the Transformer, GPT and BERT can be exported to it"
     ):
         export(bahdanau.build(bahdanau.TINY, SIZES), SIZES, tmp_path / "exported")
 

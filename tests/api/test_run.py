@@ -3,6 +3,7 @@
 import pickle
 import pickletools
 
+import numpy as np
 import pytest
 import torch
 
@@ -79,9 +80,21 @@ def test_scores_checks_and_looks(run):
     assert "<iframe" in run.look("Please buy two apples.", nbest=2)._repr_html_()
 
 
+def test_an_array_of_texts_is_as_good_as_a_list(run):
+    texts = ["Please buy two apples.", "They sleep."]
+    assert run.translate(np.array(texts)) == run.translate(tuple(texts)) == run.translate(texts)
+
+
 def test_mistakes_are_named(run):
     with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
         run.translate("Please buy two apples.")
+    for odd, name in ((None, "None .NoneType."), (float("nan"), "nan .float."), (["a"], r"\['a'\] .list.")):
+        with pytest.raises(
+            ConfigError, match=rf"^input 2 is {name}, which cannot be read: .*; give a text, or the path"
+        ):
+            run.translate(["Please buy two apples.", odd])
+    with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
+        run.translate(5)
     with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
         run.answer(["x"], nbest=0)
     with pytest.raises(ConfigError, match="translate: no setting 'nbset'; did you mean 'nbest'"):

@@ -56,3 +56,8 @@ def test_another_verb_is_named_in_one_line(verb):
     other = NAMES[NAMES.index(verb) - 1]
     with pytest.raises(ConfigError, match=rf"^runs/x was trained for echoing, whose verb is {verb}; run\.{verb}\(…\)$"):
         ask(Echo(verb), other)
+
+
+def test_generate_goes_on_from_one_beginning():
+    with pytest.raises(ConfigError, match=r"^generate goes on from one beginning; write generate\(text\), or answer\("):
+        Echo("generate").generate(["a", "b"])

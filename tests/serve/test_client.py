@@ -52,12 +52,15 @@ def test_it_answers_as_the_run_does(served, hosted):
         ConfigError, match=r"'nowhere' is no address of a server; give one such as http://127.0.0.1:8000"
     ):
         regard.Client("nowhere")
+    with pytest.raises(ConfigError, match="a key has ASCII letters, digits and signs only; this one has others"):
+        regard.Client("http://127.0.0.1:1", key="비밀")
 
 
 @pytest.fixture
 def pictures():
     """A client of a run whose inputs are files, without a server."""
     client = object.__new__(Client)
+    client._url, client._key, client._timeout, client.verb = "http://127.0.0.1:1", "", 1.0, "caption"
     upload = {"anyOf": [{"$ref": "#/components/schemas/Upload"}, {"type": "null"}]}
     client.about = {"opens": [".png"], "options": {"properties": {"prompt": upload, "count": {}}}}
     client.name = "run"
@@ -77,6 +80,25 @@ def test_files_are_sent_whole(pictures, tmp_path):
         ConfigError, match=r"none.png: cannot be read \(No such file or directory\), so it cannot be sent"
     ):
         pictures._sent(Path("none.png"))
+
+
+def test_a_stream_that_breaks_off_is_an_error(pictures, monkeypatch):
+    """Half a text is not the answer."""
+    events = [b"event: token\n", b'data: {"text": "Once", "tokens": 1}\n', b"\n"]
+    monkeypatch.setattr(Client, "_open", lambda *_: iter(events))
+    told = pictures.stream("a")
+    assert next(told) == "Once"
+    with pytest.raises(ServerError, match="the server went before the answer was whole"):
+        next(told)
+
+
+def test_what_cannot_be_sent_is_one_line(pictures):
+    for given, options, line in (
+        ([b"x"], {}, "what is asked cannot be sent as JSON: Object of type bytes is not JSON serializable"),
+        (["a"], {"count": {1}}, "what is asked cannot be sent as JSON: Object of type set is not JSON serializable"),
+    ):
+        with pytest.raises(ConfigError, match=line):
+            pictures.answer(given, **options)
 
 
 def test_an_answer_is_what_the_server_sent():

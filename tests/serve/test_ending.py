@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -56,6 +57,20 @@ def test_several_processes_are_the_server_library_s_own(monkeypatch):
     (make, *rest), run = started
     assert rest == [True, 3, ["socket"]] and run == "run"
     assert make() == {} and pickle.loads(pickle.dumps(make)) == make
+
+
+def test_a_process_that_dies_while_it_is_asked_is_missed_at_once():
+    """Half a minute is for one that is slow."""
+    multiprocess = pytest.importorskip("uvicorn.supervisors.multiprocess", reason="uvicorn is not installed")
+    process = multiprocess.Process(SimpleNamespace(), [])
+    process.process = SimpleNamespace(is_alive=lambda: True)  # killed a moment later
+    other = os.dup(process.child_conn.fileno())  # the one that the process has
+    watching = object.__new__(ending._watching())
+    watching.processes = [process]
+    watching._let_go()
+    os.close(other)
+    began = time.monotonic()
+    assert not process.is_alive(timeout=30) and time.monotonic() - began < 10
 
 
 def test_a_process_of_several_ends_when_nobody_is_left_who_started_it(monkeypatch):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
+import pictures
+import subjects
 from browsing import opened, serving
 
+from regard.core.errors import DataError
 from regard.inspection.collect import collect
 from regard.inspection.whatif import Changes
-from regard.serve.app import create
+from regard.serve.app import create, serve_subject
 
 OTHER = "They sleep ."
+ANOTHER = "We sleep ."
 
 
 @pytest.fixture
@@ -21,6 +28,51 @@ def page(browser, run, sentence):
         opened(browser, address, offline=False, expected="400 (Bad") as page,
     ):
         yield page
+
+
+class Filed(pictures.Pictures):
+    """Pictures that are files of nine digits; their title is the digits."""
+
+    opens = (".txt",)
+
+    def read(self, text):
+        digits = text if text in self.examples else Path(text).read_text(encoding="utf-8")
+        if len(digits) != 9:
+            raise DataError("a picture is nine digits")
+        return super().read(digits)
+
+    def show(self, model, given, options, decoding):
+        shown = super().show(model, given, options, decoding)
+        digits = "".join(str(round(9 * value)) for value in given[0, :, 0].tolist())
+        return replace(shown, title=digits)
+
+
+@pytest.fixture
+def filed(browser):
+    """A page whose inputs are files."""
+    looked = subjects.make_small(pictures, Filed)
+    with (
+        serving(serve_subject(looked, Filed.examples[0])) as address,
+        opened(browser, address, offline=False, expected="400 (Bad") as page,
+    ):
+        yield page
+
+
+def look(page, text):
+    """Type a sentence and look at it."""
+    page.get_by_label("Input").fill(text)
+    page.get_by_role("button", name="Look", exact=True).click()
+    shows(page, text)
+
+
+def upload(page, name, content):
+    page.get_by_label("Input").set_input_files({"name": name, "mimeType": "text/plain", "buffer": content.encode()})
+
+
+def shows(page, title):
+    """Waits until the page shows an input, and nothing is asked for any more."""
+    page.locator(".spoken.input .spoken-text", has_text=title).wait_for()
+    page.locator(".what-if:not(.busy)").wait_for()
 
 
 def test_every_token_can_be_forbidden_and_let_go(page, subject, sentence):
@@ -63,6 +115,30 @@ def test_a_typed_sentence_stays_until_it_is_looked_at(page):
     assert box.input_value() == OTHER
 
 
+def test_line_breaks_are_kept_and_enter_looks(page):
+    page.goto(f"{page.url}?text=They%0D%0Asleep%20.")
+    box = page.get_by_label("Input")
+    assert box.input_value() == "They\nsleep ."
+    with page.expect_response("**/api/look") as asked:
+        box.press("Enter")
+    assert asked.value.request.post_data_json["text"] == "They\r\nsleep ."  # as it was given
+    box.fill("They")
+    box.press("Shift+Enter")
+    box.press_sequentially("sleep .")
+    with page.expect_response("**/api/look") as asked:
+        box.press("Enter")
+    assert asked.value.request.post_data_json["text"] == "They\nsleep ."
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_sentence_is_answered_in_a_line(page, blank):
+    page.get_by_label("Input").fill(blank)
+    page.get_by_role("button", name="Look", exact=True).click()
+    assert "There is no sentence to look at" in page.locator(".wrong").inner_text()
+    look(page, OTHER)
+    assert page.locator(".wrong").count() == 0
+
+
 def test_the_address_holds_view_sentence_and_what_if(page):
     page.get_by_label("Input").fill(OTHER)
     page.get_by_role("button", name="Look", exact=True).click()
@@ -89,6 +165,55 @@ def test_back_goes_through_views(page):
     assert page.locator("#tab-grid").get_attribute("aria-selected") == "true"
     page.go_forward()
     assert page.locator("#tab-lines").get_attribute("aria-selected") == "true"
+
+
+def test_back_and_forward_go_through_sentences(page, sentence):
+    look(page, OTHER)
+    look(page, ANOTHER)
+    for step, text in ((-1, OTHER), (-1, sentence), (1, OTHER), (1, ANOTHER), (-1, OTHER)):
+        page.go_back() if step < 0 else page.go_forward()
+        shows(page, text)
+        assert page.get_by_label("Input").input_value() == text
+
+
+def test_a_file_of_the_same_name_begins_unchanged(filed):
+    upload(filed, "x.txt", "111111111")
+    shows(filed, "111111111")
+    filed.locator(".switch >> nth=0").click()
+    filed.locator(".outcome").wait_for()
+    upload(filed, "x.txt", "222222222")
+    shows(filed, "222222222")
+    assert filed.locator(".outcome").count() == 0
+    assert filed.locator("[aria-pressed=true].switch").count() == 0
+
+
+def test_a_refused_file_leaves_the_one_that_is_shown(filed):
+    upload(filed, "x.txt", "111111111")
+    shows(filed, "111111111")
+    upload(filed, "y.txt", "1")
+    filed.locator(".wrong").wait_for()
+    filed.locator(".switch >> nth=0").click()
+    filed.locator(".outcome").wait_for()
+    assert filed.locator(".wrong").count() == 0
+    shows(filed, "111111111")
+
+
+def test_back_shows_a_file_again_and_a_reload_the_first_input(filed):
+    for content in ("111111111", "222222222"):
+        upload(filed, "x.txt", content)
+        shows(filed, content)
+    filed.go_back()
+    shows(filed, "111111111")
+    filed.locator(".switch >> nth=0").click()
+    filed.locator(".outcome").wait_for()
+    filed.reload()
+    shows(filed, Filed.examples[0])
+    assert filed.locator(".wrong").count() == 0
+    assert "file=" not in filed.url and "off=" not in filed.url
+    filed.evaluate("location.hash = 'text=x.txt'")  # a name alone is no file either
+    filed.wait_for_function("!location.hash.includes('x.txt')")
+    shows(filed, Filed.examples[0])
+    assert filed.locator(".wrong").count() == 0
 
 
 def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):

@@ -60,3 +60,29 @@ def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
     for thread in threads:
         thread.join(5)
     assert order == ["alone", "later"]
+
+
+def test_looks_and_answers_take_turns():
+    """However many want it alone, one after the other, whoever shares it is not kept out."""
+    gate, over, answered = Gate(), threading.Event(), threading.Event()
+
+    def look():
+        while not over.is_set():
+            with gate.alone():
+                pass
+
+    def answer():
+        for _ in range(20):
+            with gate.shared():
+                pass
+        answered.set()
+
+    threads = [threading.Thread(target=look, daemon=True) for _ in range(4)]
+    threads.append(threading.Thread(target=answer, daemon=True))
+    for thread in threads:
+        thread.start()
+    assert answered.wait(10)
+    over.set()
+    for thread in threads:
+        thread.join(5)
+    assert not gate._invited and not gate._inside

@@ -11,7 +11,7 @@ import pytest
 from regard.core.errors import DataError
 from regard.core.giving_up import GivenUp, breathe
 from regard.core.task import Answer
-from regard.serve.line import Busy, Ending, Job, Line
+from regard.serve.line import JOINED, Busy, Ending, Job, Line, Pace
 
 
 class Work:
@@ -62,6 +62,48 @@ def test_what_asks_for_the_same_is_answered_together_and_everybody_gets_their_ow
     assert texts(other) == ["OTHER"] and [texts(job) for job in draws] == [["DRAWN"]] * 2
     sizes = sorted(len(batch) for batch in work.batches)
     assert sizes == [1, 1, 1, 1, 6]  # whoever draws is alone: the answer to a seed does not hang on others
+
+
+def test_who_draws_by_places_of_their_own_is_answered_with_others_who_ask_for_the_same():
+    go, seen = threading.Event(), []
+
+    def work(inputs, options, decoding, listener):
+        assert go.wait(10)
+        seen.append((list(inputs), options.seed, listener.places))
+        return [[Answer(text)] for text in inputs]
+
+    line = Line(work)
+    line.submit(Job(["first"], SimpleNamespace(seed=0), None))
+    while line.waiting:
+        time.sleep(0.001)
+    same = SimpleNamespace(seed=1)
+    jobs = [Job([f"{number}", "x"][: 1 + number % 2], same, None, numbered=True) for number in range(3)]
+    other = Job(["other"], SimpleNamespace(seed=2), None, numbered=True)
+    for job in (*jobs, other):
+        line.submit(job)
+    go.set()
+    assert [texts(job) for job in (*jobs, other)] == [["0"], ["1", "x"], ["2"], ["other"]]
+    assert seen[1:] == [(["0", "1", "x", "2"], 1, (0, 0, 1, 0)), (["other"], 2, (0,))]
+
+
+def test_while_a_batch_is_gathered_a_full_one_begins_at_once(monkeypatch):
+    monkeypatch.setattr("regard.serve.line.IDLE", 0.5)
+    sizes = []
+
+    def work(inputs, *_):
+        sizes.append(len(inputs))
+        return [[Answer(text)] for text in inputs]
+
+    line = Line(work, Pace(2, 8, 5.0))
+    begun, jobs = time.monotonic(), [Job([str(number)], None, None) for number in range(8)]
+    for job in jobs:
+        line.submit(job)
+    assert [texts(job) for job in jobs] == [[str(number)] for number in range(8)]
+    assert sizes == [8] and time.monotonic() - begun < 4
+    line.submit(Job(["late"], None, None))
+    line.close()  # nor is what gathers waited for when the server ends
+    line.join(4)
+    assert sizes == [8, 1]
 
 
 def test_the_mistake_of_one_is_not_the_others(work):
@@ -149,7 +191,7 @@ def test_where_searches_are_joined_the_next_batch_is_prepared_while_one_is_searc
             assert go.wait(10)
         return [[Answer(text)] for text in inputs]
 
-    line, first = Line(work, joined=True), Job(["first"], None, None)
+    line, first = Line(work, JOINED), Job(["first"], None, None)
     line.submit(first)
     while not begun:
         time.sleep(0.001)
@@ -177,7 +219,7 @@ def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound
         time.sleep(0.005)
         return [[Answer(text)] for text in inputs]
 
-    line = Line(work, joined=True)
+    line = Line(work, JOINED)
     jobs = [Job([str(number)], None, None, hearing=object()) for number in range(100)]
     for job in jobs:
         line.submit(job)

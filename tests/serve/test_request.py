@@ -28,6 +28,13 @@ def test_what_is_no_json_is_one_line(content, said):
     assert said in str(wrong.value) and "\n" not in str(wrong.value) and len(str(wrong.value)) < 300
 
 
+def test_half_a_character_is_none_and_a_whole_one_is():
+    for content in (b'{"a": "\\ud800"}', b'{"\\udc00": 1}', b'["\\ud83d\\ud83d"]'):
+        with pytest.raises(RegardError, match="half of a character"):
+            read_json(content)
+    assert read_json(b'{"a": "\\ud83d\\ude00 \\u00e9"}') == {"a": "\U0001f600 \u00e9"}
+
+
 def test_numbers_that_no_machine_holds():
     body = read_json(b'{"text": "a", "temperature": 1' + b"0" * 400 + b"}")
     with pytest.raises(RegardError, match=r"temperature=1000+… must lie between 0.01 and 100"):

@@ -100,7 +100,18 @@ def test_it_says_what_it_is(client, hosted):
     ("path", "body", "status", "said"),
     [
         ("/v1/translate", {"inputs": ["a"]}, 404, "several runs can; say which: run is one of en-ko, other"),
-        ("/v1/translate", {"inputs": ["a"], "run": "none"}, 404, "no run 'none' here; en-ko, other"),
+        (
+            "/v1/translate",
+            {"inputs": ["a"], "run": "none"},
+            404,
+            "no run 'none' here that can translate; known: en-ko, other",
+        ),
+        (
+            "/v1/translate",
+            {"inputs": [1], "run": "other"},
+            400,
+            "input 1 is 1, neither a text nor a file; write a text as",
+        ),
         ("/v1/dance", {"inputs": ["a"]}, 404, "no run here can dance; known: translate"),
         ("/v1/translate", [], 400, 'a request is an object: {"inputs": ["…"]}'),
         ("/v1/translate", {"text": "a"}, 400, "a request has no 'text'"),
@@ -123,6 +134,7 @@ def test_it_says_what_it_is(client, hosted):
         ("/v1/translate", {"run": "other", "inputs": ["a"], "files": [".exe"]}, 400, "cannot be written as .exe"),
         ("/v1/look", {"text": "a"}, 400, "a look has an input"),
         ("/v1/look", {"input": "a"}, 404, "several runs can; say which"),
+        ("/v1/look", {"input": "a", "temprature": 3}, 400, "a look has no 'temprature'; did you mean 'temperature'?"),
         ("/api/none/look", {"text": "a"}, 404, "there is no run 'none' here; there are: en-ko, other"),
     ],
 )

@@ -23,15 +23,15 @@ def test_a_text_within_the_context_is_scored_as_it_is_read(model):
     read = torch.tensor([[SIZES.marks.start, *tokens]])
     logits, _ = model(read[:, :-1], model.start(no_source(1, CPU)))
     expected = torch.nn.functional.cross_entropy(logits[0], read[0, 1:], reduction="none")
-    np.testing.assert_allclose(nats(model, tokens, SIZES, CPU), expected.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(nats(model, [tokens], SIZES, CPU)[0], expected.numpy(), rtol=1e-5)
 
 
 @torch.no_grad()
 def test_a_long_text_is_scored_in_windows_that_overlap_by_half(model):
     tokens = np.random.default_rng(0).integers(4, 20, 50)
-    values = nats(model, tokens, SIZES, CPU)
-    np.testing.assert_allclose(values[:16], nats(model, tokens[:16], SIZES, CPU), rtol=1e-5)
-    np.testing.assert_allclose(values[16:24], nats(model, tokens[8:24], SIZES, CPU)[8:], rtol=1e-5)
+    (values,) = nats(model, [tokens], SIZES, CPU)
+    np.testing.assert_allclose(values[:16], nats(model, [tokens[:16]], SIZES, CPU)[0], rtol=1e-5)
+    np.testing.assert_allclose(values[16:24], nats(model, [tokens[8:24]], SIZES, CPU)[0][8:], rtol=1e-5)
     assert (values > 0).all()
 
 
@@ -84,3 +84,71 @@ def test_a_text_may_end_by_itself(model):
     (texts,) = ask(model, [(5,)], 40, samples=8, forbid=(), temperature=2.0)
     assert any(text.ended and len(text.tokens) < 40 for text in texts)
     assert all(3 not in text.tokens for text in texts)
+
+
+@torch.no_grad()
+def test_texts_are_scored_together_as_alone(model):
+    random = np.random.default_rng(0)
+    texts = [random.integers(4, 20, length) for length in (7, 0, 50, 7, 16, 33, 1)]
+    for together, tokens in zip(nats(model, texts, SIZES, CPU), texts, strict=True):
+        np.testing.assert_allclose(together, nats(model, [tokens], SIZES, CPU)[0], rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("read", [2**14, 4])
+def test_prompts_of_one_length_are_read_together_and_stay_in_their_order(model, monkeypatch, read):
+    monkeypatch.setattr("regard.tasks._continue.READ", read)
+    prompts = [(5, 6), (7,), (8, 9), (), (10, 11), (12,)]
+    search = decoding.build("greedy", forbid=(3,))
+    together = go_on(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
+    for prompt, some in zip(prompts, together, strict=True):
+        alone = go_on(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
+        assert some[0].tokens == alone[0][0].tokens
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length", range(10, 16))
+def test_a_prompt_that_nearly_fills_the_context_goes_on_beside_short_ones(model, length):
+    """It is over long before the others: in the batch it must not go on behind the last place that is learned."""
+    prompts = [tuple(range(4, 4 + length)), *[(5,)] * 9]
+    search = decoding.build("greedy", forbid=(3,))
+    together = go_on(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
+    for prompt, some in zip(prompts[:2], together, strict=False):
+        alone = go_on(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
+        assert some[0].tokens == alone[0][0].tokens
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("least", [0, 5, 20, 33])
+def test_the_least_length_is_that_of_the_whole_text(model, least):
+    model.encoder.last.weight.zero_()
+    model.encoder.last.bias.fill_(1.0)
+    model.readout.weight[SIZES.marks.end] = 9.0  # it ends wherever it may
+    search = decoding.build("greedy", min_length=least)
+    ((text,),) = go_on(model, [(5, 6)], count=60, sizes=SIZES, decoding=search, device=CPU)
+    assert len(text.tokens) == least and text.ended
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["greedy", "sample", "beam"])
+def test_what_is_not_to_come_twice_does_not_in_another_window(model, name):
+    search = decoding.build(name, no_repeat=2, forbid=(3,))
+    for (text,) in go_on(model, [(5, 6), (8,)], count=70, sizes=SIZES, decoding=search, device=CPU):
+        grams = list(zip(text.tokens, text.tokens[1:], strict=False))
+        assert len(text.tokens) > 30 and len(set(grams)) == len(grams)
+
+
+@torch.no_grad()
+def test_draws_do_not_depend_on_when_others_end(model):
+    alone: dict[tuple[int, ...], list[int]] = {}
+    for length in range(1, 16):
+        texts = ask(model, [tuple(range(4, 4 + length)), (5, 6)], 60, temperature=1.5, forbid=(), seed=2)
+        alone.setdefault(texts[1][0].tokens, []).append(len(texts[0][0].tokens))
+    assert len(alone) == 1 and len(set(*alone.values())) > 1  # others ended sooner and later
+
+
+@torch.no_grad()
+def test_samples_draw_by_themselves_in_every_window(model):
+    (texts,) = ask(model, [(5,)], 40, samples=3, temperature=1.5)
+    whole = [text.tokens[20:] for text in texts]
+    assert len(set(whole)) == 3 and sorted(text.number for text in texts) == [0, 1, 2]

@@ -59,6 +59,13 @@ def test_examples_are_the_first_words_of_lines():
     assert beginnings(["short\na b c d e f", "g h i j"], count=2, words=3) == ["a b c", "g h i"]
 
 
+def test_where_all_lines_are_short_examples_are_the_longest():
+    lines = ["a b", "a b c d\nx\na b c", "e f g h i"]
+    assert beginnings(lines, count=2, words=9) == ["e f g h i", "a b c d"]
+    assert beginnings([*lines, "1 2 3 4 5 6 7 8 9 10"], count=2, words=9) == ["1 2 3 4 5 6 7 8 9", "e f g h i"]
+    assert beginnings(["a b"], words=9) == []
+
+
 def test_examples_are_kept_and_damage_is_named(origin, tmp_path):
     assert _corpus.read_examples(tmp_path) == []
     _corpus.save(tmp_path, tokenizer(origin), ["고양이"])

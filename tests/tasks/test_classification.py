@@ -64,6 +64,10 @@ def test_a_blank_text_is_refused_and_a_file_is_read(task, tmp_path):
         task.read(" \n ")
     (tmp_path / "review.txt").write_text("One.\nTwo.\n")
     assert task.read(str(tmp_path / "review.txt")) == "One.\nTwo.\n"
+    with pytest.raises(DataError, match=r"^reviw.txt: no such file; write a text that ends like one with a space"):
+        task.read("reviw.txt")
+    for text in ("I read it in review.txt", " reviw.txt", "one\nreviw.txt"):
+        assert task.read(text) == text
 
 
 def test_one_sentence_of_ten_thousand_words(task, model):

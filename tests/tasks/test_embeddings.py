@@ -113,6 +113,13 @@ def test_the_overview_says_how_much_is_left_out(task):
     assert "; a vocabulary of 13 different words; 0.0% are too rare for a vector (data.minimum=2)" in counts
 
 
+def test_the_first_words_are_those_of_the_text(config, tmp_path):
+    """Rare words too: with a mark in their place a text looks as if it were read in a wrong encoding."""
+    path = tmp_path / "rare.txt"
+    path.write_text("그리고 the " + "the cat sat on the mat\n" * 300)
+    assert embeddings.build(replace(config, paths=(path,))).overview()[1].startswith("first words: 그리고 the the cat")
+
+
 def test_missing_or_short_text_is_one_clear_line(task, config, tmp_path):
     with pytest.raises(DataError, match="the text has no split 'valld'; did you mean 'valid'"):
         task.stream("valld")

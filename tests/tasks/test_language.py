@@ -16,6 +16,14 @@ TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 30
 SAMPLE = decoding.build("sample", temperature=0.8)
 
 
+class Numbered(decoding.Decoding):
+    """Inputs of three requests: two, one and one."""
+
+    def numbers(self, count):
+        assert count == 4
+        return [0, 1, 0, 0]
+
+
 @pytest.fixture(scope="module")
 def task(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
@@ -79,6 +87,16 @@ def test_texts_go_on_and_are_ranked_by_their_score(task, model):
 def test_the_same_seed_gives_the_same_text_and_another_another(task, model):
     texts = [task.answer(model, ["the"], Options(tokens=30, seed=seed), SAMPLE)[0][0].text for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_requests_that_draw_get_together_what_each_gets_alone(task, model):
+    asked, options = [["the cat", "the"], ["the dog"], ["the"]], Options(tokens=20, seed=3, samples=2)
+    alone = [answer.text for inputs in asked for some in task.answer(model, inputs, options, SAMPLE) for answer in some]
+    flat = [text for inputs in asked for text in inputs]
+    together = Numbered(SAMPLE.name, SAMPLE.config)
+    found = [answer.text for some in task.answer(model, flat, options, together) for answer in some]
+    assert task.numbered and found == alone
+    assert [answer.text for some in task.answer(model, flat, options, SAMPLE) for answer in some] != alone
 
 
 def test_a_prompt_may_be_an_option_but_not_twice(task, model):
@@ -164,3 +182,18 @@ def test_a_changed_text_has_another_fingerprint(task, tmp_path):
 
 def test_words_are_the_texts_of_tokens(task):
     assert task.words()[:4] == [""] * 4 and "t" in task.words() and len(task.words()) == task.sizes.size
+
+
+def test_at_temperature_zero_the_likeliest_token_comes_every_time(task, model, tmp_path):
+    cold = task.answer(model, ["the "], Options(tokens=20, temperature=0), SAMPLE)
+    greedy = task.answer(model, ["the "], Options(tokens=20), decoding.build("greedy"))
+    assert cold[0][0].text == greedy[0][0].text
+    with pytest.raises(ConfigError, match="samples=3: at temperature=0 all would be the same; ask for one"):
+        Options(temperature=0, samples=3)
+    assert cold[0][0].save(tmp_path / "x.txt").read_text() == cold[0][0].text + "\n"
+
+
+def test_who_reads_along_reads_the_answer_as_far_as_it_is(task, model):
+    (answer,) = task.answer(model, ["the €"], Options(tokens=8), decoding.build("greedy"))[0]
+    told = [task.so_far("the €", Options(), answer.value[:length]) for length in range(9)]
+    assert told[0] == "the €" and told[-1] == answer.text and all(answer.text.startswith(each) for each in told)

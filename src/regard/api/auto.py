@@ -12,19 +12,17 @@ from typing import Any
 
 import torch
 
-from regard.api import ct2, ctranslate, engines, kept, quick
+from regard.api import ctranslate, engines, kept, quick
 from regard.api.engines import Engine, Pair
+from regard.api.export import known
 from regard.api.quick import Quick, Slow
 from regard.core import config as configs
 from regard.core.answer import Answer
 from regard.core.errors import MissingExtra, RegardError
 from regard.core.extras import require
 from regard.decoding import Decoding
-from regard.models.gpt import GPT
-from regard.models.transformer import Transformer
 from regard.training.run import Parts
 
-KNOWN = (Transformer, GPT)  # models that CTranslate2 may know
 CLOSE = 1e-3  # scores differ by so much at most, as a share; sums of float32 in another order
 Answers = list[list[Answer]]
 
@@ -65,9 +63,10 @@ class Auto:
     def agreed(self, request: Any, decoding: Decoding | None) -> str | None:
         """The name of the request where CTranslate2 answers it as our own engine does; None where ours must."""
         self.why, self.chosen = "", False
-        if decoding is None or decoding.name not in ct2.SEARCHES or not self._possible():
+        if not ctranslate.is_alike(self._parts.model, decoding) or not self._possible():
             return None
-        options, settings = configs.to_dict(request), {"name": decoding.name, **configs.to_dict(decoding.config)}
+        options = configs.to_dict(request)
+        settings = {} if decoding is None else {"name": decoding.name, **configs.to_dict(decoding.config)}
         key = kept.request_key(configs.to_dict(self._parts.recipe.task.config), options, settings)
         assert self._folder is not None
         notes = kept.Agreed(self._folder)
@@ -87,7 +86,7 @@ class Auto:
     def _possible(self) -> bool:
         """Whether there is an export of the weights as they are, made now where it can be."""
         model = self._parts.model
-        if not isinstance(model, KNOWN) or next(model.parameters()).device.type != "cpu" or not self._untouched():
+        if not known(model) or next(model.parameters()).device.type != "cpu" or not self._untouched():
             return False
         if self._folder is None:
             try:
@@ -102,7 +101,7 @@ class Auto:
             self._others[precision] = engines.build("ctranslate2", self._parts, precision)
         return self._others[precision]
 
-    def _compare(self, request: Any, decoding: Decoding) -> str:
+    def _compare(self, request: Any, decoding: Decoding | None) -> str:
         """Why CTranslate2 must not answer such a request; nothing where it may. Both are asked in float32."""
         task = self._parts.task
         texts = [text for text in task.probes or task.examples if text]

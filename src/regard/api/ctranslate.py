@@ -1,34 +1,34 @@
 """Models that CTranslate2 decodes: the same weights, exported once, answered by its own search.
 
-A model of source and target is translated; a language model goes on from a text. Each stands here as a model whose
-state is what was read so far, and as a search over it with the settings of ours.
+A model of source and target is translated; a language model goes on from a text (going_on.py). Each stands here as a
+model whose state is what was read so far, and as a search over it with the settings of ours. A model upon an encoder of
+BERT stays ours but for the encoder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from regard.api import ct2, kept
 from regard.api.export import export
-from regard.core import tree
+from regard.api.going_on import Source, Telling, telling
+from regard.api.workers import available
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis, Padded
-from regard.core.seed import mix
-from regard.core.sizes import Marks
 from regard.decoding import Decoding, Sources, optimised
-from regard.models.gpt import GPT, GPTState
+from regard.models.bert import Encoder as BertEncoder
+from regard.models.gpt import GPT
 from regard.training.run import Parts
-
-Row = tuple[int, ...]
-Finder = Callable[[Decoding | None], Decoding]
-DRAWN = {"topk": "top_k", "topp": "top_p", "temperature": "temperature"}  # theirs -> ours
 
 
 def ready(parts: Parts) -> Path:
@@ -39,14 +39,49 @@ def ready(parts: Parts) -> Path:
     return folder
 
 
-def build(parts: Parts, precision: str = "float32") -> tuple[nn.Module, Finder]:
+def is_alike(model: nn.Module, decoding: Decoding | None) -> bool:
+    """Whether CTranslate2 may find what our own search does. A text mostly goes on to its limit, where a beam of ours
+    counts an end mark, and what may not come twice is counted otherwise; greedy search does neither."""
+    if not isinstance(model, GPT) or decoding is None:
+        return decoding is None or decoding.name in ct2.SEARCHES
+    return decoding.name == "greedy" and not decoding.config.no_repeat
+
+
+def build(parts: Parts, precision: str = "float32") -> tuple[nn.Module, Callable[[Any], Any]]:
     """The parts of a run -> what stands for its model, and its decoding by CTranslate2."""
     library = require("ctranslate2", extra="ctranslate2")
     folder = ready(parts)
     if isinstance(parts.model, GPT):
-        return Telling(parts.model), lambda decoding: _telling(decoding, Source(library, folder, precision))
+        source = Source(library, folder, precision)
+        return Telling(parts.model), lambda decoding: telling(decoding, source)
+    if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
+        return reading(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available()))
     translator = ct2.open_export(folder, precision=precision)
     return Exported(parts.model), lambda decoding: _translating(decoding, translator)
+
+
+def reading(model: nn.Module, encoder: Any) -> tuple[nn.Module, Callable[[Any], Any]]:
+    """A model that reads by an encoder of CTranslate2 and is the same otherwise; it searches nothing."""
+    other: Any = copy(model)
+    other._modules = {**model._modules, "encoder": Encoding(other.encoder, encoder)}
+    return other, lambda decoding: decoding
+
+
+class Encoding(nn.Module):
+    """Stands for an encoder: texts of one segment are read by CTranslate2, others by our own."""
+
+    def __init__(self, original: BertEncoder, encoder: Any) -> None:
+        super().__init__()
+        self.original, self.encoder = original, encoder
+
+    def forward(self, text: Padded, segments: Tensor | None = None) -> Tensor:
+        tokens, lengths = text
+        if not tokens.numel() or int(lengths.min()) < 1 or (segments is not None and bool(segments.any())):
+            own: Tensor = self.original(text, segments)
+            return own
+        rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
+        features = torch.from_numpy(np.array(self.encoder.forward_batch(rows).last_hidden_state))  # (b longest d)
+        return pad(features, (0, 0, 0, tokens.shape[1] - features.shape[1]))
 
 
 class Exported(nn.Module):
@@ -98,106 +133,3 @@ class Search(Decoding):
             for number, hypotheses in zip(left.tolist(), own, strict=True):
                 found[number] = hypotheses
         return [row or [] for row in found]
-
-
-class Read(NamedTuple):
-    """What a language model has read: its own state, and the tokens for CTranslate2."""
-
-    state: GPTState
-    tokens: tuple[Row, ...]
-
-    def _join(self, other: Read, *, shared: bool) -> Read:
-        """For core.tree."""
-        return Read(tree.join(self.state, other.state), self.tokens + other.tokens)
-
-
-class Telling(nn.Module):
-    """Stands for a language model that CTranslate2 lets go on: it reads and scores a text itself, and keeps it."""
-
-    def __init__(self, original: GPT) -> None:
-        super().__init__()
-        self.original, self.readout = original, original.readout
-
-    def start(self, source: Padded) -> Read:
-        return Read(self.original.start(source), ((),) * len(source.lengths))
-
-    def features(self, tokens: Tensor, state: Read) -> tuple[Tensor, Read]:
-        features, after = self.original.features(tokens, state.state)
-        rows = zip(state.tokens, tokens.tolist(), strict=True)
-        return features, Read(after, tuple((*before, *new) for before, new in rows))
-
-    def forward(self, tokens: Tensor, state: Read) -> tuple[Tensor, Read]:
-        features, after = self.features(tokens, state)
-        return self.readout(features), after
-
-
-class Source(NamedTuple):
-    """From what a generator of CTranslate2 is made."""
-
-    library: Any
-    folder: Path
-    precision: str
-
-
-def _telling(decoding: Decoding | None, source: Source) -> Decoding:
-    if decoding is None or decoding.name not in (*ct2.SEARCHES, "sample"):
-        name = "nothing" if decoding is None else decoding.name
-        raise ConfigError(f"engine ctranslate2 goes on by greedy, beam or sample, not by {name}")
-    return GoOn(decoding.name, decoding.config, source)
-
-
-@dataclass(frozen=True)
-class GoOn(Decoding):
-    """Greedy search, beam search or sampling behind a text by CTranslate2, with the settings of ours.
-
-    Its draws are others than ours. What a text gets depends on seed and number alone: CTranslate2 reads a seed when
-    a thread begins, so that each text that is drawn has a generator, and thereby a thread, of its own.
-    """
-
-    source: Source
-
-    def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
-        """Texts -> how each goes on, up to its limit."""
-        if sources.grammar is not None:
-            raise ConfigError("engine ctranslate2 knows no grammar; use engine native")
-        marks, limits = sources.marks, sources.limits
-        last = [marks.start] * limits.numel() if sources.first is None else sources.first.tolist()
-        order = range(limits.numel()) if sources.numbers is None else sources.numbers.tolist()
-        texts = [(*row, token) for row, token in zip(sources.state.tokens, last, strict=True)]
-        generator = None if self.has("seed") else self._generator()
-        return [
-            self._one(generator or self._generator(number), text, marks, limit)
-            for number, text, limit in zip(order, texts, limits.tolist(), strict=True)
-        ]
-
-    def _generator(self, number: int = 0) -> Any:
-        library, folder, precision = self.source
-        if self.has("seed"):
-            library.set_random_seed(mix(self.config.seed, number) % 2**32)
-        return library.Generator(str(folder), compute_type=precision, intra_threads=torch.get_num_threads())
-
-    def _one(self, generator: Any, text: Row, marks: Marks, limit: int) -> list[Hypothesis]:
-        if limit == 0:
-            return [Hypothesis((), 0.0, 0.0)]
-        decoding = asdict(self.config)
-        drawn: dict[str, Any] = {}
-        if self.has("seed"):
-            drawn = {f"sampling_{name}": decoding[ours] for name, ours in DRAWN.items()}
-        (result,) = generator.generate_batch(
-            [[str(token) for token in text]],
-            num_hypotheses=decoding.get("nbest", decoding.get("samples", 1)),
-            min_length=decoding["min_length"],
-            max_length=limit,
-            include_prompt_in_result=False,
-            **drawn,
-            **ct2.settings(decoding, never=(marks.pad, marks.start, *decoding["forbid"])),
-        )
-        return _cut(result, end=marks.end, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
-
-
-def _cut(result: Any, *, end: int, limit: int, penalty: float) -> list[Hypothesis]:
-    """What a text goes on by: up to its end mark or its limit. The sum of log p is that of the tokens there are."""
-    return [
-        Hypothesis(tuple(int(word) for word in words if int(word) != end)[:limit], rank * len(words) ** penalty, rank)
-        for words, rank in zip(result.sequences, result.scores, strict=True)
-    ]

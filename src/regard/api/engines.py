@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from regard.api import ct2, ctranslate
 from regard.core.errors import ConfigError, nearest
@@ -30,8 +30,8 @@ Engine = Callable[[Decoding | None], Pair]
 
 
 def build(name: str, parts: Parts, precision: str = "float32") -> Engine:
-    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer or
-    GPT, by a library of its own, in the precision asked for."""
+    """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer,
+    GPT or encoder of BERT, by a library of its own, in the precision asked for."""
     makers = {AUTO: _native, NATIVE: _native, "int8": _rounded, "ctranslate2": _other}
     if name not in makers:
         raise ConfigError(f"no engine {name!r}; {nearest(name, makers)}")
@@ -44,9 +44,14 @@ def build(name: str, parts: Parts, precision: str = "float32") -> Engine:
 
 def state_of(model: nn.Module) -> object:
     """Equal for equal weights under the same hooks: another value says that the model was changed or is watched."""
-    weights = tuple((weight.data_ptr(), weight._version) for weight in model.parameters())
+    weights = tuple((weight.data_ptr(), _version(weight)) for weight in model.parameters())
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
     return weights, hooks
+
+
+def _version(weight: Tensor) -> int:
+    """How often a weight was changed; what was made under torch.inference_mode does not count that."""
+    return 0 if weight.is_inference() else weight._version
 
 
 class Ready:

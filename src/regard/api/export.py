@@ -1,4 +1,4 @@
-"""A plain Transformer or GPT as a CTranslate2 model: the same weights, tokens named by their numbers.
+"""A plain Transformer, GPT or encoder of BERT as a CTranslate2 model: the same weights, tokens by their numbers.
 
 CTranslate2 is an inference engine of its own, without PyTorch. It knows scaled dot products with positions added to the
 features, and in a language model rotary ones; every other model is decoded by our own engine, the default for all.
@@ -7,7 +7,7 @@ features, and in a language model rotary ones; every other model is decoded by o
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -18,31 +18,41 @@ from regard.attention.weigh import Anywhere, Weigh
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.sizes import Text, Tokens
+from regard.layers.block import Block
 from regard.layers.feedforward import ACTIVATIONS, FeedForward
 from regard.layers.heads import Heads
 from regard.layers.positions.rotary import Rotary
 from regard.layers.residual import PreNorm
+from regard.models.bert import BertEmbedding
+from regard.models.bert import Encoder as BertEncoder
 from regard.models.gpt import GPT
 from regard.models.gpt import Encoder as Reader
 from regard.models.transformer import DecoderStack, Encoder, Transformer
 
 
 def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
-    """A Transformer or GPT -> a CTranslate2 model in `folder`, which appears whole or not at all; its seal has the
-    checksum of the file of `weights` it was made of."""
-    if not isinstance(model, Transformer | GPT):
+    """A Transformer, a GPT or the encoder of a BERT -> a CTranslate2 model in `folder`, which appears whole or not at
+    all; its seal has the checksum of the file of `weights` it was made of. What stands upon an encoder stays ours."""
+    if not known(model):
         raise ConfigError(
-            f"CTranslate2 has no {type(model).__name__}; only the Transformer and GPT can be exported to it"
+            f"CTranslate2 has no {type(model).__name__}; only the Transformer, GPT and BERT can be exported to it"
         )
-    specs = require("ctranslate2.specs", extra="ctranslate2")
-    spec = _both_sides(model, sizes, specs) if isinstance(model, Transformer) else _one_side(model, sizes, specs)
-    marks = sizes.marks
-    spec.config.unk_token, spec.config.eos_token = str(marks.unknown), str(marks.end)
-    spec.config.bos_token = str(marks.start)
+    specs, marks = require("ctranslate2.specs", extra="ctranslate2"), sizes.marks
+    if isinstance(model, Transformer | GPT):
+        spec = _both_sides(model, sizes, specs) if isinstance(model, Transformer) else _one_side(model, sizes, specs)
+        spec.config.eos_token, spec.config.bos_token = str(marks.end), str(marks.start)
+    else:
+        spec = _without_head(cast("Any", model).encoder, sizes, specs)
+    spec.config.unk_token = str(marks.unknown)
     spec.config.layer_norm_epsilon = next(m.eps for m in model.modules() if isinstance(m, nn.LayerNorm))
     spec.validate()
     spec.optimize()
     kept.make(folder, weights, lambda draft: spec.save(str(draft)))
+
+
+def known(model: nn.Module) -> bool:
+    """Whether CTranslate2 has such a model, if with other scores or positions."""
+    return isinstance(model, Transformer | GPT) or isinstance(getattr(model, "encoder", None), BertEncoder)
 
 
 def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
@@ -73,6 +83,28 @@ def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
     return spec
 
 
+def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
+    """An encoder of one text: the first segment is a part of the places."""
+    embedding, first = encoder.embedding, cast("Block", encoder.layers[0])
+    if embedding.table.embedding_dim != first.self_attn.q.in_features:
+        raise ConfigError("CTranslate2 has no table that is narrower than its encoder; leave --engine out")
+    spec = specs.TransformerEncoderModelSpec(
+        specs.transformer_spec.TransformerEncoderSpec(
+            len(encoder.layers),
+            _heads(encoder, Anywhere),
+            pre_norm=isinstance(first.around_self, PreNorm),
+            activation=_activation(encoder, specs),
+            layernorm_embedding=True,
+        )
+    )
+    _fill_stack(spec.encoder, encoder, longest=sizes.longest)
+    if embedding.segments is not None:
+        spec.encoder.position_encodings.encodings += embedding.segments.weight[0].detach()
+    _norm(spec.encoder.layernorm_embedding, embedding.norm)
+    spec.register_vocabulary([str(token) for token in range(sizes.size)])
+    return spec
+
+
 def _turns(model: nn.Module) -> bool:
     """Whether queries and keys are turned by their places."""
     return any(isinstance(module, Weigh) and isinstance(module.place, Rotary) for module in model.modules())
@@ -99,15 +131,15 @@ def _activation(model: nn.Module, specs: Any) -> Any:
     return next(theirs[name] for name, function in ACTIVATIONS.items() if function is used)
 
 
-def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader, *, longest: int) -> None:
+def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader | BertEncoder, *, longest: int) -> None:
     embedding = stack.embedding
     table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
     table.weight = embedding.table.weight.detach()
     places = embedding.position.of_length(longest)
-    spec.scale_embeddings = embedding.scale != 1.0
+    spec.scale_embeddings = not isinstance(embedding, BertEmbedding) and embedding.scale != 1.0
     if hasattr(spec, "position_encodings"):
         none = torch.zeros(longest, embedding.table.embedding_dim)
-        spec.position_encodings.encodings = none if places is None else places.detach().contiguous()
+        spec.position_encodings.encodings = none if places is None else places.detach().clone()
     for theirs, layer in zip(spec.layer, stack.layers, strict=True):
         ours: Any = layer
         _attention(theirs.self_attention, ours.self_attn, ours.around_self.norm, alone=True)

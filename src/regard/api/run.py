@@ -17,7 +17,7 @@ from regard.api.auto import Auto
 from regard.api.engines import Engine, Pair
 from regard.api.quick import Quick
 from regard.api.settings import Settings, to_words
-from regard.api.verbs import Verbs
+from regard.api.verbs import Verbs, check_texts, listed
 from regard.core import config as configs
 from regard.core import trust as trusts
 from regard.core.errors import ConfigError, DataError, nearest
@@ -93,8 +93,7 @@ class Run(Verbs):
         A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
         `run.options`; `decoding="greedy"` or `decoding={"width": 8}` changes the search.
         """
-        if isinstance(inputs, str):
-            raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
+        inputs = listed(inputs, self.verb)
         request, decoding = self.request(options)
         quick = self._quick(request, decoding)
         if quick is not None and all(isinstance(given, str) for given in inputs):
@@ -102,7 +101,11 @@ class Run(Verbs):
         model, decoding = self._pair(request, decoding)
         if not inputs:
             return []
-        return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
+        try:
+            return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
+        except (TypeError, AttributeError) as wrong:
+            check_texts(inputs, wrong)
+            raise
 
     def engine(self, decoding: Decoding | None) -> Pair:
         """What answers a request with this decoding, step by step: the model and the decoder that the task is handed.
@@ -112,6 +115,11 @@ class Run(Verbs):
     def quick(self, **options: Any) -> Quick | None:
         """What answers texts with these options without the task, by engine auto; None where nothing does."""
         return self._quick(*self.request(options))
+
+    def other(self, request: Any, decoding: Decoding | None) -> Pair | None:
+        """What answers this request by engine auto, where it is not our own engine; compared now if it never was."""
+        pair = self._pair(request, decoding)
+        return pair if self._auto is not None and self._auto.chosen else None
 
     def remember(self, words: Sequence[str], **options: Any) -> None:
         """Note which request the words of a command stand for, so that the next such command needs no torch."""
@@ -140,8 +148,9 @@ class Run(Verbs):
         return None if self._auto is None else self._auto.quick(request, decoding, slow)
 
     def read(self, given: Any) -> Any:
-        """A text through the task's `read`; what is no text is an input already."""
-        return self.task.read(given) if isinstance(given, str) else given
+        """A text, or the path of a file, through the task's `read`; what is neither is an input already."""
+        named = isinstance(given, str) or (isinstance(given, Path) and bool(self.task.opens))
+        return self.task.read(str(given)) if named else given
 
     def request(self, options: Mapping[str, Any]) -> tuple[Any, Decoding | None]:
         """Options by name -> a value of the task's Options, and the decoding of this request."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ class Verbs:
 
     def generate(self, beginning: Any = "", /, **options: Any) -> list[Answer]:
         """New works, from nothing or going on from a beginning, likeliest first; `answer.files` makes their files."""
+        if isinstance(beginning, list | tuple):
+            raise ConfigError("generate goes on from one beginning; write generate(text), or answer([…]) for several")
         return self._ask("generate", [beginning], options)[0]
 
     def classify(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
@@ -79,3 +81,18 @@ class Verbs:
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")
         return self.answer(inputs, **options)
+
+
+def listed(inputs: Any, verb: str) -> list[Any]:
+    """Inputs in whatever holds them (a list, an array, the column of a table) -> a list; one text alone is none."""
+    if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
+        raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
+    return list(inputs)
+
+
+def check_texts(inputs: Sequence[Any], wrong: Exception) -> None:
+    """Something went wrong with these inputs: name the first that is no text, such as an empty cell of a table."""
+    for number, given in enumerate(inputs, start=1):
+        if not isinstance(given, str):
+            what = f"input {number} is {repr(given)[:40]} ({type(given).__name__}), which cannot be read: {wrong}"
+            raise ConfigError(f"{what}; give a text, or the path of a file where the task opens files") from wrong

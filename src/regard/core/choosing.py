@@ -59,8 +59,9 @@ class Chooser(Protocol):
     def context(self, states: Tensor, shelf: Shelf) -> Tensor | None:
         """(m d) -> (m e): the items' values, weighed by how well each suits; None where the model has no values."""
 
-    def opinions(self, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
-        """(m d) and a place on the shelf for each (m) -> (m): what each user will think of that item, as a logit."""
+    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+        """Places on the shelf (b k) -> (b k): what each user will think of those items, as logits, told by the part of
+        the history that is in sight (b k t); none given: by all of it."""
 
     def parts(self, people: People, shelf: Shelf) -> Parts | None:
         """One user -> the last state as a sum over what is known; None where the model has no such sum."""

@@ -48,6 +48,9 @@ class Task:
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
     probes: tuple[str, ...] = ()  # inputs like those that it will be given, on which engines are compared; (): examples
+    # whether what it draws for an input depends on nothing but the seed and the input's entry in `decoding.numbers`:
+    # a server then answers requests that draw together
+    numbered: bool = False
     # suffixes of the files that `read` opens where a text is the path of one; (): it opens none; None: nobody has said
     opens: tuple[str, ...] | None = None
 
@@ -133,6 +136,10 @@ class Task:
     def spell(self, tokens: Sequence[int]) -> str:
         """Tokens that have been decoded so far, as text for whoever reads along; "" where they are no text."""
         return ""
+
+    def so_far(self, given: Any, options: Any, tokens: Sequence[int]) -> str:
+        """The answer to an input as it will read, of which these tokens have been decoded so far."""
+        return self.spell(tokens)
 
     def reference(self, given: Any) -> tuple[int, ...] | None:
         """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is

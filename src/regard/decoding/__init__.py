@@ -68,8 +68,11 @@ class Decoding:
         return self.turned_into("beam", width=max(5, count), nbest=count)
 
     def asked(self, **settings: Any) -> Decoding:
-        """The decoder with the settings that are not None; sampling, if it does not have them all."""
+        """The decoder with the settings that are not None; sampling, if it does not have them all, and greedy search at
+        temperature 0."""
         given = {name: value for name, value in settings.items() if value is not None}
+        if given.get("temperature") == 0:
+            return self.turned_into("greedy")
         return self.changed(**given) if all(map(self.has, given)) else self.turned_into("sample", **given)
 
     def turned_into(self, name: str, **settings: Any) -> Decoding:
@@ -77,6 +80,11 @@ class Decoding:
         config = find("regard.decoding", name).Config
         kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}
         return replace(self, name=name, config=config(**kept | settings))
+
+    def numbers(self, count: int) -> list[int]:
+        """So many inputs -> the number by which each draws: its place. Where inputs of several requests are answered
+        together, each request counts its own (serve/pool.py)."""
+        return list(range(count))
 
     def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
         """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""

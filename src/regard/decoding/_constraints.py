@@ -64,7 +64,7 @@ def constrain(
     end = scores[:, marks.end].clone() if stuck or full is not None else None
     _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
     if constraints.no_repeat:
-        _forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
+        forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
     if constraints.min_length:
         scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
     if allowed is not None:
@@ -90,7 +90,8 @@ def _columns(tokens: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(tokens, device=device)
 
 
-def _forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:
+def forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:
+    """Scores (r v) with -inf for tokens that would complete an n-gram of the tokens (r t) again, and for `spare`."""
     length = history.shape[1]
     if length < size:
         return

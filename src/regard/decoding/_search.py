@@ -253,9 +253,10 @@ def _noted(running: Running, candidates: Candidates, *, done: Tensor, ranks: Ten
 
 
 def _shrink(running: Running, candidates: Candidates, *, alive: Tensor, going: Tensor) -> tuple[Running, Candidates]:
-    """Drop finished sources and empty rows from the batch, once that saves more than copying the caches costs."""
-    width = int(alive.sum(dim=1).max())
-    if int(going.sum()) * width > WORTHWHILE * alive.numel():
+    """Drop finished sources and empty rows from the batch, once that saves more than copying the caches costs, or once
+    one of them has reached its limit, behind which a model may have no places."""
+    width, past = int(alive.sum(dim=1).max()), ~going & (running.lengths >= running.limits)
+    if int(going.sum()) * width > WORTHWHILE * alive.numel() and not bool(past.any()):
         return running, candidates
     if not bool(going.all()):
         left = going.nonzero().flatten()

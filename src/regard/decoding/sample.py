@@ -59,9 +59,7 @@ def plan(config: Config) -> Plan:
 
     def choose(scores: Tensor, running: Running) -> Candidates:
         flat, shape = scores.flatten(0, 1), running.sums.shape
-        # A source that is over may stay in the batch for a while, past its last draw: it draws that one again.
-        steps = running.lengths.clamp(max=running.draws.shape[2] - 1)[:, None, None]
-        steps = steps.expand(*running.draws.shape[:2], 1)
+        steps = running.lengths[:, None, None].expand(*running.draws.shape[:2], 1)
         draws = running.draws.gather(2, steps)[..., 0].gather(1, running.lanes)  # (s w)
         tokens = draw(flat, draws.view(-1, 1), config=config)
         parents = torch.arange(shape[1], device=scores.device).expand(shape)

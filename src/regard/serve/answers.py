@@ -20,7 +20,9 @@ def to_json(answers: Sequence[Sequence[Answer]], files: Sequence[str] = ()) -> l
     for each in answers:
         rows.append([])
         for answer in each:
-            plain = finite(answer.to_json())
+            plain = answer.to_json()
+            if answer.data or not _is_finite(answer):
+                plain = finite(plain)
             if files:
                 made = {suffix: answer.render(suffix) for suffix in files}
                 room -= sum(map(len, made.values()))
@@ -29,6 +31,10 @@ def to_json(answers: Sequence[Sequence[Answer]], files: Sequence[str] = ()) -> l
                 plain["files"] = {suffix: base64.b64encode(data).decode() for suffix, data in made.items()}
             rows[-1].append(plain)
     return rows
+
+
+def _is_finite(answer: Answer) -> bool:
+    return math.isfinite(answer.score or 0.0) and math.isfinite(answer.rank or 0.0)
 
 
 def finite(value: Any) -> Any:

@@ -23,10 +23,11 @@ from regard.inspection.whatif import UNCHANGED
 from regard.serve.asked import Unknown
 from regard.serve.attended import attended
 from regard.serve.ending import told_to_end
-from regard.serve.limits import Allowed, Limits, is_loopback
+from regard.serve.limits import Allowed, Limits, Message, Receive, Send, is_loopback
 from regard.serve.refused import add_refusals
 from regard.serve.request import read_json, read_request
 from regard.serve.session import Session
+from regard.serve.verbs import Verbs, is_verb
 
 LOOKS = 4  # threads for looks, most of which wait for a model; answers have others
 
@@ -62,10 +63,15 @@ def base_of(name: str, count: int) -> str:
 
 
 def application(
-    explored: Mapping[str, Explored], allowed: Allowed, *, closing: Callable[[], None] = lambda: None
+    explored: Mapping[str, Explored],
+    allowed: Allowed,
+    *,
+    closing: Callable[[], None] = lambda: None,
+    direct: Verbs | None = None,
 ) -> Any:
-    """Runs by name -> the application with their pages; `closing` is called when the last request is answered."""
-    fastapi = require("fastapi", extra="serve")
+    """Runs by name -> the application with their pages; `closing` is called when the last request is answered, and what
+    `direct` answers does not go through the layers of FastAPI, which are as much work as all the rest."""
+    base: Any = require("fastapi", extra="serve").FastAPI
     looks = ThreadPoolExecutor(LOOKS)
 
     @asynccontextmanager
@@ -75,7 +81,17 @@ def application(
         closing()
         looks.shutdown(wait=False, cancel_futures=True)
 
-    app = fastapi.FastAPI(title="regard", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    limited = None if direct is None else Limits(direct, allowed=allowed)
+
+    class Application(base):  # type: ignore[misc]  # known when fastapi is there
+        async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+            if limited is None or not is_verb(scope):
+                await super().__call__(scope, receive, send)
+            else:
+                scope["app"] = self
+                await limited(scope, receive, send)
+
+    app = Application(title="regard", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     add_refusals(app, partial(_refusal, explored))
     add_pages(app, explored)
     app.add_middleware(Limits, allowed=allowed)

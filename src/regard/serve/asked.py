@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,7 +92,12 @@ def chosen(name: Any, verb: str | None, hosted: Sequence[Hosted]) -> Hosted:
         return able[0]
     known = [each.name for each in able]
     if name not in known:
-        said = "several runs can; say which: run is one of" if name is None else f"no run {str(name)[:80]!r} here;"
+        able_to = "" if verb is None else f" that can {verb}"
+        said = (
+            "several runs can; say which: run is one of"
+            if name is None
+            else f"no run {str(name)[:80]!r} here{able_to}; known:"
+        )
         raise Unknown(f"{said} {', '.join(known)}")
     return able[known.index(name)]
 
@@ -100,7 +106,9 @@ def read(asked: Asked, uploads: Uploads) -> Read:
     """Everything a request sent, read by its task. Runs in a thread: images are unpacked."""
     hosted = asked.hosted
     try:
-        options = schema.made(hosted.options, _with_files(asked, uploads), "options")
+        options = hosted.unasked
+        if asked.options:
+            options = schema.made(hosted.options, _with_files(asked, uploads), "options")
         decoding = hosted.decoding(asked.decoding)
         width = 1 if decoding is None else decoding.width
         if width * len(asked.inputs) > ROWS:
@@ -119,6 +127,8 @@ def _input(hosted: Hosted, given: Any, uploads: Uploads, where: str) -> Any:
         if len(given) > schema.LETTERS:
             raise DataError(f"{where} has {len(given):,} letters; at most {schema.LETTERS:,} fit into a request")
         return task.read_text(given)
+    if not isinstance(given, dict):
+        raise DataError(f'{where} is {json.dumps(given)[:40]}, neither a text nor a file; write a text as "…"')
     if not hosted.opens:
         raise DataError(f"{where} is a text for this run")
     return task.read(str(uploads.keep(given, hosted.opens, where)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from regard.api.verbs import Verbs
+from regard.api.verbs import Verbs, listed
 from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Answer
 
@@ -37,6 +37,8 @@ class Client(Verbs):
 
     def __init__(self, url: str, run: str | None = None, *, key: str = "", timeout: float = 90.0) -> None:
         self._url, self._key, self._timeout = url.rstrip("/"), key, timeout
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("a key has ASCII letters, digits and signs only; this one has others")
         if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
             raise ConfigError(f"{url!r} is no address of a server; give one such as http://127.0.0.1:8000")
         runs: list[dict[str, Any]] = json.loads(self._open("/v1/runs").read())["runs"]
@@ -58,8 +60,7 @@ class Client(Verbs):
 
     def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
         """Inputs -> the answers to each, best first. `files=[".png"]` also fetches what answers can be written as."""
-        if isinstance(inputs, str):
-            raise ConfigError(f"{self.verb} takes a list of texts; write {self.verb}([text])")
+        inputs = listed(inputs, self.verb)
         if not inputs:
             return []
         found = json.loads(self._open(f"/v1/{self.verb}", self._asked(inputs, options)).read())
@@ -78,6 +79,8 @@ class Client(Verbs):
                 if name == "error":
                     raise ServerError(table["error"], table["status"])
                 yield table["text"] if name == "token" else table["answers"][0][0]["text"]
+        if name != "answers":
+            raise ServerError(f"{self._url}: the server went before the answer was whole")
 
     def look(self, given: Any, **changes: Any) -> dict[str, Any]:
         """Every attention map of an input, as plain values; `off`, `forbid` and `temperature` are a what-if."""
@@ -90,21 +93,24 @@ class Client(Verbs):
         own = dict(options)
         beside: dict[str, Any] = {key: own.pop(key) for key in ("decoding", "files") if key in own}
         paths = [key for key, told in self.about["options"]["properties"].items() if "Upload" in json.dumps(told)]
-        sent = {key: _file(Path(value)) if key in paths and value is not None else value for key, value in own.items()}
+        sent = {key: _file(value) if key in paths and value is not None else value for key, value in own.items()}
         return {"run": self.name, "inputs": [self._sent(given) for given in inputs], "options": sent, **beside}
 
     def _sent(self, given: Any) -> Any:
         """An input as JSON: a text, or the content of a file where the run takes files."""
         named = isinstance(given, str) and Path(given[-10:]).suffix.lower() in self.about["opens"]
         if isinstance(given, Path) or (named and "\n" not in given and len(given) < 1000 and Path(given).is_file()):
-            return _file(Path(given))
+            return _file(given)
         return given
 
     def _open(self, path: str, asked: Any = None) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        data = None if asked is None else json.dumps(asked).encode()
+        try:
+            data = None if asked is None else json.dumps(asked).encode()
+        except (TypeError, ValueError) as wrong:
+            raise ConfigError(f"what is asked cannot be sent as JSON: {wrong}") from None
         request = urllib.request.Request(self._url + path, data, headers)
         try:
             return urllib.request.urlopen(request, timeout=self._timeout)
@@ -125,7 +131,10 @@ def _told(wrong: urllib.error.HTTPError) -> ServerError:
     return ServerError(line, wrong.code, int(seconds) if seconds.isdecimal() else 0)
 
 
-def _file(path: Path) -> dict[str, str]:
+def _file(given: Path | str) -> dict[str, str]:
+    if not isinstance(given, Path | str):
+        raise ConfigError(f"{given!r} is no path of a file; give one")
+    path = Path(given)
     try:
         return {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
     except OSError as wrong:

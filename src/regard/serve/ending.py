@@ -18,6 +18,7 @@ from regard.core.extras import require
 ENDING = 30  # seconds for requests under way when the server is told to end
 CONNECTIONS = 1024  # open at once, idle ones included
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+COLLECTED = (5_000, 10, 10)  # objects, and collections of younger ones, after which Python looks for what can go
 UNHEARD = 60  # seconds after which a process of several that says nothing is started anew
 
 
@@ -55,11 +56,31 @@ def serve_in_processes(make: Callable[[], Any], taken: socket.socket, *, count: 
     """The same by several processes that share the socket; `make` makes the application in each of them. One that dies
     is started anew."""
     uvicorn = require("uvicorn", extra="serve")
-    supervisors = require("uvicorn.supervisors", extra="serve")
     settings = uvicorn.Config(
         OneOfSeveral(make), factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings()
     )
-    supervisors.Multiprocess(settings, sockets=[taken]).run()
+    _watching()(settings, sockets=[taken]).run()
+
+
+def _watching() -> Any:
+    """Uvicorn's own supervisor, which hears at once when a process dies. It asks each process whether it is well, and
+    holds both ends of the pipe to it: one that dies then would be waited for as if it only were slow, signals too."""
+    supervisor: Any = require("uvicorn.supervisors", extra="serve").Multiprocess
+
+    class Watching(supervisor):  # type: ignore[misc]  # known when uvicorn is there
+        def init_processes(self) -> None:
+            super().init_processes()
+            self._let_go()
+
+        def keep_subprocess_alive(self) -> None:
+            super().keep_subprocess_alive()
+            self._let_go()
+
+        def _let_go(self) -> None:
+            for process in self.processes:
+                process.child_conn.close()  # here; the process has its own
+
+    return Watching
 
 
 @dataclass(frozen=True)
@@ -84,9 +105,11 @@ def _end_with(parent: Any) -> None:
 
 
 def _settle() -> None:
-    """What has been loaded stays to the end: Python need not look through it again and again for what can go."""
+    """What has been loaded stays to the end: Python need not look through it again and again for what can go. Nor need
+    it look as often as it does through what many requests have made, nearly all of which goes by itself."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECTED)
 
 
 def _settings() -> dict[str, Any]:
@@ -96,4 +119,6 @@ def _settings() -> dict[str, Any]:
         "limit_concurrency": CONNECTIONS,
         "timeout_keep_alive": 5,
         "server_header": False,
+        "access_log": False,  # at this level nothing would be written, but each line be made
+        "http": "regard.serve.wire:Protocol",
     }

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from regard.api.engines import Pair
+from regard.api.quick import Quick
 from regard.api.run import Run, load
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError, nearest
@@ -15,11 +18,32 @@ from regard.core.task import Answer, Task
 from regard.decoding import Decoding
 from regard.serve import schema
 from regard.serve.gate import Gate
+from regard.serve.hearing import Hearing
 from regard.serve.line import Listener
 from regard.serve.pool import Pool, Pooled
 from regard.serve.schema import Kind
 
 NOBODY = Listener()
+
+
+class Usual(NamedTuple):
+    """A request that says nothing but its inputs, and what answers it."""
+
+    options: Any
+    decoding: Decoding | None
+    pair: Pair
+    quick: Quick | None  # the same for texts, without torch, where there is such a thing
+
+    def answer(self, task: Task, inputs: Sequence[Any]) -> list[list[Answer]]:
+        """Inputs that have been read -> their answers. What is left of quick ones takes the other way, as it is: it has
+        been read, and is not to be taken for anything else."""
+
+        def slow(given: Sequence[Any]) -> list[list[Answer]]:
+            return task.answer(self.pair.model, given, self.options, self.pair.decoding)
+
+        if self.quick is None or not all(isinstance(given, str) for given in inputs):
+            return slow(inputs)
+        return replace(self.quick, slow=slow).answer(inputs)
 
 
 class Hosted:
@@ -52,6 +76,11 @@ class Hosted:
         recipe = self.run.recipe.task
         found = schema.kind("regard.tasks", recipe.name, self.run.options, opens=self.opens)
         return found._replace(most=getattr(recipe.module("tasks"), "SERVED", {}))
+
+    @cached_property
+    def unasked(self) -> Any:
+        """The options of a request that says nothing of them: one value for all, found equal at once."""
+        return schema.made(self.options, {}, "options")
 
     @property
     def from_nothing(self) -> bool:
@@ -87,18 +116,37 @@ class Hosted:
         """Whether its answers are searched for, by our own decoders: their searches are then joined."""
         return type(self.run.engine(self.run.recipe.decoding).decoding) is Decoding
 
+    @cached_property
+    def usual(self) -> Usual | None:
+        """Where engine auto has another engine than ours for the usual request, that engine. Only this request is
+        compared: if any were, who sends ever new settings would have the server compare all day."""
+        request, decoding = self.unasked, self.run.recipe.decoding
+        pair = self.run.other(request, decoding)
+        return None if pair is None else Usual(request, decoding, pair, self.run.quick())
+
+    def by_other(self, options: Any, decoding: Decoding | None, hearing: Hearing | None) -> bool:
+        """Whether another engine answers a request, whole: nobody can read along."""
+        return hearing is None and self.usual is not None and (options, decoding) == self.usual[:2]
+
     def answer(
         self, inputs: Sequence[Any], options: Any, decoding: Decoding | None, listener: Listener = NOBODY
     ) -> list[list[Answer]]:
         """Inputs that have been read -> their answers; whoever listens hears when the search begins, and what is
         decoded so far."""
-        task, (hearing, begun) = self.run.task, listener
+        task, (hearing, begun, places) = self.run.task, listener
         with self.gate.shared():
+            if self.usual is not None and self.by_other(options, decoding, hearing):
+                begun()  # it has threads of its own
+                return self.usual.answer(task, inputs)
             model, decoding = self.run.engine(decoding)
             if self.decodes and decoding is not None:
-                told = None if hearing is None else lambda tokens: hearing.tell(task.spell(tokens), len(tokens))
-                decoding = Pooled(decoding.name, decoding.config, pool=self.pool, told=told, begun=begun)
+                told = None if hearing is None else partial(self._tell, hearing, inputs[0], options)
+                shared = partial(Pooled, pool=self.pool, told=told, begun=begun, places=places)
+                decoding = shared(decoding.name, decoding.config)
             return task.answer(model, inputs, options, decoding)
+
+    def _tell(self, hearing: Hearing, given: Any, options: Any, tokens: Sequence[int]) -> None:
+        hearing.tell(self.run.task.so_far(given, options, tokens), len(tokens))
 
 
 def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[list[Hosted], dict[Path, str]]:
@@ -108,8 +156,9 @@ def open_runs(folders: Sequence[Path], *, engine: str, trust: bool) -> tuple[lis
     for folder in folders:
         try:
             run = load(folder, engine=engine, trust=trust)
-            run.answer([])  # the engine is built, if it can be
-            hosted.append(Hosted(_free(folder.resolve().name, [each.name for each in hosted]), run))
+            one = Hosted(_free(folder.resolve().name, [each.name for each in hosted]), run)
+            _ = one.decodes, one.usual  # engines are built and compared now, if they can be
+            hosted.append(one)
         except RegardError as problem:
             wrong[folder] = str(problem)
     return hosted, wrong

@@ -12,6 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -36,6 +37,7 @@ class Refused(Exception):
         self.status, self.line = status, line
 
 
+@lru_cache(maxsize=64)  # most requests say the same
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine by a name that no other machine's owner can hand out."""
     if host.lower() == "localhost":
@@ -55,6 +57,8 @@ class Allowed:
     largest: int | None = None  # bytes of a body; None: LARGEST
     most: int | None = None  # requests at a time; None: MOST
     ending: bool = False
+    active: int = 0  # requests that are being answered
+    held: int = 0  # bytes of their bodies
     reading: set[asyncio.Task[Any]] = field(default_factory=set)  # requests that have not arrived whole
 
     def end(self) -> None:
@@ -69,15 +73,14 @@ class Limits:
 
     def __init__(self, app: App, *, allowed: Allowed) -> None:
         self.app, self.allowed = app, allowed
-        self.active = self.held = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         most = MOST if self.allowed.most is None else self.allowed.most
-        if self.active >= most:
+        if self.allowed.active >= most:
             return await _refuse(send, Refused(503, f"{most} requests are being answered; try again in a second"))
-        self.active += 1
+        self.allowed.active += 1
         body = b""
         try:
             body = await self._arrived(scope, receive)
@@ -90,8 +93,8 @@ class Limits:
         else:
             return await self.app(scope, _again(body, receive), send)
         finally:
-            self.active -= 1
-            self.held -= len(body)
+            self.allowed.active -= 1
+            self.allowed.held -= len(body)
 
     async def _arrived(self, scope: Message, receive: Receive) -> bytes:
         """The body of a request that is allowed."""
@@ -121,18 +124,18 @@ class Limits:
                         raise Refused(400, "the request ended before it was whole")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    self.held += len(parts[-1])
+                    self.allowed.held += len(parts[-1])
                     if size > largest:
                         raise Refused(413, f"a request has at most {largest:,} bytes")
-                    if self.held > HELD:
+                    if self.allowed.held > HELD:
                         raise Refused(503, "the requests that are being answered are large; try again in a second")
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            self.held -= size
+            self.allowed.held -= size
             raise Refused(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
         except BaseException:
-            self.held -= size
+            self.allowed.held -= size
             raise
 
 
@@ -163,6 +166,7 @@ def _has_key(headers: Mapping[str, str], key: str) -> bool:
     return hmac.compare_digest(given.strip().encode(), key.encode())
 
 
+@lru_cache(maxsize=64)
 def _name(address: str) -> str:
     try:
         return urlsplit(address).hostname or ""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 from regard.core.errors import RegardError
 from regard.core.giving_up import GivenUp, asking
@@ -23,17 +24,32 @@ TOGETHER = 64  # inputs of a batch
 GROUP = 32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
 QUEUE = 512  # inputs that may wait
 THREADS = 64  # batches under way where their searches are joined
-UNDER_WAY = 256  # inputs of them
+BATCHES = 2  # under way where another engine searches: while it has one, the other is read or written
+UNDER_WAY = 96  # inputs of them: of more, each step and each that joins costs all others more than it brings
 IDLE = 5.0  # seconds after which a thread without work ends
 
 Answers = list[list[Answer]]
 
 
+class Pace(NamedTuple):
+    """How a line is gone through."""
+
+    batches: int  # that are under way at once, at most
+    together: int  # inputs of each
+    pause: float  # seconds that its first request waits for others
+
+
+ONE = Pace(1, TOGETHER, PAUSE)  # one batch after the other
+JOINED = Pace(THREADS, GROUP, 0.0)  # searches that are joined token by token
+WHOLE = Pace(BATCHES, TOGETHER, PAUSE)  # batches that another engine searches for, and that it has threads for
+
+
 class Listener(NamedTuple):
-    """Who hears of a batch before it is answered."""
+    """What is known of a batch beside its inputs, and who hears of it before it is answered."""
 
     hearing: Hearing | None = None  # what is decoded so far
     begun: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
+    places: tuple[int, ...] = ()  # of each input in its own request, which what it draws depends on
 
 
 Work = Callable[[Sequence[Any], Any, Any, Listener], Answers]
@@ -49,6 +65,14 @@ class Busy(RegardError):
 
 class Ending(RegardError):
     """A server that has been told to end: 503."""
+
+
+class Outcome(Protocol):
+    """Where the answers to a request go, or its error: a future of any kind. From any thread, once."""
+
+    def set_result(self, value: Any, /) -> None: ...
+
+    def set_exception(self, wrong: BaseException, /) -> None: ...
 
 
 class Preparation:
@@ -74,20 +98,23 @@ class Job:
     client: str = ""
     ends: float = float("inf")  # when it is too late, by time.monotonic
     gone: bool = False  # nobody waits for it any more
-    done: Future[Answers] = field(default_factory=Future)
+    done: Outcome = field(default_factory=Future[Answers])
     hearing: Hearing | None = None  # whoever reads along
+    numbered: bool = False  # what it draws depends on the places of its inputs in this request, not in a batch
 
     @property
     def size(self) -> int:
         """How many inputs it has."""
         return len(self.inputs)
 
-    @property
+    @cached_property
     def kind(self) -> Hashable:
-        """Equal where requests ask for the same. What is drawn depends on the place in a batch, so who draws is alone:
-        the answer to a seed is the same whoever else asks. So is who reads along."""
+        """Equal where requests ask for the same; found once, since it is compared again and again while others are
+        taken. The answer to a seed is the same whoever else asks: where what is drawn depends on the place in a batch,
+        who draws is alone. So is who reads along."""
         draws = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has("seed"))
-        return None if draws or self.hearing is not None else (self.options, self.decoding)
+        alone = self.hearing is not None or (draws and not self.numbered)
+        return None if alone else (self.options, self.decoding)
 
     @property
     def late(self) -> bool:
@@ -104,18 +131,21 @@ class Line:
     """
 
     def __init__(
-        self, work: Work, *, joined: bool = False, queue: int = QUEUE, told: Callable[[int], None] | None = None
+        self, work: Work, pace: Pace = ONE, *, queue: int = QUEUE, told: Callable[[int], None] | None = None
     ) -> None:
         self._work, self._queue, self._told = work, queue, told  # `told` hears the size of each batch
-        self._together, self._pause = (GROUP, 0.0) if joined else (TOGETHER, PAUSE)
+        self._most, self._together, self._pause = pace
         self._turns: Turns[Job] = Turns()
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._enough = threading.Condition(lock)  # heard by the one who gathers a batch
+        self._gathering = False  # whether somebody waits for more requests to come to the first
         self._ending = False
-        self._pace = 0.0  # seconds between two inputs that were answered, of late
+        self._between = 0.0  # seconds between two inputs that were answered, of late
         self._last = time.monotonic()
         self._under_way = 0  # inputs
         self._preparing = False  # whether a batch is, whose search has not begun
-        self._most, self._idle = THREADS if joined else 1, 0
+        self._idle = 0
         self._threads: set[threading.Thread] = set()  # begun when there is work for them, ended when there is none
 
     @property
@@ -129,10 +159,13 @@ class Line:
             if self._ending:
                 raise Ending("the server has been told to end; ask another one")
             if self._turns.size + job.size > self._queue:
-                seconds = max(1, min(60, round(self._turns.size * self._pace)))
+                seconds = max(1, min(60, round(self._turns.size * self._between)))
                 raise Busy(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
             self._turns.add(job)
-            if not self._preparing:
+            if self._gathering:  # to wake it for each that comes would cost more than it saves
+                if self._turns.size >= self._together:
+                    self._enough.notify()
+            elif not self._preparing:
                 self._wake()
 
     def _wake(self) -> None:
@@ -155,6 +188,7 @@ class Line:
         with self._changed:
             self._ending = True
             self._changed.notify_all()
+            self._enough.notify_all()
 
     def join(self, seconds: float) -> None:
         """Wait until it has ended."""
@@ -175,7 +209,7 @@ class Line:
                 if not free:
                     continue
                 if alone and self._pause:
-                    self._changed.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
+                    self._gather()
                 jobs = [job for job in self._turns.take(self._together) if not job.late]
                 size = sum(job.size for job in jobs)
                 self._under_way += size
@@ -190,6 +224,12 @@ class Line:
                 self._idle += 1
                 self._changed.notify()
 
+    def _gather(self) -> None:
+        """Wait a little for requests that come with the first."""
+        self._gathering = True
+        self._enough.wait_for(lambda: self._turns.size >= self._together or self._ending, self._pause)
+        self._gathering = False
+
     def _prepared(self) -> None:
         """The next batch is another thread's."""
         with self._changed:
@@ -201,13 +241,16 @@ class Line:
         """Whether there is something to do, and memory for it; or nothing is to come any more."""
         if not self._turns.size:
             return self._ending
-        return not self._preparing and (not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY)
+        if self._gathering or self._preparing:
+            return False
+        return not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY
 
     def _answer(self, jobs: list[Job], begun: Callable[[], None]) -> None:
         """A batch; where something is wrong in it, each half by itself, so that nobody has the error of another."""
         if not jobs:
             return
-        listener = Listener(jobs[0].hearing if len(jobs) == 1 else None, begun)
+        places = tuple(place for job in jobs for place in range(job.size))
+        listener = Listener(jobs[0].hearing if len(jobs) == 1 else None, begun, places)
         try:
             with asking(lambda: _ask(jobs)):
                 inputs = [given for job in jobs for given in job.inputs]
@@ -227,7 +270,7 @@ class Line:
 
     def _note(self, size: int) -> None:
         now = time.monotonic()
-        self._pace, self._last = 0.9 * self._pace + 0.1 * (now - self._last) / size, now
+        self._between, self._last = 0.9 * self._between + 0.1 * (now - self._last) / size, now
         if self._told is not None:
             self._told(size)
 

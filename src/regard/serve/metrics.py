@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,19 @@ class Metrics:
             "regard_waiting_inputs", "Inputs whose turn has not come", ["run"], multiprocess_mode="livesum", **told
         )
         self._watched: dict[str, Callable[[], int]] = {}
+        self._shared = FOLDER in os.environ
+        self._of = lru_cache(maxsize=1024)(self._labelled)  # labels are looked up once, not for each request
 
     def answered(self, run: str, verb: str, status: int, seconds: float) -> None:
         """One request."""
-        self._requests.labels(run, verb, str(status)).inc()
-        self._seconds.labels(run, verb).observe(seconds)
-        if run in self._watched:
+        requests, times = self._of(run, verb, status)
+        requests.inc()
+        times.observe(seconds)
+        if self._shared and run in self._watched:
             self._waiting.labels(run).set(self._watched[run]())
+
+    def _labelled(self, run: str, verb: str, status: int) -> tuple[Any, Any]:
+        return self._requests.labels(run, verb, str(status)), self._seconds.labels(run, verb)
 
     def batched(self, run: str, size: int, *, searched: bool = False) -> None:
         """One batch that was answered; where it was searched for, what was computed together is counted by the step."""
@@ -53,8 +60,8 @@ class Metrics:
         self._batches.labels(run).observe(size)
 
     def watch(self, run: str, waiting: Callable[[], int]) -> None:
-        """How many wait is asked for whenever somebody reads the numbers, and whenever a request has been answered:
-        another process reads what was noted last."""
+        """How many wait is asked for whenever somebody reads the numbers; where processes share them, also whenever a
+        request has been answered: another process reads what was noted last."""
         self._watched[run] = waiting
         self._waiting.labels(run).set(0)
 

@@ -192,6 +192,11 @@ class Pooled(Decoding):
     pool: Pool = field(default_factory=Pool, compare=False)
     told: Told | None = field(default=None, compare=False)
     begun: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
+    places: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
+
+    def numbers(self, count: int) -> list[int]:
+        """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
+        return list(self.places) if self.places else super().numbers(count)
 
     def decode(self, model: Decoder, sources: Sources) -> Found:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""

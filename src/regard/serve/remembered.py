@@ -42,12 +42,10 @@ class InMemory:
     """Looks of one process."""
 
     def __init__(self) -> None:
-        self._count = 0
         self._asked: OrderedDict[str, Asked] = OrderedDict()
 
     def put(self, asked: Asked) -> str:
-        self._count += 1
-        name = str(self._count)
+        name = secrets.token_hex(8)  # which no page of an earlier server, nor a stranger who counts, can have
         self._asked[name] = asked
         for old in _surplus([(each, one.upload is not None) for each, one in self._asked.items()]):
             del self._asked[old]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from regard.core.errors import RegardError
 from regard.inspection.whatif import Changes
 
 MOST = 1000  # heads switched off, or items forbidden, in one request
+ESCAPE = "\\u"  # what half a character must be written with: bytes that are UTF-8 have none
 
 
 def read_json(content: bytes) -> Any:
     """Bytes -> plain values. Half a character (a surrogate by itself) is no text, and NaN no number."""
     try:
-        body = json.loads(content.decode(), parse_constant=_constant)
-        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # 1e999 is no number either
+        text = content.decode()
+        body = _DECODER.decode(text)
+        if ESCAPE in text:
+            json.dumps(body, ensure_ascii=False).encode()
     except RecursionError:
         raise RegardError("a request is JSON; this one is nested too deeply") from None
     except UnicodeEncodeError:
@@ -27,6 +31,16 @@ def read_json(content: bytes) -> Any:
 
 def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("Out of range float values are not JSON")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_finite)  # made once, not for each request
 
 
 def read_request(body: Any) -> tuple[str, Changes]:

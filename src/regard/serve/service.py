@@ -9,26 +9,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import ConfigError
+from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
 from regard.core.version import __version__
 from regard.inspection.look import subject
 from regard.serve import asked as asking
 from regard.serve import openapi
-from regard.serve.answering import Answering
 from regard.serve.app import Explored, application, base_of, first_text
 from regard.serve.attended import attended
 from regard.serve.docs import docs_page
 from regard.serve.ending import ENDING
 from regard.serve.hosted import Hosted
 from regard.serve.limits import Allowed, is_loopback
-from regard.serve.line import Line
+from regard.serve.line import JOINED, ONE, WHOLE, Job, Line
 from regard.serve.metrics import Metrics
 from regard.serve.remembered import InFolder
 from regard.serve.request import read_json, read_request
 from regard.serve.session import Session
+from regard.serve.verbs import Verbs
 
 LARGEST_FILES = 12_000_000  # bytes of a body with files in it
+LOOKED = ("run", "input", "off", "forbid", "temperature")  # what a look may say
 AT_ONCE = 512  # requests, those that wait included
 
 
@@ -38,12 +39,14 @@ class Service:
     def __init__(self, hosted: Sequence[Hosted], text: str | None = None, looks: Path | None = None) -> None:
         self.hosted, self.metrics, self._looks = list(hosted), Metrics(), looks
         self.lines: dict[str, Line] = {}
+        self.others: dict[str, Line] = {}  # of requests that another engine answers
         self.sessions: dict[str, Explored] = {}
         for number, each in enumerate(hosted):
             told = partial(self.metrics.batched, each.name, searched=each.decodes)
             each.pool.told = partial(self.metrics.stepped, each.name)
-            self.lines[each.name] = Line(each.answer, joined=each.decodes, told=told)
-            self.metrics.watch(each.name, lambda line=self.lines[each.name]: line.waiting)  # type: ignore[misc]  # bound now
+            self.lines[each.name] = Line(each.answer, JOINED if each.decodes else ONE, told=told)
+            self.others[each.name] = Line(each.answer, WHOLE, told=partial(self.metrics.batched, each.name))
+            self.metrics.watch(each.name, partial(self._waiting, each.name))
             self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 
     def _explored(self, each: Hosted, number: int, text: str | None) -> Explored:
@@ -53,6 +56,14 @@ class Service:
         looked = subject(each.run, name=each.name)
         return Explored(Session(looked, gate=each.gate, own=(first,), base=base, asked=asked), first)
 
+    def _waiting(self, name: str) -> int:
+        return self.lines[name].waiting + self.others[name].waiting
+
+    def line_of(self, hosted: Hosted, job: Job) -> Line:
+        """Where a request waits."""
+        other = hosted.by_other(job.options, job.decoding, job.hearing)
+        return (self.others if other else self.lines)[hosted.name]
+
     @property
     def opens_files(self) -> bool:
         """Whether any of the runs takes files."""
@@ -60,10 +71,11 @@ class Service:
 
     def close(self) -> None:
         """Answer what waits, then end."""
-        for line in self.lines.values():
+        lines = [*self.lines.values(), *self.others.values()]
+        for line in lines:
             line.close()
         ends = time.monotonic() + ENDING
-        for line in self.lines.values():
+        for line in lines:
             line.join(max(0.0, ends - time.monotonic()))
 
 
@@ -82,19 +94,13 @@ def create(
     service = Service(hosted, text, looks)
     largest = LARGEST_FILES if service.opens_files else None
     allowed = Allowed(is_loopback(host), key, largest=largest, most=AT_ONCE)
-    app = application(service.sessions, allowed, closing=service.close)
+    verbs = Verbs(service.hosted, service.line_of, service.metrics)
+    app = application(service.sessions, allowed, closing=service.close, direct=verbs)
     app.state.service = service
     _add_looks(app, service)
-    _add_verbs(app, service)
+    app.add_route("/v1/{verb}", verbs, methods=["POST"])  # whoever comes by another method is told so
     _add_facts(app, service)
     return app
-
-
-def _add_verbs(app: Any, service: Service) -> None:
-    async def verb(request: Any) -> Any:
-        return await Answering(request, service.hosted, service.lines, service.metrics).respond()
-
-    app.add_route("/v1/{verb}", verb, methods=["POST"])
 
 
 def _add_looks(app: Any, service: Service) -> None:
@@ -102,11 +108,13 @@ def _add_looks(app: Any, service: Service) -> None:
 
     async def look(request: Any) -> Any:
         body = read_json(await request.body())
-        if isinstance(body, dict) and "input" in body:
-            given = body["input"]
-            body = {**body, "text": given if isinstance(given, str) else _name(given)}
-        else:
+        if not isinstance(body, dict) or "input" not in body:
             raise ConfigError('a look has an input: {"input": "…", "off": [], "forbid": [], "temperature": 1}')
+        for key in body:
+            if key not in LOOKED:
+                raise ConfigError(f"a look has no {key[:80]!r}; {nearest(key[:80], LOOKED)}")
+        given = body["input"]
+        body = {**body, "text": given if isinstance(given, str) else _name(given)}
         text, changes = read_request(body)
         upload = None if isinstance(body["input"], str) else body["input"]
         run = asking.chosen(body.get("run"), None, service.hosted)

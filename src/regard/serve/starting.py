@@ -42,6 +42,9 @@ class Starting:
 
         hosted, wrong = open_runs(self.folders, engine=self.engine, trust=self.trust)
         self._name(wrong, served=len(hosted))
+        if self.shared is None:  # else every process would say it
+            for each in (one for one in hosted if one.run.why):
+                self.say(f"{each.name}: {each.run.why}")
         use_threads([each.run.model for each in hosted], processes=self.processes)
         looks = None if self.shared is None else self.shared / LOOKS
         return service.create(hosted, self.text, host=self.host, key=self.key, looks=looks)

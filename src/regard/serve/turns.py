@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
 
 
@@ -64,6 +65,8 @@ class Turns(Generic[W]):
         taken, room = [first], most - first.size
         if first.kind is not None:
             for one in self._in_turn():
+                if room <= 0:
+                    break
                 if one is not first and one.kind == first.kind and one.size <= room:
                     taken.append(one)
                     room -= one.size
@@ -73,10 +76,10 @@ class Turns(Generic[W]):
             self._left(one)
         return taken
 
-    def _in_turn(self) -> list[W]:
+    def _in_turn(self) -> Iterator[W]:
         """All, the first of each client, then the second of each, and so on."""
-        longest = max(map(len, self._lines.values()))
-        return [line[place] for place in range(longest) for line in self._lines.values() if place < len(line)]
+        for row in zip_longest(*self._lines.values()):
+            yield from (one for one in row if one is not None)
 
     def _left(self, one: W) -> None:
         self.size -= one.size

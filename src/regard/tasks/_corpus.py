@@ -17,6 +17,7 @@ from regard.data.tokens import Tokenizer
 from regard.tasks import _overview
 
 Level = Literal["char", "word", "bpe", "unigram", "bytes"]
+FEWEST = 3  # words of an example
 TOKENIZER, EXAMPLES = "tokenizer.json", "examples.json"
 SAMPLE = 2**26  # characters of text that a vocabulary is made from, at most
 
@@ -108,15 +109,17 @@ class Beginning:
 
 
 def beginnings(documents: Iterable[str], *, count: int = 2, words: int = 8) -> list[str]:
-    """The first words of some texts, as examples to try."""
+    """The first words of some texts, as examples to try; where no line is that long, the longest there are."""
     found: list[str] = []
+    shorter: list[list[str]] = []
     for text in documents:
         lines = [line.split() for line in text.splitlines()]
         long = [line for line in lines if len(line) >= words]
+        shorter = sorted([*shorter, *(line for line in lines if FEWEST <= len(line) < words)], key=len)[-count:]
         found += [" ".join(line[:words]) for line in long[:: max(1, len(long) // count)]][: count - len(found)]
         if len(found) == count:
             break
-    return found
+    return (found + [" ".join(line) for line in reversed(shorter)])[:count]
 
 
 def save(folder: Path, tokenizer: Tokenizer, examples: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.core.errors import MissingExtra
 from regard.core.evaluating import evaluating
 from regard.core.extras import require
+from regard.core.tree import map_tensors
 from regard.data.builtin import films
 from regard.data.ratings.histories import Question
 from regard.data.ratings.splits import TRAIN, VALID
@@ -37,8 +38,8 @@ def opinions(task: Recommendation, model: Any, questions: Sequence[Question]) ->
         shelf = task.shelf(device)
         for low in range(0, len(questions), 256):
             some = questions[low : low + 256]
-            states = task.states(model, some, shelf)
-            parts.append(model.opinions(states, shelf, task.chosen(some).to(device)).float().cpu())
+            people = map_tensors(task.histories.ask(some), lambda x: x.to(device))
+            parts.append(model.opinions(people, shelf, task.chosen(some).to(device)[:, None])[:, 0].float().cpu())
     return torch.cat(parts).double().numpy()
 
 

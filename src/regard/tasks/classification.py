@@ -230,6 +230,8 @@ class Classification(Task):
     def read(self, text: str) -> str:
         """A text, or the path of a .txt file; nothing at all is an error."""
         named = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
+        if not named and text.endswith(".txt") and not any(map(str.isspace, text)):
+            raise DataError(f"{text}: no such file; write a text that ends like one with a space before it")
         return self.read_text(reading.whole(Path(text)) if named else text)
 
     def read_text(self, text: str) -> str:

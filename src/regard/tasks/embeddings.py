@@ -45,6 +45,7 @@ DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evalua
 WORD = re.compile(r"[^\W_]+")
 SALTS = 2**20  # ways to draw what is left out of one place
 EXAMPLES = 3
+BEGIN = 2000  # characters that are looked at for the first words
 PLACE = ("paths", "name")
 
 
@@ -218,7 +219,7 @@ class Embeddings(Task):
         words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words
         few = f"{rare:.1%} are too rare for a vector (data.minimum={self.config.minimum})"
-        begin = self.tokenizer.decode([self.stream("train").tokens[:20].tolist()])[0]
+        begin = " ".join(next(iter(plain.open_text(self.config.origin)["train"]))[:BEGIN].split())  # rare words too
         counts = _overview.counted("words", splits, _overview.vocabulary(different, "different words"), few)
         return [counts, _overview.first("words", f"{begin} …")]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -77,22 +79,22 @@ class Options:
     tokens: int = 200  # new tokens, at most
     prompt: str = ""  # a text to go on from, where none is given as input
     samples: int | None = None  # how many texts; none, here and below: as the run's decoding says
-    temperature: float | None = None  # above 1: more surprising, below: less
+    temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time
     top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
     top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
-    seed: int | None = None  # another one gives other texts
+    seed: int | None = None  # another one gives other texts; the second of several inputs draws others than the first
 
     def __post_init__(self) -> None:
         if self.tokens < 1:
             raise ConfigError(f"tokens={self.tokens}: ask for at least one")
+        if self.temperature == 0 and (self.samples or 1) > 1:
+            raise ConfigError(f"samples={self.samples}: at temperature=0 all would be the same; ask for one")
 
     def search(self, decoding: Decoding | None) -> Decoding:
         """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
+        own = decoding or decoders.build("sample")
         drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        asked = {name: getattr(self, name) for name in drawn if getattr(self, name) is not None}
-        if decoding is not None and all(map(decoding.has, asked)):
-            return decoding.changed(**asked)
-        return decoders.build("sample", **asked)
+        return own.asked(**{name: getattr(self, name) for name in drawn})
 
 
 class Crops(NamedTuple):
@@ -106,6 +108,7 @@ class Language(Task):
     """Plain text as a task: crops, loss, nats and bits, texts that go on."""
 
     goal = Goal("nats", more=False)
+    numbered = True
     scored = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
@@ -143,7 +146,7 @@ class Language(Task):
         text = self.corpus.stream(split)
         scored = text.tokens[: self.config.evaluated]
         with evaluating(model) as device:
-            total = float(nats(model, scored, self.sizes, device).sum())
+            total = float(nats(model, [scored], self.sizes, device)[0].sum())
         mean = total / len(scored)
         characters = text.characters * len(scored) / len(text.tokens)
         return {
@@ -187,14 +190,15 @@ class Language(Task):
         """Texts -> for each as many texts that begin with it as are asked for, likeliest first."""
         prompts = [self._prompt(text, options) for text in inputs]
         with evaluating(model) as device:
-            texts = self._go_on(model, prompts, options, decoding, device)
-            answers = [
-                [
-                    self._answer(model, prompts[text.prompt], text, device, begun=given or options.prompt)
-                    for text in some
-                ]
-                for given, some in zip(inputs, texts, strict=True)
-            ]
+            texts = [text for some in self._go_on(model, prompts, options, decoding, device) for text in some]
+            whole = [(*prompts[text.prompt], *text.tokens) for text in texts]
+            scores = nats(model, [np.array(row, dtype=np.int64) for row in whole], self.sizes, device)
+        read, spelt = self.tokenizer.decode(prompts), self.tokenizer.decode(whole)
+        answers: list[list[Answer]] = [[] for _ in inputs]
+        for text, values, words in zip(texts, scores, spelt, strict=True):
+            number, prompt = text.prompt, prompts[text.prompt]
+            told = _as_given(inputs[number] or options.prompt, read[number], words)
+            answers[number].append(self._answer(prompt, text, -float(values[len(prompt) :].sum()), told))
         return [sorted(some, key=lambda answer: -(answer.rank or 0)) for some in answers]
 
     def _prompt(self, text: str, options: Options) -> Row:
@@ -208,18 +212,19 @@ class Language(Task):
         search = options.search(decoding)
         return go_on(model, prompts, count=options.tokens, sizes=self.sizes, decoding=search, device=device)
 
-    def _answer(self, model: Decoder, prompt: Row, text: Continuation, device: torch.device, *, begun: str) -> Answer:
-        """What was given stays as it was given, with letters that the model does not know."""
-        whole = (*prompt, *text.tokens)
-        score = -float(nats(model, torch.tensor(whole).numpy(), self.sizes, device)[len(prompt) :].sum())
-        told, read = self.tokenizer.decode([whole, prompt])
-        told = begun + told.removeprefix(read) if told.startswith(read) else told
+    def _answer(self, prompt: Row, text: Continuation, score: float, told: str) -> Answer:
         unknown = prompt.count(self.marks.unknown)
         remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
-        return Answer(told, score, score, value=text.tokens, remarks=remarks)
+        files = {".txt": partial(str.encode, f"{told}\n")}
+        return Answer(told, score, score, value=text.tokens, files=files, remarks=remarks)
 
     def spell(self, tokens: Sequence[int]) -> str:
         return self.tokenizer.decode([tokens])[0]
+
+    def so_far(self, given: str, options: Options, tokens: Sequence[int]) -> str:
+        prompt = self._prompt(given, options)
+        read, told = self.tokenizer.decode([prompt, (*prompt, *tokens)])
+        return _as_given(given or options.prompt, read, told)
 
     def show(self, model: Decoder, given: str, options: Options, decoding: Decoding | None) -> Shown:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
@@ -236,6 +241,11 @@ class Language(Task):
             return _foretold.show(
                 model, prompt, text, tokenizer=self.tokenizer, marks=self.marks, source=no_source(1, device)
             )
+
+
+def _as_given(begun: str, read: str, told: str) -> str:
+    """What was given stays as it was given, with letters that the model does not know."""
+    return begun + told.removeprefix(read) if told.startswith(read) else told
 
 
 def build(config: Config, folder: Path | None = None) -> Language:

@@ -94,6 +94,16 @@ def _bert(library, folder, *, pairs=False, segments=2, **more):
     return (library.BertForPreTraining if pairs else library.BertForMaskedLM)(config)
 
 
+def _roberta_prelayernorm(library, folder, *, segments=1, **more):
+    size = wordpiece(folder / "tokenizer.json", ["[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"])
+    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    marks = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    config = library.RobertaPreLayerNormConfig(
+        vocab_size=size, max_position_embeddings=22, type_vocab_size=segments, **marks, **shape, **more
+    )
+    return library.RobertaPreLayerNormForMaskedLM(config)
+
+
 def _gpt2(library, folder, **more):
     size = bytes_bpe(folder / "tokenizer.json")
     ends = {"bos_token_id": size - 1, "eos_token_id": size - 1}
@@ -102,15 +112,23 @@ def _gpt2(library, folder, **more):
 
 
 def _marian(library, folder, **more):
+    return _seq2seq(library.MarianMTModel, library.MarianConfig, folder, **more)
+
+
+def _pegasus(library, folder, **more):
+    return _seq2seq(library.PegasusForConditionalGeneration, library.PegasusConfig, folder, **more)
+
+
+def _seq2seq(kind, settings, folder, **more):
     size = unigram(folder / "tokenizer.json")
     layers = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
               (("layers", 2), ("attention_heads", 2), ("ffn_dim", 24))}  # fmt: skip
-    config = library.MarianConfig(
+    config = settings(
         vocab_size=size, d_model=16, max_position_embeddings=32, pad_token_id=size - 1, eos_token_id=0,
         decoder_start_token_id=size - 1, forced_eos_token_id=None, **layers,
         **{"activation_function": "swish", "scale_embedding": True} | more,
     )  # fmt: skip
-    model = library.MarianMTModel(config)
+    model = kind(config)
     model.final_logits_bias.normal_()
     return model
 
@@ -124,4 +142,11 @@ def _vit(library, folder, **more):
     )
 
 
-MAKERS = {"bert": _bert, "gpt2": _gpt2, "marian": _marian, "vit": _vit}
+MAKERS = {
+    "bert": _bert,
+    "gpt2": _gpt2,
+    "marian": _marian,
+    "pegasus": _pegasus,
+    "roberta_prelayernorm": _roberta_prelayernorm,
+    "vit": _vit,
+}

@@ -14,6 +14,8 @@ INPUTS = {
     "bert": "the cook reads a [MASK] .",
     "gpt2": "the cook",
     "marian": "the cook reads",
+    "pegasus": "the cook reads",
+    "roberta_prelayernorm": "the cook reads a [MASK] .",
     "vit": None,
 }
 KINDS = [
@@ -24,9 +26,19 @@ KINDS = [
     ("gpt2", {"activation_function": "gelu", "n_inner": 20}),
     ("marian", {}),
     ("marian", {"scale_embedding": False, "activation_function": "gelu"}),
+    ("pegasus", {}),
+    ("roberta_prelayernorm", {}),
+    ("roberta_prelayernorm", {"segments": 2}),
     ("vit", {}),
 ]
-OTHERS = {"marian": "translation", "bert": "masked_language", "gpt2": "language", "vit": "image_classification"}
+OTHERS = {
+    "marian": "translation",
+    "pegasus": "translation",
+    "bert": "masked_language",
+    "roberta_prelayernorm": "masked_language",
+    "gpt2": "language",
+    "vit": "image_classification",
+}
 
 
 @pytest.mark.parametrize(("kind", "more"), KINDS, ids=lambda value: str(value)[:40])
@@ -96,7 +108,10 @@ def test_what_regard_does_not_have_is_one_line(library, brought, tmp_path):
         bring(str(brought("bert", hidden_act="relu")), tmp_path / "run")
     other = library.BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1)
     other.save_pretrained(tmp_path / "bart")
-    with pytest.raises(ConfigError, match="a model of the kind bart; regard reads bert, gpt2, marian, vit"):
+    with pytest.raises(
+        ConfigError,
+        match="a model of the kind bart; regard reads bert, gpt2, marian, pegasus, roberta_prelayernorm, vit",
+    ):
         bring(str(tmp_path / "bart"), tmp_path / "run")
 
 

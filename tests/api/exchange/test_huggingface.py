@@ -21,10 +21,14 @@ RUNS = {
     "marian": ("translation", [*TWO, *PAIRS, "model.norm=post"]),
     "marian joint": ("translation", [*TWO, *PAIRS, "model.norm=post", "data.joint=true", "model.decoder_layers=1"]),
     "marian untied": ("translation", [*TWO, *PAIRS, "model.norm=post", "model.share=false", "model.bias=true"]),
+    "pegasus": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
+    "pegasus biased": ("translation", [*TWO, *PAIRS, "data.joint=true", "model.bias=true", "model.activation=gelu"]),
     "gpt2": ("language", [*TWO, *TEXT]),
     "bert": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post"]),
     "bert pairs": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "data.pairs=next"]),
     "roberta": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "model.segments=0"]),
+    "pre-norm": ("masked_language", [*TWO, *TEXT, "model.hidden=24"]),
+    "pre-norm, one segment": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.segments=0"]),
     "vit": ("image_classification", [*TWO, "model.patch=2"]),
 }
 
@@ -74,7 +78,16 @@ def test_transformers_translates_it(library, run, tmp_path):
 @pytest.mark.parametrize(
     ("task", "settings", "message"),
     [
-        ("translation", [*TWO, *PAIRS], "model.norm='pre' does not fit the layout of Marian, which has 'post'"),
+        (
+            "translation",
+            [*TWO, *PAIRS],
+            "model.norm='pre' does not fit the layout of Marian, which has 'post'; data.joint=False does not fit",
+        ),
+        (
+            "masked_language",
+            [*TWO, *TEXT, "data.pairs=next"],
+            "layout of BERT, which has 'post'; data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which",
+        ),
         (
             "language",
             [*TWO, *TEXT, "model.position=rotary"],

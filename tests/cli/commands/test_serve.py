@@ -159,12 +159,14 @@ def test_sigterm_ends_it_though_a_request_is_half_sent(small):
         try:
             announced = server.stdout.readline()
             port = int(announced.partition("127.0.0.1:")[2].partition("/")[0])
+            assert asked(port, "/health")[0] == 200  # it not only listens: from here on it hears signals
             with (
                 socket.create_connection(("127.0.0.1", port)) as head,
                 socket.create_connection(("127.0.0.1", port)) as body,
             ):
                 head.sendall(b"POST /api/look HTT")
                 body.sendall(b"POST /api/look HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+                assert asked(port, "/health")[0] == 200  # and has read what came before
                 body.settimeout(0.3)
                 with pytest.raises(TimeoutError):  # it waits for the rest
                     body.recv(1)

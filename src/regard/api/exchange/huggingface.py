@@ -27,23 +27,35 @@ CLOSE = 1e-3  # largest difference of logits
 Ids = Callable[[str, Tensor], Tensor]
 
 
-def layout_of(model: str) -> ModuleType:
-    """The layout for a model of ours, by its name."""
-    found = [module for module in (find(LAYOUTS, name) for name in names(LAYOUTS)) if model == module.MODEL]
+def layouts_of(model: str) -> list[ModuleType]:
+    """The layouts for a model of ours, by its name."""
+    known = [find(LAYOUTS, name) for name in names(LAYOUTS)]
+    found = [module for module in known if model == module.MODEL]
     if not found:
-        known = ", ".join(find(LAYOUTS, name).MODEL for name in names(LAYOUTS))
-        raise ConfigError(f"transformers has no layout for the model {model}; models that have one: {known}")
-    return found[0]
+        others = ", ".join(sorted({module.MODEL for module in known}))
+        raise ConfigError(f"transformers has no layout for the model {model}; models that have one: {others}")
+    return found
+
+
+def fitting(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleType:
+    """The first layout that a model fits; an error that says of each why not."""
+    reasons = []
+    for layout in layouts:
+        try:
+            layout.check(config, sizes)
+            return layout
+        except ConfigError as wrong:
+            reasons.append(str(wrong))
+    raise ConfigError("; ".join(reasons))
 
 
 def export(parts: Parts, out: Path) -> str:
     """A run -> a folder that transformers reads; gives the name of the layout. The logits there are those here."""
-    layout, config, sizes = layout_of(parts.recipe.model.name), parts.recipe.model.config, parts.task.sizes
-    if type(parts.model).__module__ != find("regard.models", layout.MODEL).__name__:
-        raise ConfigError(
-            f"{parts.folder}: a {layout.MODEL} with a head for another task; only its own head has a layout"
-        )
-    layout.check(config, sizes)
+    name, config, sizes = parts.recipe.model.name, parts.recipe.model.config, parts.task.sizes
+    layouts = layouts_of(name)
+    if type(parts.model).__module__ != find("regard.models", name).__name__:
+        raise ConfigError(f"{parts.folder}: a {name} with a head for another task; only its own head has a layout")
+    layout = fitting(layouts, config, sizes)
     library = require("transformers", extra="huggingface")
     with kept(), _quietly(library):
         theirs = layout.outside(config, sizes, library).eval()
@@ -129,7 +141,7 @@ def read(source: str, library: Any) -> tuple[ModuleType, Any]:
         raise DataError(f"{source}: no such folder; give one that transformers has saved, or owner/name on its hub")
     with _quietly(library):
         try:
-            kind = library.AutoConfig.from_pretrained(source).model_type
+            kind = library.AutoConfig.from_pretrained(source).model_type.replace("-", "_")
             if kind not in names(LAYOUTS):
                 raise ConfigError(f"{source}: a model of the kind {kind}; regard reads {', '.join(names(LAYOUTS))}")
             layout = find(LAYOUTS, kind)

@@ -18,7 +18,7 @@ def run(
     ],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
 ) -> None:
-    """Make a run of a Marian, BERT, GPT-2 or ViT model, after its logits were found to be the same here."""
+    """Make a run of a Marian, Pegasus, BERT, GPT-2 or ViT model, after its logits were found to be the same here."""
     from regard.api.exchange.arriving import bring
     from regard.api.run import load
 

@@ -29,7 +29,7 @@ def run(
     given: Annotated[
         str | None, typer.Option("--input", help="What the first run's page shows first.", show_default=False)
     ] = None,
-    engine: Engine = "native",
+    engine: Engine = "auto",
     workers: Annotated[int, typer.Option(help="Processes that share the port, each with the runs in its memory.")] = 1,
     trust: Trust = False,
 ) -> None:
@@ -43,7 +43,10 @@ def run(
 
     if workers < 1:
         raise ConfigError(f"--workers {workers}: give the number of processes, 1 or more")
-    starting = Starting(tuple(folders), given, host, os.environ.get(KEY, ""), engine, trust, _say)
+    key = os.environ.get(KEY, "")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"{KEY}: a key goes in a header of a request, so it has ASCII letters, digits and signs only")
+    starting = Starting(tuple(folders), given, host, key, engine, trust, _say)
     with listen(host, port) as taken:
         where = f"on {address(taken, host)} (Ctrl+C ends)"
         if workers > 1:

@@ -24,29 +24,38 @@ def check(config: Config, sizes: Masked) -> None:
 def outside(config: Config, sizes: Masked, library: Any) -> Any:
     """A BertForMaskedLM of the same shape; a BertForPreTraining where pairs of texts are told apart."""
     kind = library.BertForPreTraining if sizes.pairs else library.BertForMaskedLM
-    return kind(
-        library.BertConfig(
-            vocab_size=sizes.size,
-            hidden_size=config.dim,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            intermediate_size=config.hidden,
-            hidden_act="gelu",
-            hidden_dropout_prob=config.dropout,
-            attention_probs_dropout_prob=config.attention_dropout,
-            max_position_embeddings=sizes.longest,
-            type_vocab_size=config.segments or 1,
-            layer_norm_eps=config.eps,
-            pad_token_id=sizes.marks.pad,
-        )
-    )
+    return kind(library.BertConfig(**shape(config, sizes)))
+
+
+def shape(config: Config, sizes: Masked) -> dict[str, Any]:
+    """The settings that every BERT of theirs has."""
+    return {
+        "vocab_size": sizes.size,
+        "hidden_size": config.dim,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "intermediate_size": config.hidden,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "max_position_embeddings": sizes.longest,
+        "type_vocab_size": config.segments or 1,
+        "layer_norm_eps": config.eps,
+        "pad_token_id": sizes.marks.pad,
+    }
 
 
 def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of BERT -> settings of model and data."""
-    config = theirs.config
-    expect_theirs("BERT", config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
-    model = {
+    pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
+    data = {"context": theirs.config.max_position_embeddings, "pairs": pairs}
+    return {**settings("BERT", theirs.config), "norm": "post"}, data
+
+
+def settings(name: str, config: Any) -> dict[str, Any]:
+    """The settings that every BERT of ours has, from one of theirs."""
+    expect_theirs(name, config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
+    return {
         "layers": config.num_hidden_layers,
         "dim": config.hidden_size,
         "heads": config.num_attention_heads,
@@ -54,11 +63,8 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "segments": 2 if config.type_vocab_size == 2 else 0,
         "dropout": config.hidden_dropout_prob,
         "attention_dropout": config.attention_probs_dropout_prob,
-        "norm": "post",
         "eps": config.layer_norm_eps,
     }
-    pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
-    return model, {"context": config.max_position_embeddings, "pairs": pairs}
 
 
 def pairs(config: Config, sizes: Masked) -> list[Pair]:

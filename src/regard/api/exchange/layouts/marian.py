@@ -28,60 +28,64 @@ def check(config: Config, sizes: Text) -> None:
 
 def outside(config: Config, sizes: Text, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
-    marks, one = sizes.marks, sizes.joint and config.share
-    return library.MarianMTModel(
-        library.MarianConfig(
-            vocab_size=sizes.source,
-            decoder_vocab_size=sizes.target,
-            share_encoder_decoder_embeddings=one,
-            tie_word_embeddings=config.share,
-            max_position_embeddings=sizes.longest,
-            d_model=config.dim,
-            encoder_layers=config.layers,
-            decoder_layers=config.decoder_layers or config.layers,
-            encoder_attention_heads=config.heads,
-            decoder_attention_heads=config.heads,
-            encoder_ffn_dim=config.hidden,
-            decoder_ffn_dim=config.hidden,
-            activation_function=ACTIVATIONS[config.activation],
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            scale_embedding=config.scale,
-            pad_token_id=marks.pad,
-            bos_token_id=marks.start,
-            eos_token_id=marks.end,
-            decoder_start_token_id=marks.start,
-            forced_eos_token_id=None,
-        )
-    )
+    one = sizes.joint and config.share
+    own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
+    return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
+
+
+def shape(config: Config, sizes: Text) -> dict[str, Any]:
+    """The settings that every Transformer of theirs has."""
+    return {
+        "vocab_size": sizes.source,
+        "tie_word_embeddings": config.share,
+        "max_position_embeddings": sizes.longest,
+        "d_model": config.dim,
+        "encoder_layers": config.layers,
+        "decoder_layers": config.decoder_layers or config.layers,
+        "encoder_attention_heads": config.heads,
+        "decoder_attention_heads": config.heads,
+        "encoder_ffn_dim": config.hidden,
+        "decoder_ffn_dim": config.hidden,
+        "activation_function": ACTIVATIONS[config.activation],
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "scale_embedding": config.scale,
+        "pad_token_id": sizes.marks.pad,
+        "bos_token_id": sizes.marks.start,
+        "eos_token_id": sizes.marks.end,
+        "decoder_start_token_id": sizes.marks.start,
+        "forced_eos_token_id": None,
+    }
 
 
 def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A MarianMTModel -> settings of model and data."""
     config = theirs.config
+    model = {**settings("Marian", config), "norm": "post", "share": bool(config.tie_word_embeddings)}
+    return model, {"joint": bool(config.share_encoder_decoder_embeddings), "longest": config.max_position_embeddings}
+
+
+def settings(name: str, config: Any) -> dict[str, Any]:
+    """The settings that every Transformer of ours has, from one of theirs."""
     names = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"silu": "silu"}
     same = {"decoder_ffn_dim": config.encoder_ffn_dim, "decoder_attention_heads": config.encoder_attention_heads}
-    expect_theirs("Marian", config, {**same, "activation_function": tuple(names)})
-    model = {
+    expect_theirs(name, config, {**same, "activation_function": tuple(names)})
+    return {
         "layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         "dim": config.d_model,
         "hidden": config.encoder_ffn_dim,
         "heads": config.encoder_attention_heads,
         "dropout": config.dropout,
-        "norm": "post",
         "activation": names[config.activation_function],
         "scale": bool(config.scale_embedding),
         "bias": True,
-        "share": bool(config.tie_word_embeddings),
     }
-    return model, {"joint": bool(config.share_encoder_decoder_embeddings), "longest": config.max_position_embeddings}
 
 
 def pairs(config: Config, sizes: Text) -> list[Pair]:
     """Which weights are which."""
-    half = config.dim // 2
-    order = torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
+    order = turns(config.dim)
     found = [ordered("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
     found += [ordered("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
     found += [ordered("readout.weight", "lm_head.weight", order, (1,))]
@@ -93,6 +97,12 @@ def pairs(config: Config, sizes: Text) -> list[Pair]:
     return found
 
 
+def turns(dim: int) -> Tensor:
+    """Where each feature stands there: those of sines first, then those of cosines."""
+    half = dim // 2
+    return torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
+
+
 def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Pair]:
     found: list[Pair] = []
     looks = [("self_attn", "self_attn", "around_self"), *([("cross_attn", "encoder_attn", "around_cross")] * cross)]
@@ -100,10 +110,10 @@ def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Pair]:
         for name, other in ATTENTION.items():
             names = f"{ours}.{attention}.{name}", f"{theirs}.{their_attention}.{other}"
             found += _linear(*names, order, out=name == "o")
-        found += _norm(f"{ours}.{around}.norm", f"{theirs}.{their_attention}_layer_norm", order)
+        found += norm(f"{ours}.{around}.norm", f"{theirs}.{their_attention}_layer_norm", order)
     found += _linear(f"{ours}.feedforward.up", f"{theirs}.fc1", order, out=False)
     found += _linear(f"{ours}.feedforward.down", f"{theirs}.fc2", order, out=True)
-    return found + _norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
+    return found + norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
 
 
 def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[Pair]:
@@ -112,7 +122,7 @@ def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[Pair]:
     return [weight, ordered(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
 
 
-def _norm(ours: str, theirs: str, order: Tensor) -> list[Pair]:
+def norm(ours: str, theirs: str, order: Tensor) -> list[Pair]:
     return [ordered(f"{ours}.{part}", f"{theirs}.{part}", order, (0,)) for part in ("weight", "bias")]
 
 

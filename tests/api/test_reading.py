@@ -1,0 +1,73 @@
+"""An encoder of BERT that CTranslate2 reads by: the same features, and answers of every task that stands upon one."""
+
+import pytest
+import torch
+
+import regard
+from regard.api import ctranslate
+from regard.api.export import export
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
+from regard.core.sizes import Documents
+from regard.models import bert
+from regard.training import recipe as recipes
+from regard.training.run import train
+
+ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+SMALL = ["model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.segments=0"]
+SHORT = ["training.steps=6", "training.evaluation.every=6"]
+TASKS = {
+    "classification": ["data.vocabulary=300"],
+    "tagging": ["data.vocabulary=300"],
+    "masked_language": ["data.vocabulary=300"],
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("segments", [0, 2])
+def test_features_are_the_same(tmp_path, norm, segments):
+    torch.manual_seed(1)
+    config = bert.Config(layers=2, dim=32, heads=4, hidden=64, norm=norm, segments=segments)
+    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    model = bert.build(config, sizes).eval()
+    export(model, sizes, tmp_path / "exported")
+    other, _ = ctranslate.reading(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
+    text = Padded(torch.randint(4, 50, (3, 9)), torch.tensor([9, 4, 1]))
+    ours, theirs = model.encoder(text), other.encoder(text)
+    assert ours.shape == theirs.shape
+    for row, length in enumerate(text.lengths.tolist()):
+        torch.testing.assert_close(theirs[row, :length], ours[row, :length], atol=1e-5, rtol=1e-4)
+    assert model.encoder is not other.encoder  # the model itself stays as it was
+
+
+def test_a_second_segment_is_read_by_our_own(tmp_path):
+    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    model = bert.build(bert.TINY, sizes).eval()
+    other, _ = ctranslate.reading(model, None)  # would fail if it were asked
+    text, segments = Padded(torch.randint(4, 50, (2, 6)), torch.tensor([6, 6])), torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
+    torch.testing.assert_close(other.encoder(text, segments), model.encoder(text, segments))
+
+
+def test_a_narrow_table_is_refused(tmp_path):
+    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    model = bert.build(bert.Config(layers=1, dim=32, heads=4, hidden=64, embedding=16), sizes)
+    with pytest.raises(ConfigError, match="no table that is narrower than its encoder; leave --engine out"):
+        export(model, sizes, tmp_path / "exported")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_engine_auto_reads_by_ctranslate2_and_answers_alike(task, tmp_path):
+    chosen = recipes.read(task, settings=["model=bert", *SMALL, *SHORT, *TASKS[task]])
+    folder = train(chosen, tmp_path / "run")
+    run, own = regard.load(folder, engine="auto"), regard.load(folder)
+    texts = list(own.task.examples)
+    ours, theirs = own.answer(texts), run.answer(texts)
+    assert run.why == "" and run.by_other
+    for one, two in zip(ours, theirs, strict=True):
+        assert [answer.text for answer in one] == [answer.text for answer in two]
+        assert [a.score or 0 for a in one] == pytest.approx([a.score or 0 for a in two], rel=1e-3, abs=1e-3)
