@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from browsing import opened
 
 from regard.core.errors import RegardError
+from regard.core.shown import Axis, Item, Output
+from regard.inspection.bundle import bundle
 from regard.inspection.collect import inspect
 from regard.inspection.compare import COLUMNS, table, to_page
+from regard.inspection.format import Inspection, Map
 
 
 @pytest.fixture
@@ -37,3 +42,33 @@ def test_it_takes_two_runs_and_one_input(found, subject, task):
     other = inspect(subject(), task.split("train")[1][0])
     with pytest.raises(RegardError, match=r"the runs were given different inputs; compare them on the same one"):
         table([found[0], other])
+
+
+def wide(columns=240):
+    """A map of few rows and many columns."""
+    items = tuple(Item(str(i)) for i in range(columns))
+    axes = {"source": Axis(items, "source"), "target": Axis(items[:6], "target")}
+    weights = np.full((2, 6, columns), 1 / columns, np.float32)
+    found = Map("cross.0", "cross.0", "target", "source", weights, "g", "Target → source")
+    return Inspection("so", "model", "translation", axes, (found,), outputs=(Output("so"),))
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_a_wide_map_is_whole_beside_another_and_says_what_its_colours_mean(browser, tmp_path, width):
+    path = tmp_path / "page.html"
+    path.write_text(bundle(to_page([wide(), wide(30)])), encoding="utf-8")
+    with opened(browser, path.as_uri(), width=width) as page:
+        assert page.locator(".compared .legend").count() == 2
+        frame = page.locator("[data-run='0'] .matrix")
+        assert frame.evaluate("one => one.scrollWidth - one.clientWidth") <= 1
+        box = frame.locator(".cells").bounding_box()
+        page.mouse.move(box["x"] + box["width"] - 0.3, box["y"] + box["height"] - 1)
+        on = frame.locator("text.on").evaluate_all("all => all.map(one => one.firstChild.data)")
+        assert on == ["5", "239"]  # the pointer is over the last row and column
+
+
+def test_a_map_too_long_to_stand_there_says_so(browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(bundle(to_page([wide(300), wide(30)])), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+        assert page.locator("[data-run='0'] .no-map").inner_text() == "This map is too long to stand here; look inside."

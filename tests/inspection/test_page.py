@@ -238,6 +238,15 @@ def test_an_output_token_shows_what_else_might_have_stood_there(browser, page_fi
         assert tokens.nth(0).get_attribute("aria-label") == "늙은 95%, or else 아이에게 20.2% · 그 5.0%"
 
 
+def test_what_else_might_have_stood_there_lies_over_no_tab_and_takes_no_click(browser, page_file):
+    with opened(browser, page_file, height=500) as page:
+        page.locator(".answer-token").last.hover()
+        panel, tabs = (page.locator(where).bounding_box() for where in (".popover", "#tabs"))
+        assert panel["y"] >= 0 and panel["y"] + panel["height"] <= tabs["y"]
+        page.mouse.move(panel["x"] + 5, panel["y"] + 5)
+        assert page.locator(".popover").is_hidden()
+
+
 def test_who_may_not_be_looked_at_is_hatched(browser, page_file):
     with opened(browser, page_file, fragment="#view=grid&map=decoder.0") as page:
         assert page.locator(".legend-masked").inner_text() == "may not look"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import examples
 import numpy as np
 import pytest
@@ -85,3 +87,19 @@ def test_arcs_lead_to_the_notes_and_the_start_mark_at_the_left(page_file, browse
         page.wait_for_selector(".roll-arc", state="attached")
         (arc,) = page.locator(".roll-arc").all()  # the first token has read the start mark alone
         assert arc.get_attribute("data-key-token") == "0"
+
+
+@pytest.mark.parametrize("width", [800, 1400])
+def test_the_name_of_every_second_is_whole(page_file, browser, tmp_path, width):
+    _, piece = page_file
+    notes = [*piece.extra["roll"]["notes"], [9.5, 10.0, 60, 0, 80]]  # it ends where a name stands
+    path = tmp_path / "page.html"
+    path.write_text(
+        bundle(to_json(replace(piece, extra={"roll": {"notes": notes, "voices": ["One"]}}))), encoding="utf-8"
+    )
+    with opened(browser, path.as_uri(), fragment="#view=pianoroll", width=width) as page:
+        roll = page.locator(".roll").bounding_box()
+        assert page.locator(".roll text").last.text_content() == "10 s"
+        for name in page.locator(".roll text").all():
+            box = name.bounding_box()
+            assert roll["x"] <= box["x"] and box["x"] + box["width"] <= roll["x"] + roll["width"]

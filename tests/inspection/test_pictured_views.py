@@ -130,3 +130,14 @@ def test_a_box_shows_what_its_query_looked_at(boxes, browser):
         box = page.locator("canvas[data-key='boxes']").bounding_box()
         page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.2 * box["height"])
         page.wait_for_function("location.hash.includes('row=0')")
+
+
+@pytest.mark.parametrize("view", ["canvas", "overlay", "boxes"])
+def test_images_keep_their_proportions_on_a_phone(view, request, browser):
+    with opened(browser, request.getfixturevalue(view), width=360, height=800) as page:
+        shapes = page.locator(".picture").evaluate_all(
+            "all => all.map(one => [one.width / one.height, one.clientWidth / one.clientHeight])"
+        )
+        assert shapes
+        for drawn, shown in shapes:
+            assert shown == pytest.approx(drawn, rel=0.03)

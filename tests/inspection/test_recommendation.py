@@ -41,6 +41,15 @@ def test_user_list_reasons_maps_and_places(browser, shown):
         assert page.locator("input[name=more]").count() == 0  # from disk nothing can be asked
 
 
+def test_names_of_items_stay_inside_their_picture(browser, shown):
+    address, _ = shown
+    with opened(browser, address, fragment="#view=recommendation", width=390) as page:
+        edges = "(all) => all.map((one) => one.getBoundingClientRect()).map((box) => [box.left, box.right])"
+        [(left, right)] = page.locator(".scatter").evaluate_all(edges)
+        names = page.locator(".scatter text").evaluate_all(edges)
+        assert names and all(left <= low and high <= right for low, high in names)
+
+
 def test_served_another_profile_or_history_gives_another_list(subject):
     """What the page sends when profile or history are edited."""
     session, titles = Session(subject), subject.task.data.items.titles

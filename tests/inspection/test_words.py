@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import examples
@@ -10,8 +11,9 @@ import pytest
 from browsing import opened
 from page_words import said, table, unsaid
 
+from regard.core.shown import Output
 from regard.inspection.bundle import PAGE, bundle
-from regard.inspection.format import to_json
+from regard.inspection.format import Stage, to_json
 
 TASKS = Path(__file__).parents[2] / "src" / "regard" / "tasks"
 HANGUL = re.compile(r"[가-힣]")
@@ -80,3 +82,24 @@ def test_a_korean_browser_reads_korean_and_the_data_stays_as_it_is(browser, tmp_
     with opened(browser, path.as_uri(), locale="de-DE") as page:
         assert page.locator("html").get_attribute("lang") == "en"
         assert "All heads" in page.locator(".tab").all_inner_texts()
+
+
+def test_what_a_task_tells_in_a_line_and_the_names_of_steps_are_korean(browser, tmp_path):
+    found = examples.translation(2, 4)
+    numbers = found.steps[0].stages[0].values
+    stages = tuple(Stage(name, numbers) for name in ("score", "with places"))
+    lines = {
+        "a.mid: 24 tokens, 0.415 nats each": "a.mid: 토큰 24개, 하나에 0.415내트",
+        "0.649 bits per dimension": "차원마다 0.649비트",
+    }
+    steps = tuple(replace(step, stages=stages) for step in found.steps)
+    for number, (english, korean) in enumerate(lines.items()):
+        made = replace(
+            found, outputs=(Output(english),), steps=steps, title="a.png made to 28x28", extra={"roll": {"notes": []}}
+        )
+        path = tmp_path / f"{number}.html"
+        path.write_text(bundle(to_json(made)), encoding="utf-8")
+        with opened(browser, path.as_uri(), fragment="#view=steps", locale="ko-KR") as page:
+            assert page.locator(".output .spoken-text").inner_text() == korean
+            assert page.locator(".input .spoken-text").inner_text() == "a.png, 28x28로 만듦"
+            assert {"점수", "위치와 함께"} <= set(page.locator(".steps thead th").all_inner_texts())

@@ -59,8 +59,16 @@ def scripts(named: Iterable[str] = ()) -> list[str]:
     bodies = ["\n".join(_joined(path, texts[path], numbers) for path in part) for part in [own, *foreign] if part]
     shown = ", ".join(f"[{json.dumps(name)}, modules[{numbers[path]}]?.view]" for name, path in views.items())
     bodies.append(f"modules[{numbers[PAGE / 'main.js']}].start([{shown}]);")
-    begun = (f"const modules = (globalThis.modules ??= []);\n{body}" for body in bodies)
-    return [text.replace("</script", "<\\/script") for text in begun]
+    return [_begun(body) for body in bodies]
+
+
+def started(name: str) -> str:
+    """A module of the page -> a script of it and all that it imports, which calls its `start`."""
+    texts: dict[Path, str] = {}
+    _visit(PAGE / name, texts, ())
+    numbers = {path: number for number, path in enumerate(texts)}
+    body = "\n".join(_joined(path, text, numbers) for path, text in texts.items())
+    return _begun(f"{body}\nmodules[{numbers[PAGE / name]}].start();")
 
 
 def view_file(name: str) -> Path:
@@ -103,6 +111,11 @@ def _target(path: Path, name: str) -> Path:
     """Where an import leads; a view outside the package finds the page's own modules as if it lay in page/views."""
     beside = (path.parent / name).resolve()
     return beside if beside.exists() else (PAGE / "views" / name).resolve()
+
+
+def _begun(body: str) -> str:
+    """The text of a script element, which it cannot end itself."""
+    return f"const modules = (globalThis.modules ??= []);\n{body}".replace("</script", "<\\/script")
 
 
 def _joined(path: Path, text: str, numbers: dict[Path, int]) -> str:

@@ -6,15 +6,20 @@ import html
 from collections.abc import Sequence
 from urllib.parse import quote
 
+from regard.inspection.bundle import started
 from regard.inspection.still import still
 
 MAIN = """<section class="card">
 <h1>There is nothing to show</h1>
 <p class="wrong" role="alert">{line}</p>
 <form class="asking" action="/" method="get">{hidden}
-<input type="text" class="ask" name="text" value="{text}" aria-label="Input" autocomplete="off">
+<textarea class="ask" name="text" rows="{rows}" aria-label="Input" autocomplete="off">
+{text}</textarea>
 <button type="submit" class="action">Look</button></form>
 {others}</section>"""
+
+
+MOST_LINES = 6  # of the box
 
 
 def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
@@ -23,7 +28,8 @@ def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] =
     main = MAIN.format(
         line=html.escape(line),
         text=html.escape(text, quote=True),
+        rows=min(MOST_LINES, text.count("\n") + 1),
         hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
-        others=f"<p>Runs here: {', '.join(links)}</p>\n" if others else "",
+        others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
     )
-    return still("regard", main)
+    return still("regard", main, script=started("refusal.js"))

@@ -78,7 +78,7 @@ function outcome(page) {
   if (server.busy) return make("p", { class: "quiet", role: "status" }, say`Running again …`);
   const undo = make("button", { type: "button", class: "action plain", "data-key": "undo", onclick: () => server.reset() }, say`Undo all`);
   if (!server.before || !server.changed) return server.changed ? undo : null;
-  const [before, after] = [server.before.outputs[0], page.raw.outputs[0]];
+  const [before, after] = [server.before.outputs[0], page.data.outputs[0]];
   return make("div", { class: "outcome", role: "status" },
     make("p", {}, make("span", { class: "spoken-label" }, say`before`), before.text || NOTHING),
     make("p", {}, make("span", { class: "spoken-label" }, say`now`), after.text || NOTHING),

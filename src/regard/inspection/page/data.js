@@ -2,7 +2,7 @@
 // A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 
-import { named, say } from "./words.js";
+import { named, say, told } from "./words.js";
 
 const FULL = 65535;
 
@@ -141,9 +141,15 @@ const same = (one, other) => one?.axis === other?.axis && one?.item === other?.i
 
 const translated = (axes) => Object.fromEntries(Object.entries(axes).map(([name, axis]) => [name, { ...axis, title: named(axis.title) }]));
 
+// Where what came in and out is no text, a task tells it in a line.
+function lines({ title, outputs, extra }) {
+  if (!extra?.roll && !extra?.canvas) return {};
+  return { title: told(title), outputs: outputs.map((output) => ({ ...output, text: told(output.text) })) };
+}
+
 export class Inspection {
   constructor(raw, fetchTile = null) {
-    Object.assign(this, raw, { axes: translated(raw.axes) });
+    Object.assign(this, raw, { axes: translated(raw.axes) }, lines(raw));
     this.maps = unpack(raw.maps, fetchTile);
     this.probes = (raw.probes || []).map((probe) => ({ ...probe, axes: translated(probe.axes), maps: unpack(probe.maps, null), labels: (axis) => labelsOf(probe.axes[axis]) }));
   }

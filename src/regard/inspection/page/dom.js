@@ -23,12 +23,14 @@ export function draw(tag, properties = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
-// A canvas of `width` x `height` CSS pixels that is sharp on dense screens, and its context in CSS pixels.
+// A canvas of `width` x `height` CSS pixels that is sharp on dense screens, and its context in CSS pixels. Where there is less room
+// it becomes less wide and high alike.
 export function sharpCanvas(width, height, properties = {}) {
   const density = Math.min(window.devicePixelRatio || 1, 3);
   const canvas = make("canvas", { width: Math.round(width * density), height: Math.round(height * density), ...properties });
   canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
+  canvas.style.height = "auto";
+  canvas.style.aspectRatio = `${width} / ${height}`;
   const context = canvas.getContext("2d");
   context.scale(density, density);
   return { canvas, context };

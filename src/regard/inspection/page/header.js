@@ -38,25 +38,34 @@ function servedPicker(page) {
 }
 
 export const NOTHING = say`(empty)`;
+const MOST_LINES = 6; // of an input that are seen at once
+
+const wrongIn = (page) => (page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
 
 // Where inputs are files, one of the reader's own is sent whole; the server opens none because a page names it.
 function send(page) {
   const box = make("input", { type: "file", class: "ask", accept: page.raw.opens.join(","), "aria-label": say`Input`, "data-key": "ask", disabled: page.server.busy,
     onchange: () => { if (box.files.length) page.server.send(box.files[0]); } });
-  return make("form", { class: "asking" }, box, page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
+  return make("form", { class: "asking" }, box, wrongIn(page));
 }
 
-// A typed sentence stays until it has been looked at, whatever is drawn meanwhile.
+// A typed sentence stays until it has been looked at, whatever is drawn meanwhile. Enter looks, Shift+Enter begins a line.
 function ask(page) {
-  const box = make("input", { type: "text", class: "ask", name: "text", value: page.draft ?? page.raw.text, "aria-label": say`Input`, "data-key": "ask", autocomplete: "off",
-    oninput: () => { page.draft = box.value; } });
+  const typed = page.draft ?? page.raw.text;
+  const box = make("textarea", { class: "ask", name: "text", rows: Math.min(MOST_LINES, typed.split("\n").length), "aria-label": say`Input`, "data-key": "ask", autocomplete: "off",
+    oninput: () => { page.draft = box.value; },
+    onkeydown: (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      box.form.requestSubmit();
+    } }, typed);
   const submit = (event) => {
     event.preventDefault();
-    page.draft = box.value;
-    if (box.value.trim()) page.server.run(box.value);
+    const text = page.draft ?? page.raw.text; // not as the box has it, which changes ends of lines
+    if (text.trim()) page.server.run(text);
+    else page.server.refuse(say`There is no sentence to look at; give some text.`);
   };
-  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Look`),
-    page.server.wrong ? make("p", { class: "wrong", role: "alert" }, page.server.wrong) : null);
+  return make("form", { class: "asking", onsubmit: submit }, box, make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Look`), wrongIn(page));
 }
 
 function spoken(data, compared) {

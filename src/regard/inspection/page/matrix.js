@@ -9,6 +9,8 @@ const FONT = 13;
 const SLANT = (50 * Math.PI) / 180;
 const LONGEST = 18;
 const ROOM = 17; // pixels that a label needs; where cells are smaller, only some labels are written
+const SMALLEST = 10; // pixels of a cell, unless told; a wider map is moved under its frame
+const LOW = 360; // pixels below which a map of narrower cells is made higher than its cells are wide
 const TITLE = 20; // pixels for the title of an axis
 
 const short = (label) => {
@@ -28,20 +30,21 @@ function layout(options, room) {
   const left = Math.ceil(rowWidth) + 14 + (options.rowTitle ? TITLE : 0);
   const top = Math.ceil(Math.max(20, ...columnWidths) * Math.sin(SLANT)) + 16 + (options.columnTitle ? TITLE : 0);
   const right = Math.ceil(columnWidths.at(-1) * Math.cos(SLANT)) + 4;
-  const fits = Math.floor((room - left - right) / options.columns);
-  const cell = Math.max(10, Math.min(options.largest || 44, fits));
-  return { left, top, right, cell, width: cell * options.columns, height: cell * options.rows, every: Math.ceil(ROOM / cell) };
+  const fits = (room - left - right) / options.columns;
+  const across = Math.max(options.smallest ?? SMALLEST, Math.min(options.largest || 44, fits < SMALLEST ? fits : Math.floor(fits)));
+  const down = Math.max(across, Math.min(SMALLEST, Math.floor(LOW / options.rows)));
+  return { left, top, right, across, down, width: across * options.columns, height: down * options.rows };
 }
 
 function labelsOf(options, place) {
-  const seen = (i) => (i % place.every ? "between" : ""); // written only while it is pointed at
+  const seen = (i, cell) => (i % Math.ceil(ROOM / cell) ? "between" : ""); // written only while it is pointed at
   const rows = options.rowLabels.map((label, i) =>
-    draw("text", { class: `row-label ${seen(i)} ${options.rowItems?.[i].special ? "special" : ""}`, x: place.left - 8, y: place.top + (i + 0.5) * place.cell, "text-anchor": "end",
+    draw("text", { class: `row-label ${seen(i, place.down)} ${options.rowItems?.[i].special ? "special" : ""}`, x: place.left - 8, y: place.top + (i + 0.5) * place.down, "text-anchor": "end",
       "dominant-baseline": "central" }, short(label), draw("title", {}, label)));
   const columns = options.columnLabels.map((label, j) => {
-    const x = place.left + (j + 0.5) * place.cell;
+    const x = place.left + (j + 0.5) * place.across;
     const y = place.top - 8;
-    return draw("text", { class: `column-label ${seen(j)} ${options.columnItems?.[j].special ? "special" : ""}`, x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
+    return draw("text", { class: `column-label ${seen(j, place.across)} ${options.columnItems?.[j].special ? "special" : ""}`, x, y, transform: `rotate(-50 ${x} ${y})`, "dominant-baseline": "central" },
       short(label), draw("title", {}, label));
   });
   return { rows, columns };
@@ -58,7 +61,7 @@ function titlesOf(options, place) {
 }
 
 // Cells that may not be looked at are hatched, so that "may not" and "does not" are told apart.
-function hatch(context, options, { cell }) {
+function hatch(context, options, { across, down }) {
   if (!options.allows) return;
   context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--hatch");
   context.lineWidth = 1;
@@ -66,8 +69,8 @@ function hatch(context, options, { cell }) {
   for (let i = 0; i < options.rows; i++) {
     for (let j = 0; j < options.columns; j++) {
       if (options.allows(i, j)) continue;
-      context.moveTo(j * cell + cell * 0.3, i * cell + cell * 0.7);
-      context.lineTo(j * cell + cell * 0.7, i * cell + cell * 0.3);
+      context.moveTo((j + 0.3) * across, (i + 0.7) * down);
+      context.lineTo((j + 0.7) * across, (i + 0.3) * down);
     }
   }
   context.stroke();
@@ -80,29 +83,29 @@ function paintCells(options, place) {
   context.imageSmoothingEnabled = false;
   context.drawImage(pixels(options.values, options.rows, options.columns, options.top, { scale: options.scale }), 0, 0, place.width, place.height);
   hatch(context, options, place);
-  if (place.cell >= 16) {
+  if (place.across >= 16) {
     context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--cell-gap");
     context.lineWidth = 1;
     context.beginPath();
-    for (let i = 1; i < options.rows; i++) context.rect(0, i * place.cell, place.width, 0);
-    for (let j = 1; j < options.columns; j++) context.rect(j * place.cell, 0, 0, place.height);
+    for (let i = 1; i < options.rows; i++) context.rect(0, i * place.down, place.width, 0);
+    for (let j = 1; j < options.columns; j++) context.rect(j * place.across, 0, 0, place.height);
     context.stroke();
   }
   return canvas;
 }
 
 // options: rows, columns, values, rowLabels, columnLabels, rowItems, columnItems, title, cursor [row, column], marks [[row, column]],
-// rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
+// smallest and largest (pixels of a cell), rowTitle, columnTitle, allows(row, column), scale ("sequential" or "signed"), top (value of the darkest colour), point(row, column), pick(row, column)
 export function matrix(options, room) {
   options.top ??= maximum(options.values.map ? options.values.map(Math.abs) : options.values);
   const place = layout(options, room);
   const labels = labelsOf(options, place);
   const [row, column] = options.cursor || [-1, -1];
-  const ring = draw("rect", { class: "ring", width: place.cell, height: place.cell, rx: 2, visibility: "hidden" });
-  const band = draw("rect", { class: "band", width: place.width + 4, height: place.cell, x: place.left - 2, rx: 3, visibility: "hidden" });
+  const ring = draw("rect", { class: "ring", width: place.across, height: place.down, rx: 2, visibility: "hidden" });
+  const band = draw("rect", { class: "band", width: place.width + 4, height: place.down, x: place.left - 2, rx: 3, visibility: "hidden" });
   const marks = (options.marks || []).map(([i, j]) =>
-    draw("circle", { class: "mark", cx: place.left + (j + 0.5) * place.cell, cy: place.top + (i + 0.5) * place.cell,
-      r: Math.max(2.5, place.cell * 0.16) }));
+    draw("circle", { class: "mark", cx: place.left + (j + 0.5) * place.across, cy: place.top + (i + 0.5) * place.down,
+      r: Math.max(2.5, place.across * 0.16) }));
   const total = { width: place.left + place.width + place.right, height: place.top + place.height + 6 };
   const overlay = draw("svg", { ...total, class: "overlay", "aria-hidden": "true" }, titlesOf(options, place), labels.rows, labels.columns, band, marks, ring);
   const frame = make("div", {
@@ -115,9 +118,9 @@ export function matrix(options, room) {
   const show = (i, j) => {
     at = [i, j];
     for (const [list, index] of [[labels.rows, i], [labels.columns, j]]) list.forEach((label, k) => label.classList.toggle("on", k === index));
-    ring.setAttribute("x", place.left + j * place.cell);
-    ring.setAttribute("y", place.top + i * place.cell);
-    band.setAttribute("y", place.top + i * place.cell);
+    ring.setAttribute("x", place.left + j * place.across);
+    ring.setAttribute("y", place.top + i * place.down);
+    band.setAttribute("y", place.top + i * place.down);
     ring.setAttribute("visibility", j >= 0 ? "visible" : "hidden");
     band.setAttribute("visibility", i >= 0 ? "visible" : "hidden");
   };
@@ -134,8 +137,8 @@ function follow(frame, { options, place, show, at }) {
   };
   const cellAt = (event) => {
     const box = frame.firstElementChild.getBoundingClientRect();
-    const j = Math.floor((event.clientX - box.left - place.left) / place.cell);
-    const i = Math.floor((event.clientY - box.top - place.top) / place.cell);
+    const j = Math.floor((event.clientX - box.left - place.left) / place.across);
+    const i = Math.floor((event.clientY - box.top - place.top) / place.down);
     // Over a row's label the whole row is meant, so the column stays where it was.
     return i < 0 || i >= options.rows || j >= options.columns ? null : [i, j < 0 ? Math.max(0, at()[1]) : j];
   };

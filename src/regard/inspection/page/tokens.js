@@ -21,6 +21,17 @@ export function otherwise(token) {
   return others.map(([text, score]) => `${visible(text)} ${percent(score)}`).join(" · ");
 }
 
+// Above its token, so that it never lies over the tabs; where the screen begins too near, beside it.
+function place(panel, button, line) {
+  const top = button.offsetTop - panel.offsetHeight - 4;
+  const least = 4 - line.getBoundingClientRect().top;
+  const right = button.offsetLeft + button.offsetWidth + 8;
+  const edge = line.clientWidth - panel.offsetWidth;
+  const left = top >= least ? button.offsetLeft : right <= edge ? right : button.offsetLeft - panel.offsetWidth - 8;
+  panel.style.left = `${Math.max(0, Math.min(left, edge))}px`;
+  panel.style.top = `${Math.max(top, least)}px`;
+}
+
 // A line of tokens; the one that is pointed at, focused or touched shows its alternatives. Of a single one they are said.
 export function tokenLine(output) {
   const tokens = output?.tokens || [];
@@ -32,8 +43,7 @@ export function tokenLine(output) {
   const show = (button, token) => {
     panel.replaceChildren(alternatives(token));
     panel.hidden = false;
-    panel.style.left = `${Math.max(0, Math.min(button.offsetLeft, line.clientWidth - panel.offsetWidth))}px`;
-    panel.style.top = `${button.offsetTop + button.offsetHeight + 4}px`;
+    place(panel, button, line);
   };
   line.append(...tokens.map((token) => {
     const said = otherwise(token);

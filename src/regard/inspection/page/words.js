@@ -22,12 +22,23 @@ export function named(title) {
   return sentence ? say`words of sentence ${sentence}` : TERMS[title.toLowerCase()] ?? title;
 }
 
+// What a task says of music or an image in a line, in English; what nobody has translated stays as it is.
+export function told(line) {
+  const [, name, count, nats] = line.match(/^(.+): (\d+) tokens, ([\d.]+) nats each$/) || [];
+  if (name) return say`${name}: ${count} tokens, ${nats} nats each`;
+  const [, bits] = line.match(/^([\d.]+) bits per dimension$/) || [];
+  if (bits) return say`${bits} bits per dimension`;
+  const [, given, size, rest] = line.match(/^(.+) made to (\d+x\d+)(.*)$/) || [];
+  return given ? say`${given} made to ${size}${rest}` : line;
+}
+
 export const TERMS = {
   "answer": "답",
   "cells": "칸",
   "gaps": "빈칸",
   "grid": "격자",
   "items": "아이템",
+  "k, projected": "k, 투영됨",
   "label": "레이블",
   "made": "만든 것",
   "model": "모델",
@@ -37,8 +48,10 @@ export const TERMS = {
   "parameters": "파라미터",
   "patches": "패치",
   "profile and history": "프로파일과 이력",
+  "items that are judged": "평가되는 항목",
   "read": "읽은 것",
   "run": "실행",
+  "score": "점수",
   "seconds": "초",
   "seen": "본 것",
   "sentence": "문장",
@@ -50,5 +63,6 @@ export const TERMS = {
   "text": "글",
   "units": "단위",
   "users": "사용자",
+  "with places": "위치와 함께",
   "words": "단어",
 };

@@ -2,7 +2,7 @@
 
 import { make, number } from "../dom.js";
 import { maximum } from "../data.js";
-import { matrix } from "../matrix.js";
+import { legend, matrix } from "../matrix.js";
 import { axisTitles } from "../levels.js";
 import { NOTHING } from "../header.js";
 import { named, say } from "../words.js";
@@ -15,19 +15,23 @@ function table(page) {
     make("tbody", {}, page.raw.table.map((row) => make("tr", {}, row.map(cell))))));
 }
 
+// One map, all heads in one, as wide as its card at most.
+function pictured(run, map, room) {
+  if (!map) return make("p", { class: "no-map" }, say`No attention map: this model has no attention to look at.`);
+  if (map.long) return make("p", { class: "no-map" }, say`This map is too long to stand here; look inside.`);
+  const values = map.numbers(-1);
+  const top = maximum(values);
+  return make("div", {}, matrix({ ...axisTitles(run, map), allows: map.mask ? (row, column) => map.allows(-1, row, column) : undefined, title: say`${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top,
+    rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), rowItems: run.items(map.queries), columnItems: run.items(map.keys), smallest: 0.5, largest: 34 }, room), legend(top, { masked: Boolean(map.mask) }));
+}
+
 function card(run, i, page) {
   const map = run.map();
   const whole = document.getElementById("view").clientWidth;
   const across = Math.max(1, Math.min(page.runs.length, Math.floor((whole + 20) / 400))); // as the style lays them out
   const room = Math.max(240, (whole - 20 * (across - 1)) / across - 48);
-  let body = make("p", { class: "no-map" }, say`No attention map: this model has no attention to look at.`);
-  if (map && !map.long) {
-    const values = map.numbers(-1);
-    body = matrix({ ...axisTitles(run, map), allows: map.mask ? (row, column) => map.allows(-1, row, column) : undefined, title: say`${map.title} of ${run.facts?.run || run.model}, mean of all heads`, rows: map.rows, columns: map.columns, values, top: maximum(values),
-      rowLabels: run.labels(map.queries), columnLabels: run.labels(map.keys), rowItems: run.items(map.queries), columnItems: run.items(map.keys), largest: 34 }, room);
-  }
   return make("section", { class: "card compared", "data-run": i }, make("h2", {}, run.facts?.run || run.model),
-    make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || NOTHING : ""), map ? make("p", { class: "quiet" }, map.heads > 1 ? say`${map.title}, mean of ${map.heads} heads` : say`${map.title}, mean of 1 head`) : null, body,
+    make("p", { class: "spoken-text" }, run.outputs?.length ? run.outputs[0].text || NOTHING : ""), map ? make("p", { class: "quiet" }, map.heads > 1 ? say`${map.title}, mean of ${map.heads} heads` : say`${map.title}, mean of 1 head`) : null, pictured(run, map, room),
     run.maps.length ? make("button", { type: "button", class: "action plain", onclick: () => page.change({ run: i, view: "grid", map: undefined, head: undefined, row: undefined }) }, say`Look inside`) : null);
 }
 

@@ -9,6 +9,7 @@ import { say } from "../words.js";
 
 const ROW = 9; // pixels of a semitone
 const EDGE = 34; // pixels left of time 0: the names of octaves, and the start mark
+const LABEL = 36; // pixels that the name of a second needs
 const FAINT = 0.15; // of the strongest: weaker looks are not drawn
 const MOST = 40; // arcs drawn at once
 
@@ -28,8 +29,9 @@ function board(roll, place) {
       draw("text", { x: 2, y: place.y(pitch), "dominant-baseline": "central", "font-size": 11, fill: "currentColor" }, `C${pitch / 12 - 1}`));
   }
   for (let second = 0; second <= place.end; second += 5) {
+    const before = place.x(second) + LABEL > place.width; // at the right edge there is room on the left of the line alone
     lines.push(draw("line", { x1: place.x(second), x2: place.x(second), y1: 0, y2: place.height, stroke: "currentColor", "stroke-opacity": 0.12 }),
-      draw("text", { x: place.x(second) + 3, y: place.height - 4, "font-size": 10, fill: "currentColor", "fill-opacity": 0.6 }, `${second} s`));
+      draw("text", { x: place.x(second) + (before ? -3 : 3), y: place.height - 4, "text-anchor": before ? "end" : "start", "font-size": 10, fill: "currentColor", "fill-opacity": 0.6 }, `${second} s`));
   }
   const notes = roll.notes.map(([start, end, pitch, voice]) => draw("rect", {
     class: "roll-note", x: place.x(start), y: place.y(pitch) - ROW / 2 + 0.5, width: Math.max(2, (end - start) * place.second - 1), height: ROW - 1, rx: 2,

@@ -93,14 +93,16 @@ function places(raw, width) {
   const [x, y] = [scale(points.map(([at]) => at), width), scale(points.map(([, at]) => at), height)];
   const kind = (i) => (i < recommended ? "on" : i < recommended + seen ? "near" : "");
   const taken = [];
+  const half = (title) => [...title].reduce((sum, letter) => sum + (letter > "\u1100" ? 7 : 4), 12);
+  const inside = (title, at) => Math.max(half(title), Math.min(width - half(title), at));
   const free = (title, at, up) => {
-    const wide = 4 * title.length + 12;
+    const wide = half(title);
     if (taken.some(([a, b, other]) => Math.abs(a - at) < (wide + other) && Math.abs(b - up) < 15)) return false;
     return Boolean(taken.push([at, up, wide]));
   };
   const dots = titles.map((title, i) => draw("g", { class: `dot ${kind(i)}` },
     draw("circle", { cx: x(points[i][0]), cy: y(points[i][1]), r: kind(i) ? 5 : 3 }, draw("title", {}, title)),
-    i < recommended && free(title, x(points[i][0]), y(points[i][1])) ? draw("text", { x: x(points[i][0]), y: y(points[i][1]) - 8, "text-anchor": "middle" }, title) : null));
+    i < recommended && free(title, inside(title, x(points[i][0])), y(points[i][1])) ? draw("text", { x: inside(title, x(points[i][0])), y: y(points[i][1]) - 8, "text-anchor": "middle" }, title) : null));
   return make("section", { class: "card", "aria-label": say`Items in two dimensions` }, make("h2", {}, say`Items in two dimensions`),
     make("p", { class: "quiet" }, say`By PCA of the items' vectors: recommended (named where there is room), chosen before (coloured), and those chosen most often.`),
     draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${titles.length} items in two dimensions` }, dots.reverse()));

@@ -5,7 +5,7 @@ import { mapChoice } from "../levels.js";
 import { floats } from "../data.js";
 import { inkOn, pixels, shade } from "../colour.js";
 import { clamp } from "../state.js";
-import { say } from "../words.js";
+import { named, say } from "../words.js";
 
 // A vector as a strip of signed colours, its first numbers beside it.
 function strip(vector, top, label) {
@@ -44,7 +44,7 @@ function table(data, map, step, row) {
     stages.map((stage) => cell(stage.values[i])), cell(masked[i]),
     make("td", { class: "figure weight", style: { background: shade(weights[i] / (top || 1)), color: inkOn(weights[i] / (top || 1)) } }, number(weights[i])),
     make("td", {}, strip(part(values, i), valueTop, say`value of ${label}`))));
-  const heads = [say`key`, step.key, ...stages.map((stage) => stage.name), say`+ mask`, step.normalizer, "v"];
+  const heads = [say`key`, named(step.key), ...stages.map((stage) => named(stage.name)), say`+ mask`, step.normalizer, "v"];
   const mixed = values.shape.at(-1);
   const out = Float32Array.from({ length: mixed }, (_, d) => weights.reduce((total, weight, i) => total + weight * values.values[i * mixed + d], 0));
   const foot = make("tr", {}, make("th", { scope: "row" }, say`sum`), make("td"), stages.map(() => make("td")), make("td"),
