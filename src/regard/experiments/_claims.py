@@ -29,7 +29,7 @@ def claims(out: Path, beside: Path) -> str:
     for name in listed():
         experiment, stored = find(PACKAGE, name.replace("-", "_")), _whole(name, out)
         verdict = None if stored is None else experiment.verdict(stored.figures)
-        said = NOT_YET if verdict is None else "holds" if verdict.holds else "does not hold"
+        said = NOT_YET if verdict is None else verdict.said
         link = f"[`{name}`](#{name})" if stored is not None else f"`{name}`"
         rows.append(f"| {link} | {experiment.CLAIM} | {said} |")
         if stored is not None:

@@ -82,7 +82,7 @@ def page(experiment: ModuleType, name: str, stored: Stored, *, plot: str) -> lis
         "",
         f"{experiment.CLAIM} ({experiment.WHERE})",
         "",
-        f"**{'Holds here' if verdict.holds else 'Does not hold here'}.** {verdict.text}",
+        f"**{verdict.said.capitalize()} here.** {verdict.text}",
         "",
         f"![{name}]({plot})",
         "",

@@ -21,8 +21,13 @@ class Cell(NamedTuple):
 class Verdict(NamedTuple):
     """Whether a claim holds here, and a paragraph that says by how much, over how many seeds."""
 
-    holds: bool
+    holds: bool | None  # None: what was trained has learned too little to judge by it
     text: str
+
+    @property
+    def said(self) -> str:
+        """In words, for those who read no further."""
+        return "not decided" if self.holds is None else "holds" if self.holds else "does not hold"
 
 
 class Budget(NamedTuple):
@@ -87,7 +92,7 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    legend_above(axes, columns=2 if max(map(len, named)) > 24 else 3)
+    legend_above(axes, columns=2 if max(map(len, named)) > 18 else 3)
 
 
 def listed(values: Mapping[str, float], form: str = ".1f") -> str:

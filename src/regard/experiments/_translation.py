@@ -10,9 +10,9 @@ from regard.experiments._experiment import amount
 from regard.training.run import Parts
 
 TASK = "translation"
-RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1")
+RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1", "training.optimizer.lr=0.008")
 MODELS: dict[str, tuple[str, ...]] = {  # of about the same number of weights
-    "seq2seq": ("model=seq2seq", *RECURRENT),
+    "seq2seq": ("model=seq2seq", *RECURRENT, "model.order=reversed"),  # its best: Sutskever et al. 2014, section 3.3
     "bahdanau": ("model=bahdanau", *RECURRENT, "model.encoder=64"),
     "luong": ("model=luong", *RECURRENT),
     "transformer": ("model=transformer", "model.layers=2", "model.dim=72", "model.hidden=144", "model.heads=4"),

@@ -10,7 +10,7 @@ from regard.experiments._trained import trained
 
 CLAIM = "Transformers need much data, then they can replace convolution: with few images a convolution is far ahead."
 WHERE = "Dosovitskiy et al. 2021, section 4.3"
-STEPS = 200
+STEPS = 1000
 SIZES = (60, 250, 1000)
 KINDS = {
     "ViT": ("model=vit", "model.layers=2", "model.dim=48", "model.heads=4", "model.patch=2"),

@@ -83,12 +83,12 @@ def verdict(figures: Figures) -> Verdict:
     aligns, faster = apart(errors[of_step], errors[before]), taken[at_once] < FASTER * taken[before]
     weak = max(bleu.values()) < LEARNED
     more = " Too little is learned to judge; --minutes 15 trains longer." if weak else ""
-    holds = not weak and aligns and bleu[of_step] > bleu[before] - 1 and faster
+    holds = aligns and bleu[of_step] > bleu[before] - 1 and faster
     told = "; ".join(
         f"{kind}: {bleu[kind]:.1f} BLEU, alignment error {error[kind]:.2f}, {taken[kind]:.0f} ms a step"
         for kind in KINDS
     )
-    return Verdict(holds, f"{told}. {seeds_of(figures)}.{more}")
+    return Verdict(None if weak else holds, f"{told}. {seeds_of(figures)}.{more}")
 
 
 def draw(figures: Figures, axes: Any) -> None:

@@ -6,7 +6,17 @@ from functools import partial
 from typing import Any
 
 from regard.core.registry import names
-from regard.experiments._experiment import Cell, Figures, Verdict, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    budget,
+    legend_above,
+    means,
+    over_seeds,
+    seeded,
+    seeds_of,
+)
 from regard.experiments._trained import step_milliseconds, trained
 from regard.experiments._translation import MODELS, TASK, data
 
@@ -66,7 +76,7 @@ def draw(figures: Figures, axes: Any) -> None:
     taken = means(figures, TIME)
     for score, values in over_seeds(figures, BLEU).items():
         axes.scatter([taken[score]] * len(values), values, label=score)
-        axes.annotate(score, (taken[score], max(values)), xytext=(4, 4), textcoords="offset points")
     axes.margins(x=0.15)
     axes.set_xlabel("milliseconds of a training step")
     axes.set_ylabel("BLEU")
+    legend_above(axes, columns=3)

@@ -95,6 +95,6 @@ def _conduct(name: str, out: Path, effort: float) -> None:
 
         verdict = conduct(experiment, name, out, effort=effort, tell=tell)
     console.print(f"{name}: {experiment.CLAIM}", markup=False)
-    console.print("Holds here." if verdict.holds else "Does not hold here.", style="bold")
+    console.print(f"{verdict.said.capitalize()} here.", style="bold")
     console.print(verdict.text, markup=False)
     console.print(f"wrote {out / PAGE} and {out / PLOT}\n", markup=False, soft_wrap=True)
