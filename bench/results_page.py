@@ -130,7 +130,8 @@ def likeness(found: dict[str, Any]) -> str:
     rows: list[list[object]] = [
         [told, *(f"{shares[name]:.0%}" for name in names)] for told, shares in found["taken"].items()
     ]
-    said = f"It knows {found['accuracy']:.0%} of {found['excerpts']} real excerpts that it has not seen.\n\n"
+    said = f"It knows {found['accuracy']:.0%} of {found['excerpts']} real excerpts that it has not seen, of "
+    said += f"{found['seconds']:g} seconds as the {found['each']} samples of each.\n\n"
     return said + table(f"| told | {' | '.join(f'taken for {name}' for name in names)} |", rows)
 
 
@@ -189,7 +190,7 @@ ASAP, nats per event (note on, note off, velocity, wait), windows of 512 that ov
 who wrote the piece, `asap_plain` is not.
 """
 LIKENESS = """Samples that were told a composer, by `python bench/likeness.py RUN`: what a classifier of simple
-statistics, trained on the real performances, takes their excerpts of 30 seconds for.
+statistics, trained on the real performances, takes their excerpts for.
 """
 BEYOND = """### Beyond the training length
 
@@ -238,9 +239,9 @@ on scenes with pairs of colour and shape that training has not.
 """,
     "captioning": """## Captioning
 
-Percent. Scenes are of pairs of colour and shape that training has not; `exact`: the caption is right word for word;
-`pointing`: the most attended cell of a content word lies in its region; `more`: scenes of four things, training has
-three at most. How each score is computed: [captioning](captioning.md).
+Percent. Scenes have triples of size, colour and shape that training has not; `exact`: the caption is right word for
+word; `pointing`: the most attended cell of a content word lies in its region; `more`: scenes of four things, training
+has three at most. How each score is computed: [captioning](captioning.md).
 """,
     "classification": """## Documents
 

@@ -72,3 +72,16 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_there(pipe):
 def test_an_empty_pipe_has_no_lines(pipe):
     os.close(pipe)
     assert list(incoming.standard_input().lines) == []
+
+
+def test_where_something_can_be_made_of_nothing_a_pipe_is_read_if_it_has_lines(pipe, monkeypatch):
+    os.write(pipe, b"one\n\nthree\n")
+    os.close(pipe)
+    name, lines = incoming.piped_input()
+    assert name == "standard input" and texts(lines) == ["one", "", "three"]
+    assert incoming.piped_input() is None  # there are no more
+    with open(os.devnull, encoding="utf-8") as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        assert incoming.piped_input() is None
+    monkeypatch.setattr(sys, "stdin", None)
+    assert incoming.piped_input() is None

@@ -119,7 +119,7 @@ class Chosen(NamedTuple):
 
     def loss(self, model: Any) -> Tensor:
         states = model.states(self.people, self.shelf)[:, -1]
-        liked = model.opinions(states, self.shelf, self.chosen)
+        liked = model.opinions(self.people, self.shelf, self.chosen[:, None])
         return (FullSoftmax()(model, states, self.shelf, self.chosen) - liked.sigmoid().log().sum()) / ROWS
 
 

@@ -19,7 +19,7 @@ from regard.core.registry import find, names
 from regard.core.shown import Place, Shown
 from regard.core.task import Task
 from regard.core.tree import map_tensors
-from regard.decoding import Decoding
+from regard.decoding import Decoding, optimised
 from regard.tasks import fitting
 from regard.training import recipe as recipes
 
@@ -214,10 +214,11 @@ def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> 
 
 def test_every_kind_of_file_is_made(case: Case) -> None:
     task = case.task
-    ((answer, *_),) = task.answer(case.model, [task.read(task.examples[0])], case.module.Options(), case.decoding)
-    assert "\n" not in answer.text or not answer.files  # a line that people read
-    for suffix in answer.files:
-        assert suffix.startswith(".") and answer.render(suffix)
+    for model in (case.model, optimised(case.model.eval())):  # the copy is what answers where engine is native
+        ((answer, *_),) = task.answer(model, [task.read(task.examples[0])], case.module.Options(), case.decoding)
+        assert "\n" not in answer.text or not answer.files  # a line that people read
+        for suffix in answer.files:
+            assert suffix.startswith(".") and answer.render(suffix)
 
 
 def shown(case: Case) -> Shown:

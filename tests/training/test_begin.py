@@ -136,7 +136,7 @@ def test_the_second_of_two_starts_is_refused(tmp_path):
         create(tmp_path / "run", lambda other: other.config.touch())
         draft.config.touch()
 
-    with pytest.raises(CheckpointError, match="run already holds a run; go on with --resume"):
+    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):
         create(tmp_path / "run", slow)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import platform
 
 import pytest
@@ -99,6 +100,26 @@ def test_nothing_changes_but_the_work():
     with torch.no_grad():
         other(tokens)
     assert len(calls) == 3
+
+
+def test_batch_normalisation_counts_a_batch_once():
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = nn.ModuleList([nn.Linear(3, 3), nn.BatchNorm1d(3)])
+
+        def forward(self, x):
+            for step in self.steps:
+                x = step(x)
+            return x
+
+    torch.manual_seed(0)
+    plain, x = Normed(), torch.randn(8, 3)
+    other = copy.deepcopy(plain)
+    recompute_blocks(other)
+    for model in (plain, other):
+        model(x).square().sum().backward()
+    torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
 
 
 @pytest.mark.parametrize("name", fitting(Text))

@@ -38,7 +38,7 @@ def test_versions_are_migrated_or_refused_in_words(monkeypatch):
 def test_scores_had_each_others_names_before_version_3(before, after):
     for version in (1, 2):
         old = {"version": version, "model": {"name": "bahdanau", "score": before}}
-        assert migrate(old, WHERE)["model"] == {"name": "bahdanau", "score": after}
+        assert migrate(old, WHERE)["model"] == {"name": "bahdanau", "score": after, "word_scale": 1.0}
     assert migrate({"version": 3, "model": {"score": before}}, WHERE)["model"]["score"] == before
     assert migrate({"version": 2, "model": ["not", "a", "table"]}, WHERE)["model"] == ["not", "a", "table"]
 
@@ -59,9 +59,20 @@ def test_vectors_for_the_future_are_no_longer_kept(model):
     assert migrate({"version": 3, "model": other}, WHERE) == {"model": other}
 
 
+def test_word_vectors_are_read_as_they_were_before_version_6():
+    for name in ("seq2seq", "bahdanau", "luong"):
+        assert migrate({"version": 5, "model": {"name": name}}, WHERE)["model"]["word_scale"] == 1
+        assert "word_scale" not in migrate({"version": VERSION, "model": {"name": name}}, WHERE)["model"]
+    with pytest.raises(CheckpointError, match=r"config.json: a recommender of an earlier regard .*; train it anew"):
+        migrate({"version": 5, "model": {"name": "recommender"}}, WHERE)
+    other = {"name": "transformer"}
+    assert migrate({"version": 5, "model": other}, WHERE)["model"] == other
+
+
 @pytest.mark.parametrize(("score", "old_name"), [("additive", "concat"), ("concat", "additive")])
 def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     settings = ["data.pairs=40", "data.vocabulary=300", "model=bahdanau", "model.dim=8", "model.embedding=8"]
+    settings += ["model.word_scale=1.0"]
     run = regard.train(
         "translation", [*settings, f"model.score={score}", "training.steps=2"], out=tmp_path / "run", quiet=True
     )
@@ -70,6 +81,7 @@ def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
     table = json.loads(config.read_text(encoding="utf-8"))
     assert table["version"] == VERSION and table["model"]["score"] == score
     table["version"], table["model"]["score"] = 2, old_name
+    del table["model"]["word_scale"]  # it was not there
     table.pop("sha256", None)
     config.write_text(json.dumps(table), encoding="utf-8")
     old = regard.load(tmp_path / "run")

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from regard.core.errors import ConfigError
 from regard.training.config import Optimizer, Schedule
-from regard.training.optimizer import build, constant, cosine, inverse_sqrt, noam, schedule, set_rate
+from regard.training.optimizer import build, check, constant, cosine, inverse_sqrt, noam, schedule, set_rate
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,16 @@ def test_gains_and_biases_do_not_decay():
     optimizer.step()
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, before[name]) == (parameter.dim() < 2)
+
+
+@pytest.mark.parametrize(("name", "decay"), [("adam", 0.0), ("adamw", 0.01), ("adagrad", 0.01)])
+def test_decay_that_does_what_it_says_is_taken(name, decay):
+    check(Optimizer(name=name, decay=decay))
+
+
+def test_decay_within_the_gradient_of_adam_is_refused():
+    with pytest.raises(ConfigError, match=r"decay=0.01 with name='adam' would be far stronger.*set name='adamw'"):
+        check(Optimizer(decay=0.01))
 
 
 def test_the_rate_is_set_for_all():

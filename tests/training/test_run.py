@@ -86,7 +86,7 @@ def test_a_resumed_run_keeps_model_and_data(toy, tmp_path, silent):
 
 def test_a_folder_holds_one_run(toy, tmp_path, silent):
     train(toy(), tmp_path / "run", console=silent)
-    with pytest.raises(CheckpointError, match="already holds a run; go on with --resume"):
+    with pytest.raises(CheckpointError, match="already holds a run; choose another --out, or go on training it"):
         train(toy(), tmp_path / "run", console=silent)
 
 

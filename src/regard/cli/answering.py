@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from regard.api.workers import available, in_order, threads
 from regard.cli import quickly
 from regard.cli.asking import How, Verb
-from regard.cli.incoming import Line, given, standard_input
+from regard.cli.incoming import Incoming, Line, given, piped_input, standard_input
 from regard.cli.told import NAMED, Result, Rows, Told, attempts, json_rows, remarks_of, say, text_rows, write
 from regard.cli.words import to_options
 from regard.core import runfiles
@@ -86,8 +86,7 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     run.answer([], **options)  # what can be wrong with run, engine and options is, before anything is read
     run.remember(settings, **options)
     say([run.why] if run.why else [])
-    words = inputs or ([""] if "" in run.task.examples else None)
-    coming = standard_input() if words is None else given(words)
+    coming = _coming(inputs, from_nothing="" in run.task.examples)
     if how.out:
         if how.ray:
             raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")
@@ -102,6 +101,14 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     for results in _spread(Working(run, rows), coming.lines, how):
         told.print(results)
     told.close()
+
+
+def _coming(inputs: Sequence[str], *, from_nothing: bool) -> Incoming:
+    """What is to be answered: the words of the command, the lines of standard input, or nothing where something can be
+    made of it and nobody gave anything."""
+    if inputs:
+        return given(inputs)
+    return (piped_input() or given([""])) if from_nothing else standard_input()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="INPUT|KEY=VALUE",
-        help="Texts or files, and what is asked of them.",
+        help="Texts (or files, where the task reads files), and what is asked of them.",
         show_default=False,
         autocompletion=completion.asking,
     ),

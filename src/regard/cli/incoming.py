@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple, TextIO
 
 from regard.core.errors import DataError
@@ -52,6 +53,21 @@ def standard_input() -> Incoming:
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return Incoming(_name(handle), _of_file(handle, _name(handle)))
     return Incoming("standard input", _of_pipe(handle))
+
+
+def piped_input() -> Incoming | None:
+    """The lines of standard input where a file or a pipe stands there and has any; None at a terminal, or where nobody
+    gave anything."""
+    try:
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError, AttributeError):  # none at all
+        return None
+    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+        return None
+    name, lines = standard_input()
+    coming = iter(lines)
+    first = next((line for line in coming if line is not None), None)
+    return None if first is None else Incoming(name, chain([first], coming))
 
 
 def _of_text(stream: TextIO) -> Iterator[Line]:

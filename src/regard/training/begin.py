@@ -27,7 +27,9 @@ def check_free(path: Path) -> None:
         raise CheckpointError(f"{path}: there is a file of this name; choose another --out")
     folder = Folder(path)
     if folder.config.exists():
-        raise CheckpointError(f"{path} already holds a run; go on with --resume {path}, or choose another --out")
+        raise CheckpointError(
+            f"{path} already holds a run; choose another --out, or go on training it: regard train --resume {path}"
+        )
     if saved := [*folder.checkpoints(), *folder.snapshots()]:
         raise CheckpointError(
             f"{path} has checkpoints of a run ({saved[-1].name}) but no config.json; restore that, or choose another "

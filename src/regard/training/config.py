@@ -19,9 +19,9 @@ class Optimizer:
     lr: float = 1e-3  # times the schedule's factor
     betas: tuple[float, float] = (0.9, 0.98)  # how slowly Adam's means of gradient and squared gradient move
     eps: float = 1e-9  # added to the root of the squared gradient's mean
-    decay: float = 0.0  # weight decay, on matrices only
+    decay: float = 0.0  # weight decay, on matrices only; adam has none, adamw has
     clip: float | None = 1.0  # largest gradient norm; none = no clipping
-    accumulate: int = 1  # parts a batch is computed in; the step is the same, the memory less
+    accumulate: int = 1  # parts of a batch, one after the other: less memory, the same step but for batch normalisation
     nonfinite: Literal["stop", "skip"] = "stop"  # what to do when loss or gradient is not a number
 
     def __post_init__(self) -> None:

@@ -86,7 +86,12 @@ def blocks(model: nn.Module) -> list[nn.Module]:
     """The repeated blocks of a model: the members of its module lists, without those inside another one."""
     members = [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
     inner = {id(part) for block in members for part in block.modules() if part is not block}
-    return [block for block in members if id(block) not in inner]
+    return [block for block in members if id(block) not in inner and not _counts(block)]
+
+
+def _counts(block: nn.Module) -> bool:
+    """Does it count while it computes, as batch normalisation does? Computed twice, it would count twice."""
+    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in block.modules())
 
 
 def recompute_blocks(model: nn.Module) -> None:

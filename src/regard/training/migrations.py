@@ -9,8 +9,9 @@ from types import MappingProxyType
 from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
-VERSION = 5
+VERSION = 6
 LOOK_BACK = ("gpt", "transformer")  # models that may tell distances apart and never look ahead
+RECURRENT = ("seq2seq", "bahdanau", "luong")
 
 
 def _identities(table: Table) -> Table:
@@ -51,9 +52,21 @@ def _choices(table: Table) -> Table:
     return {**table, "model": {"gradual": 0, **model}}
 
 
+def _word_vectors(table: Table) -> Table:
+    """Version 6 reads the word vectors of recurrent models at unit variance; before, they were as small as in the
+    readout that shares them. And a recommender judges by attention over what was thought of other items."""
+    model = table.get("model")
+    name = model.get("name") if isinstance(model, dict) else None
+    if name == "recommender":
+        raise CheckpointError("a recommender of an earlier regard judges items in another way; train it anew")
+    if name not in RECURRENT:
+        return table
+    return {**table, "model": {"word_scale": 1.0, **table["model"]}}
+
+
 # version -> the function that brings a table of that version to the next one
 MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType(
-    {1: _identities, 2: _scores, 3: _distances, 4: _choices}
+    {1: _identities, 2: _scores, 3: _distances, 4: _choices, 5: _word_vectors}
 )
 
 

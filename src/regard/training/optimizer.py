@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 
+from regard.core.errors import ConfigError
 from regard.training.config import Optimizer, Schedule
 
 Factor = Callable[[int], float]
@@ -36,6 +37,16 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
         **means,
     )
     return optimizer
+
+
+def check(config: Optimizer) -> None:
+    """Adam divides a gradient by its own size, and with it a decay that is a part of the gradient: what is 0.01 in
+    AdamW holds a network at its first weights there (Loshchilov and Hutter 2019, section 2)."""
+    if config.name == "adam" and config.decay:
+        raise ConfigError(
+            f"training.optimizer: decay={config.decay} with name='adam' would be far stronger than it says; "
+            "set name='adamw', which decays apart from the gradient"
+        )
 
 
 def _can_fuse(parameters: list[nn.Parameter]) -> bool:

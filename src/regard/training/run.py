@@ -18,7 +18,7 @@ from regard.core.fingerprint import changes
 from regard.core.protocols import Loss
 from regard.core.seed import kept, seed_all
 from regard.core.task import Task
-from regard.training import announce, card, checkpoint, places, sealed, start
+from regard.training import announce, card, checkpoint, optimizer, places, sealed, start
 from regard.training.begin import check_free, create
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, Silent, open_console
@@ -99,6 +99,7 @@ def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) 
 def _rehearse(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Taken | None, Tensors]:
     """Build everything once and compute the loss of one example; what is taken from another run."""
     number_format(recipe.training.hardware.precision, device)
+    optimizer.check(recipe.training.optimizer)
     chosen_goal(recipe, task)
     if recipe.training.files.tensorboard:
         require("tensorboard", extra="tensorboard")

@@ -11,6 +11,7 @@ import typer
 
 from regard.cli.arguments import INSIDE, Json, Trust
 from regard.cli.asking import Asking, looked_into
+from regard.cli.commands import evaluate
 from regard.cli.completion import comparing
 from regard.cli.words import settings_of
 from regard.core.errors import RegardError
@@ -18,6 +19,7 @@ from regard.core.errors import RegardError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from regard.api.run import Run
     from regard.inspection.format import Inspection
 
 PANEL = INSIDE
@@ -51,6 +53,7 @@ def run(
     from regard.inspection import compare
 
     runs = [load(folder, trust=trust) for folder in folders]
+    _check_split(runs, split)
     called = compare.told_apart(folders)
     facts: list[Facts] = [{"run": name} for name in called]
     inspections: list[Inspection] = []
@@ -89,6 +92,12 @@ def _read(words: Sequence[str], *, scored: bool) -> tuple[list[Path], str | None
             "to compare scores alone: --split test"
         )
     return [Path(folder) for folder in folders], given
+
+
+def _check_split(runs: Sequence[Run], split: str | None) -> None:
+    """Refuse a split that a run does not have, before anything is computed."""
+    for run in runs if split else ():
+        evaluate.chosen(run, split)
 
 
 def _write(html: Path, inspections: Sequence[Inspection], *, quiet: bool) -> None:

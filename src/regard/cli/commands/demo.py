@@ -58,8 +58,9 @@ def show(trained: Run, console: Console) -> None:
     for given, answer in zip(examples, answers, strict=True):
         console.print(f"  {given}\n" if given else "", markup=False, end="")
         console.print(f"  {answer.text}\n", style="bold", markup=False)
-    if answers and ".txt" in answers[0].files:
-        console.print(answers[0].render(".txt").decode(), markup=False, no_wrap=True, overflow="crop")
+    drawing = answers[0].render(".txt").decode() if answers and ".txt" in answers[0].files else ""
+    if drawing.strip() not in ("", answers[0].text.strip() if answers else ""):
+        console.print(drawing, markup=False, no_wrap=True, overflow="crop")
     elif examples:
         draw_map(trained, examples[0], console)
     console.print(f"\nThe run is in {trained.folder}. Next:", markup=False)

@@ -17,12 +17,13 @@ from regard.cli.arguments import USE, Folder, Json, Trust
 from regard.cli.scores import tables
 from regard.cli.sections import Section
 from regard.cli.words import Words, settings_of, to_options
-from regard.core.errors import FileError
+from regard.core.errors import DataError, FileError
 
 if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = USE
+USUAL, ELSE = "test", "valid"  # the split that is scored where none is named, and the one where that is not there
 CHOICES = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
 
 
@@ -37,7 +38,9 @@ class Command(Words):
 def run(
     context: typer.Context,
     folder: Folder,
-    split: Annotated[str, typer.Option(help="Which part of the data.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Which part of the data; usually test, or valid where there is no test.")
+    ] = None,
     *,
     as_json: Json = False,
     trust: Trust = False,
@@ -54,13 +57,34 @@ def run(
     own = [setting for setting in settings if "." not in setting.partition("=")[0] and not setting.startswith(CHOICES)]
     run = load(folder, [setting for setting in settings if setting not in own], trust=trust)
     asked = to_options(own, run.evaluation)
-    report = evaluate(run, split, asked)
+    part = chosen(run, split, asked)
+    report = evaluate(run, part, asked)
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
     console = Console(markup=False)
-    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {report.get('data', split)}"):
+    place = report.get("data", part if split or part == USUAL else f"{part}, as its data has no {USUAL} split")
+    for table in tables(report["scores"], report["signatures"], title=f"{folder} on {place}"):
         console.print(table, soft_wrap=True)
+
+
+def chosen(run: Run, split: str | None, asked: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """The split to score: the one that is named, else the usual one, or the other where the run's data has not that."""
+    if split not in (None, USUAL) or not _lacks_usual(run, asked):
+        return split or USUAL
+    if split is None:
+        return ELSE
+    raise DataError(f"{run.folder}: its data has no split {split!r}; say --split {ELSE}")
+
+
+def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
+    """Whether the data that a run was trained with is known to have the other split alone."""
+    from regard.training.folder import Folder, read_identity
+
+    if not run.own_data:
+        return False
+    known = run.tested(**asked).fingerprint() if asked else read_identity(Folder(run.folder)).data or {}
+    return USUAL not in known and ELSE in known
 
 
 def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
