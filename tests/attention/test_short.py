@@ -50,7 +50,14 @@ def test_heads_are_mixed_as_by_the_fused_kernel_in_value_and_gradient(t, s, mask
         torch.testing.assert_close(ours, theirs)
 
 
-def test_short_is_what_was_measured():
+def test_short_is_what_was_measured(monkeypatch):
+    monkeypatch.setattr(short, "WIDE", True)
     few, many = torch.zeros(1, 1, short.SHORT, 4), torch.zeros(1, 1, short.SHORT + 1, 4)
     assert short.is_short(few, few)
     assert not short.is_short(few, many) and not short.is_short(many, few) and not short.is_short(few, few[:, :, :0])
+
+
+def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
+    monkeypatch.setattr(short, "WIDE", False)
+    few = torch.zeros(1, 1, 8, 4)
+    assert not short.is_short(few, few)

@@ -1,0 +1,136 @@
+"""The fast ways are less work than the plain ones: counted, so that no busy machine makes a difference. What that is
+worth by the clock is measured by the benchmarks (bench/README.md).
+
+The plain way of training and decoding is the benchmark's own: nn.Transformer as tutorials use it.
+"""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.attention.attend import Attend
+from regard.attention.masks import Mask
+from regard.attention.scores import scaled_dot
+from regard.layers import linear, readout
+from regard.layers.dropout import Dropout
+from regard.training import checkpoint, sealed
+from systems import corpus, names, plain, work
+from systems import ours as systems
+
+
+class Calls(TorchDispatchMode):
+    """What is asked of PyTorch's kernels: their names and how many numbers each gives back."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = function(*args, **(kwargs or {}))
+        first = given[0] if isinstance(given, tuple) else given
+        self.sizes.append((function.overloadpacket.__name__, first.numel() if isinstance(first, torch.Tensor) else 0))
+        return given
+
+
+def calls(way):
+    with Calls() as counted:
+        way()
+    return counted.sizes
+
+
+@pytest.fixture(autouse=True)
+def products_that_are_counted(monkeypatch):
+    """oneDNN's products are not among the operations that PyTorch counts."""
+    monkeypatch.setattr(linear, "LARGE", 10**12)
+
+
+def operations(way):
+    """Additions and multiplications in products of matrices, forward and backward."""
+    with FlopCounterMode(display=False) as counter:
+        way()
+    return counter.get_total_flops()
+
+
+def test_dropout_draws_a_word_for_eight_numbers():
+    x = torch.randn(512, 512, requires_grad=True)
+    drawn = {}
+    for name, layer in (("ours", Dropout(0.3)), ("PyTorch's", nn.Dropout(0.3))):
+        drawn[name] = [size for kind, size in calls(lambda layer=layer: layer(x)) if kind in ("random_", "bernoulli_")]
+    assert drawn == {"ours": [512 * 512 // 8], "PyTorch's": [512 * 512]}
+
+
+def test_the_chunked_loss_is_no_more_work_and_never_has_all_logits(monkeypatch):
+    monkeypatch.setattr(readout, "LOGITS", 2**20)
+    monkeypatch.setattr(readout, "ROWS", 64)
+    x, weight = torch.randn(1024, 64, requires_grad=True), torch.randn(4000, 64, requires_grad=True)
+    labels = torch.randint(0, 4000, (1024,))
+
+    def whole():
+        functional.cross_entropy(x @ weight.mT, labels, reduction="sum", label_smoothing=0.1).backward()
+
+    def chunked():
+        readout.linear_cross_entropy(x, weight, None, labels, 0.1).backward()
+
+    assert operations(chunked) <= 1.01 * operations(whole)
+    assert max(size for _, size in calls(whole)) == 1024 * 4000
+    assert max(size for _, size in calls(chunked)) <= 2**20
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_short_attention_is_few_calls(wide, monkeypatch):
+    """Over few keys it is the calls that cost: the kernel, what the mask is made of, and what is looked at for NaN."""
+    monkeypatch.setattr("regard.attention.short.WIDE", wide)
+    q, k, v = (torch.randn(64, 4, 15, 32) for _ in range(3))
+    attend, mask = Attend(scaled_dot.Score(32)), Mask.lengths(torch.full((64,), 14), 15)
+    asked = calls(lambda: attend(q, k, v, mask))
+    products = [kind for kind, _ in asked if kind in ("bmm", "_scaled_dot_product_flash_attention_for_cpu")]
+    assert len(products) == (2 if wide else 1)
+    views = {
+        "view",
+        "_unsafe_view",
+        "transpose",
+        "unsqueeze",
+        "expand",
+        "slice",
+        "alias",
+        "detach",
+        "_local_scalar_dense",
+    }
+    assert len([kind for kind, _ in asked if kind not in views]) <= 16
+
+
+def rows(count, seed):
+    """Sentences of token numbers, of the lengths of Multi30k."""
+    return work.made(count, seed)
+
+
+def batches():
+    """One small batch again and again."""
+    return itertools.repeat((rows(24, 1), rows(24, 2)))
+
+
+def test_a_training_step_of_tiny_is_less_work_than_the_plain_loop():
+    net = plain.model("tiny")
+    ours, theirs = operations(systems.trainer("tiny", batches())), operations(plain.trainer(net, net, batches()))
+    assert ours < 0.8 * theirs  # nothing is computed for padding
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # nn.Transformer's own
+def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
+    sentences = [[*row, work.END] for row in rows(16, 3)]
+    ours, net = systems.decoder(systems.model("tiny").for_decoding()), plain.model("tiny").eval()
+    assert 2 * operations(lambda: ours(sentences)) < operations(lambda: plain.greedy(net, sentences))  # it has no cache
+
+
+def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
+    """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
+    checkpoint_file = names.weights(tmp_path, names.ENDING)
+    sealed.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
+    lines = [" ".join(map(str, row)) for row in rows(5, 4)]
+    found = corpus.regard_job(tmp_path, width=1)(lines)
+    assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())
