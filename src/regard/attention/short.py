@@ -28,7 +28,7 @@ def whole(length: int) -> int:
 
 
 def is_short(q: Tensor, k: Tensor) -> bool:
-    """Are queries (b h t d) and keys (b h s d) few, on a CPU of wide vectors, and not of half precision, which is slow?"""
+    """Are queries (b h t d) and keys (b h s d) few, on a CPU of wide vectors, and not of half precision?"""
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64)
     few = 0 < q.shape[2] <= SHORT and 0 < k.shape[2] <= SHORT
     return WIDE and plain and few
