@@ -6,11 +6,17 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention import scores
+from regard.attention import scores, short
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 from regard.attention.stepped import BLOCK, LONGEST, attend_stepped, is_middling
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """A processor of wide vectors."""
+    monkeypatch.setattr(short, "WIDE", True)
 
 
 def made(length, width=8, value=6):
@@ -34,7 +40,13 @@ def test_second_derivatives():
     assert torch.autograd.gradgradcheck(lambda *x: attend_stepped(Dot(x[0], x[1], 0.5), x[2]), (q, k, v))
 
 
-def test_where_it_is_used():
+def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
+    monkeypatch.setattr(short, "WIDE", False)
+    x = torch.randn(1, 1, 100, 64, requires_grad=True)
+    assert not is_middling(x, x)
+
+
+def test_where_it_is_used(wide):
     def fits(length, width=64, **how):
         x = torch.randn(1, 1, length, width, requires_grad=True, **how)
         return is_middling(x, x)
@@ -47,7 +59,7 @@ def test_where_it_is_used():
 
 
 @pytest.mark.parametrize("place", [None, "rotary"])
-def test_attend_gives_the_same_with_and_without_gradients(place):
+def test_attend_gives_the_same_with_and_without_gradients(wide, place):
     from regard.layers import positions
 
     at = None if place is None else positions.build(place, 32, longest=200).place(heads=2, dim=32)
