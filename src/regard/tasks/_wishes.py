@@ -23,7 +23,7 @@ class Options:
     harmonise: Path | None = None  # a file whose tune is kept; the other voices are new
     infill: Path | None = None  # a file of which some voices or bars are made anew
     voices: tuple[str, ...] = ()  # with infill, which are new: soprano, alto, tenor, bass; none: all
-    bars: str | None = None  # with infill, which are new: 5-8, or 3,9; none: all
+    bars: str | None = None  # with infill, which are new: 5-8, or 3,9; the first whole one is 1, an upbeat 0; none: all
     like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
     samples: int | None = None  # how many pieces; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time

@@ -23,7 +23,8 @@ from regard.core.sizes import Marks
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
-from regard.data.music.notes import Note, Pace, in_seconds, untangle, within
+from regard.data.music.metre import Pace
+from regard.data.music.notes import Note, in_seconds, untangle, within
 
 MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
 HELD = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
@@ -86,15 +87,16 @@ class Events:
                 kind[number] = VELOCITY
         return kind, pitch, steps
 
-    def at(self, pace: Pace | None) -> Events:
+    def at(self, pace: Pace) -> Events:
         other = copy(self)
-        other.pace = pace or self.pace
+        other.pace = pace._replace(tempo=pace.tempo or self.tempo)
         return other
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
             read = musicxml.read(path)
-            read = read._replace(notes=in_seconds(read.notes, (read.pace or Pace(UNSAID)).tempo))
+            tempo = read.pace.tempo or UNSAID
+            read = read._replace(notes=in_seconds(read.notes, tempo), pace=read.pace._replace(tempo=tempo))
         else:
             read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
         inside = within(read.notes, self.low, self.high, where=str(path))
