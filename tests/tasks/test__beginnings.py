@@ -55,6 +55,18 @@ def test_a_prompt_keeps_the_metres_of_what_is_used_of_it(tmp_path):
         assert continuing(file, Grid(), keep=keep, length=Length(1.0)).encoding.pace == (60, expected)
 
 
+def test_it_is_said_what_the_grid_has_no_place_for(tmp_path):
+    path = tmp_path / "triplets.mid"
+    path.write_bytes(midi.render([Note(i / 3, (i + 1) / 3, 60 + i) for i in range(7)], tempo=60))
+    file, said = opening(path, Grid()), f"{path}: 4 notes of it begin between two 16ths, and are moved to the nearest"
+    assert said in infilling(file, Grid(), voices=("bass",), bars=None).remarks
+    assert continuing(file, Grid(), keep=None, length=Length(1.0)).remarks == (said,)
+    tune = harmonising(opening(path, Grid(), tune=True), Grid(), seconds=None)  # comes back as it is
+    assert tune.remarks == () and [note.start for note in tune.tune] == pytest.approx(
+        [i / 3 for i in range(7)], abs=1e-3
+    )
+
+
 def test_a_tune_beyond_the_range_is_harmonised(tmp_path):
     """A flute's: its notes come back as they are, though the model reads each in another octave."""
     path = tmp_path / "high.mid"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import remainder
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from regard.data.music.encoding import Encoding, Opened, Tokens
 from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note, in_seconds
 from regard.data.music.tune import PARTS, tune_of
+
+OFF = 0.1  # of a step: what begins farther from it was not meant to be there
 
 
 class MusicFile(NamedTuple):
@@ -64,6 +67,7 @@ def continuing(primer: MusicFile | None, encoding: Encoding, *, keep: float | No
         content = primer.opened.content if keep is None else encoding.beginning(primer.opened.content, keep)
         tokens, struck, remarks = encoding.encode(content), primer.opened.struck, primer.opened.remarks
         given = max((note.end for note in encoding.notes(content)), default=0.0)
+        remarks += _moved(primer, encoding)
         encoding = encoding.at(encoding.pace.until(given * (encoding.pace.tempo or 0.0) / 60))
     seconds = length.seconds or encoding.usual
     grammar = encoding.grammar(tokens, seconds=seconds, least=seconds if length.exactly else 0.0)
@@ -102,8 +106,18 @@ def infilling(file: MusicFile, encoding: Encoding, *, voices: Sequence[str], bar
     free = np.zeros(content.shape, dtype=bool)
     free[np.ix_(_steps_of(bars, encoding, len(content)), _numbers(voices))] = True
     filled = _filling(content, free, encoding)
-    remarks = (*file.opened.remarks, *_seated(file, free))
+    remarks = (*file.opened.remarks, *_moved(file, encoding), *_seated(file, free))
     return filled._replace(struck=file.opened.struck & ~free, remarks=remarks)
+
+
+def _moved(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:
+    """What of a file has no place on the grid: triplets, for one."""
+    if not isinstance(encoding, Grid):
+        return ()
+    between = sum(abs(remainder(note.start * encoding.resolution, 1)) > OFF for note in file.opened.read.notes)
+    if not between:
+        return ()
+    return (f"{file.path}: {counted(between, 'note')} of it begin between two 16ths, and are moved to the nearest",)
 
 
 def _seated(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
