@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from regard import decoding as decoders
@@ -10,6 +10,7 @@ from regard.core.errors import ConfigError
 from regard.decoding import Decoding
 
 DAY = 24 * 3600  # seconds
+DRAWN = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,12 @@ class Options:
     def search(self, decoding: Decoding | None) -> Decoding:
         """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         own = decoding or decoders.build("sample")
-        drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        return own.asked(**{name: getattr(self, name) for name in drawn})
+        return own.asked(**{name: getattr(self, name) for name in DRAWN})
+
+    def looking(self, *, file: bool) -> None:
+        """Refuse what changes nothing of what is looked at: a file as it is, or a short piece from nothing."""
+        used = () if file else ("seconds", *DRAWN)
+        idle = [one.name for one in fields(self) if one.name not in used and getattr(self, one.name) != one.default]
+        if idle:
+            what = "a file is looked at as it is" if file else "without a file a short piece from nothing is looked at"
+            raise ConfigError(f"{', '.join(idle)}: {what}; make a piece with generate, then look at its file")

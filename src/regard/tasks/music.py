@@ -259,6 +259,7 @@ class Music(Task):
 
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
+        options.looking(file=given is not None)
         if given is None:
             short = min(options.seconds or SECONDS, SECONDS)
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
