@@ -207,13 +207,14 @@ class Events:
 class EventsGrammar:
     """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began, and one
     that has sounded for `held` steps ends before anything else; a piece ends when nothing sounds, `least` steps of time
-    from the beginning or later, and at `steps` it must."""
+    from the beginning or later, and at `steps`, which no shift of time goes beyond, it must."""
 
     def __init__(
         self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int, held: int
     ) -> None:
         self.kind, self.pitch, self.length = kinds
-        self.before, self.steps, self.least, self.held = before, steps, max(1, min(least, steps)), held
+        self.before, self.steps, self.held = before, max(1, steps), held
+        self.least = max(1, min(least, steps))
         self.ending = torch.arange(len(self.kind)) == Marks.end
 
     def allowed(self, history: Tensor) -> Tensor:
@@ -231,7 +232,7 @@ class EventsGrammar:
         struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
         may = (self.kind == ON) & ~on[:, self.pitch] & ~over
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
-        may = may | ((self.kind == SHIFT) & ~(over & ~(on & new).any(dim=1, keepdim=True)))
+        may = may | ((self.kind == SHIFT) & (self.length <= self.steps - lasted))  # so nothing struck is new at the end
         may = may | (self.ending & (lasted >= self.least) & ~on.any(dim=1, keepdim=True))
         late = on & (self._ages(whole) >= self.held)  # (r pitches)
         may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)
