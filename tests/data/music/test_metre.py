@@ -1,6 +1,6 @@
 """Tempo and metres as they can be believed, and where bars begin."""
 
-from regard.data.music.metre import Metre, Pace, pace_of, short_bar
+from regard.data.music.metre import Metre, Pace, odd_bar, pace_of
 
 UPBEAT = Pace(90.0, (Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4)))
 
@@ -29,8 +29,8 @@ def test_what_is_believed_of_a_file():
     assert pace_of(60, [Metre(4, 3, 4), Metre(4, 2, 4)]).metres == (Metre(), Metre(4, 2, 4))  # the last that is said
 
 
-def test_short_bars():
-    assert [short_bar(length) for length in (1, 1.5, 0.125, 1 / 3, 0)] == [
+def test_odd_bars():
+    assert [odd_bar(length) for length in (1, 1.5, 0.125, 1 / 3, 0)] == [
         *(Metre(0, 1, 4), Metre(0, 3, 8), Metre(0, 1, 32)),
         *(None, None),
     ]

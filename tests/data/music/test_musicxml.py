@@ -122,6 +122,20 @@ def test_metres_and_upbeats(tmp_path):
     assert musicxml.read(path).pace == (None, (Metre(0, 3, 4),))
 
 
+@pytest.mark.parametrize("rest", ['number="3" implicit="yes"', 'number="2a"', 'number="X1"', 'number="2"'])
+def test_bars_of_odd_length(tmp_path, rest):
+    """One bar in two parts, as at a repeat, one that is too short, and the last, which counts for nothing."""
+    lengths = {'number="1"': 6, 'number="2" ': 4, rest: 2, 'number="4"': 4, 'number="5"': 6, 'number="6"': 4}
+    bars = [f"<measure {how}>{note('C', length)}</measure>" for how, length in lengths.items()]
+    attributes = f"<attributes><divisions>2</divisions>{FOUR.replace('<beats>4', '<beats>3')}</attributes>"
+    bars[0] = bars[0].replace("<note>", f"{attributes}<note>")
+    path = tmp_path / "x.xml"
+    path.write_text(f"<score-partwise><part>{''.join(bars)}</part></score-partwise>")
+    pace = musicxml.read(path).pace
+    assert pace.metres == (Metre(0, 3, 4), Metre(6, 2, 4), Metre(8, 3, 4))
+    assert pace.bars(13) == [0, 3, 6, 8, 11]
+
+
 def test_a_tempo_that_is_only_printed(tmp_path):
     path = tmp_path / "x.xml"
     for unit, tempo in (("quarter", 84), ("quarter</beat-unit><beat-unit-dot/><beat-unit>", 126), ("half", 168)):

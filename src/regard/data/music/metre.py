@@ -61,8 +61,8 @@ def pace_of(tempo: float | None, metres: Iterable[Metre]) -> Pace:
     return Pace(tempo if tempo is not None and SLOWEST <= tempo <= FASTEST else None, tuple(kept))
 
 
-def short_bar(quarters: float) -> Metre | None:
-    """A bar of so many quarters at the beginning, as a metre; none where no note is its beat."""
+def odd_bar(quarters: float) -> Metre | None:
+    """A bar of so many quarters as a metre; none where no note is its beat."""
     for unit in UNITS[2:]:
         beats = quarters * unit / 4
         if beats >= 1 - CLOSE and abs(beats - round(beats)) < CLOSE:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from regard.core.errors import DataError
-from regard.data.music.metre import CLOSE, Metre, pace_of, short_bar
+from regard.data.music.metre import CLOSE, Metre, odd_bar, pace_of
 from regard.data.music.notes import Note, Reading
 
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
@@ -143,28 +143,40 @@ def _bars(part: Element) -> list[_Bar]:
 
 def _starts(root: Element, parts: list[list[_Bar]]) -> tuple[list[float], list[Metre]]:
     """Where each bar begins, in all parts alike, though parts disagree on how long one is: as long as its metre where a
-    part has it so, else as most parts have it, and never shorter than its notes. And the metres, an upbeat's too."""
-    starts, metres = [0.0], list[Metre]()
+    part has it so, else as most parts have it, and never shorter than its notes. And the metres."""
+    starts, begins, metres, last = [0.0], list[float](), list[Metre](), ""
     for measures, bars in zip(
         zip_longest(*(part.findall("measure") for part in root.findall("part"))), zip_longest(*parts), strict=True
     ):
         there = [measure for measure in measures if measure is not None]
         told = (_metre(measure, starts[-1]) for measure in there)
         metres += [metre for metre in told if metre is not None][:1]
-        cut = not metres or any(measure.get("implicit") == "yes" for measure in there)
-        whole = 0.0 if cut else metres[-1].bar
+        implicit = any(measure.get("implicit") == "yes" for measure in there)
+        number = there[0].get("number", "")
+        begins += [starts[-1]] if not begins or not (implicit or _goes_on(number, last)) else []
+        last = number
+        whole = 0.0 if implicit or not metres else metres[-1].bar
         starts.append(starts[-1] + _length([bar for bar in bars if bar is not None], whole))
         if not starts[-1] < LONGEST:
             raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
-    return starts, _with_upbeat(metres, starts[1:])
+    return starts, _with_odd_bars(metres, begins)
 
 
-def _with_upbeat(metres: list[Metre], ends: list[float]) -> list[Metre]:
-    """The metres of a score, and where its bars end -> the same; a short first bar is a metre of its own."""
-    if len(ends) < 2 or not metres or metres[0].start > 0 or ends[0] > metres[0].bar - CLOSE:
-        return metres
-    upbeat = short_bar(ends[0])
-    return metres if upbeat is None else [metres[0]._replace(start=ends[0]), *metres[1:], upbeat]
+def _goes_on(number: str, last: str) -> bool:
+    """Whether what has this number is the rest of the bar before: 4a behind 4, X1, or 4 once more."""
+    return bool(number) and (number == last or not number.isdecimal())
+
+
+def _with_odd_bars(metres: list[Metre], begins: list[float]) -> list[Metre]:
+    """The metres of a score, and where its bars begin -> the same; an upbeat, and any bar but the last that is shorter
+    or longer than its metre, has a metre of its own."""
+    found, coming, now = list[Metre](), list(metres), Metre()
+    for begin, end in zip_longest(begins, begins[1:]):
+        while coming and coming[0].start <= begin:
+            now = coming.pop(0)
+        odd = None if end is None or abs(end - begin - now.bar) < CLOSE else odd_bar(end - begin)
+        found.append((odd if odd and metres else now)._replace(start=begin))
+    return found
 
 
 def _length(bars: list[_Bar], metre: float) -> float:
