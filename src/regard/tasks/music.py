@@ -260,15 +260,15 @@ class Music(Task):
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
         options.looking(file=given is not None)
+        encoding = self.encoding if given is None else self.encoding.at(given.opened.read.pace)
         if given is None:
             short = min(options.seconds or SECONDS, SECONDS)
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
         else:
-            tokens = self.encoding.encode(given.opened.content)
-        path = Path("a piece from nothing") if given is None else given.path
-        most = min(SHOWN, self.sizes.longest - 1)
+            tokens = encoding.encode(given.opened.content)
+        path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.sizes.longest - 1)
         with evaluating(model):
-            return _heard.show(model, tokens, most, encoding=self.encoding, marks=self.marks, path=path)
+            return _heard.show(model, tokens, most, encoding=encoding, marks=self.marks, path=path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:
