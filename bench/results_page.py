@@ -59,8 +59,9 @@ def music(figures: dict[str, Any], encoding: str = "grid") -> str:
     text = table("| recipe | parameters | steps | minutes | train | valid | valid, whole pieces | test |", rows)
     for name, one in figures.items():
         if "sight" in one:
-            blind, seen = one["sight"].values()
-            text += f"\nLower voices of `{name}`, valid: {blind:.4f} nats; with sight of the soprano {seen:.4f}.\n"
+            blind, *seen = (f"{nats:.4f}" for nats in one["sight"].values())
+            sight = "".join(f"; with sight of the soprano {nats}" for nats in seen)
+            text += f"\nLower voices of `{name}`, valid: {blind} nats{sight}.\n"
     return text
 
 

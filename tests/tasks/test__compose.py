@@ -14,6 +14,7 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Padded
 from regard.data.music import midi, pieces
 from regard.data.music.grid import NAMES
+from regard.data.music.metre import Metre
 from regard.data.music.notes import Note
 from regard.models import music_transformer
 from regard.tasks._compose import Composition, compare
@@ -40,10 +41,9 @@ def model(task: Music):
 
 @pytest.fixture
 def melody(tmp_path: Path, task: Music) -> Path:
-    path = tmp_path / "melody.mid"
-    quarter = 60 / TEMPO
+    path, quarter = tmp_path / "melody.mid", 60 / TEMPO
     notes = [Note(i * quarter, (i + 1) * quarter, pitch) for i, pitch in enumerate(LINE)]
-    path.write_bytes(midi.render(notes, tempo=TEMPO, metre=(3, 4)))
+    path.write_bytes(midi.render(notes, tempo=TEMPO, metres=[Metre(0, 3, 4)]))
     return path
 
 

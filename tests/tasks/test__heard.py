@@ -61,6 +61,14 @@ def test_items_lie_on_the_notes_of_the_roll(shown):
             )
 
 
+def test_a_file_is_played_at_its_own_tempo(parts, tmp_path):
+    task, model, _ = parts
+    path = tmp_path / "slow.mid"
+    path.write_bytes(midi.render([Note(0, 2, 72), Note(2, 4, 74)], tempo=60))
+    shown = task.show(model, task.read(str(path)), Options(), None)
+    assert [note[:2] for note in shown.extra["roll"]["notes"]] == [[0, 2], [2, 4]]
+
+
 def test_tokens_have_their_scores(shown):
     (output,) = shown.outputs
     with torch.no_grad():

@@ -41,3 +41,14 @@ def test_the_run_draws_as_it_was_set_unless_asked_otherwise(own):
 
 def test_nothing_is_drawn_at_temperature_0():
     assert Options(temperature=0).search(decoding.build("sample", forbid=(7,))) == decoding.build("greedy", forbid=(7,))
+
+
+def test_what_changes_nothing_of_what_is_looked_at_is_refused():
+    Options().looking(file=True)
+    Options(seconds=3.0, seed=2).looking(file=False)
+    with pytest.raises(ConfigError, match=r"^seconds, seed: a file is looked at as it is; make a piece with generate,"):
+        Options(seconds=3.0, seed=2).looking(file=True)
+    with pytest.raises(
+        ConfigError, match=r"^harmonise: without a file a short piece from nothing is looked at; make a"
+    ):
+        Options(harmonise=Path("x")).looking(file=False)

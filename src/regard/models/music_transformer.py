@@ -27,7 +27,7 @@ from regard.core.sizes import Notes
 from regard.core.tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.embedding import Embedding, table
+from regard.layers.embedding import Embedding, WordVectors, table
 from regard.layers.fast import optimised
 from regard.layers.feedforward import FeedForward
 from regard.layers.heads import Heads, Widths
@@ -208,7 +208,7 @@ def _sight(config: Config, sizes: Notes, *, beat: nn.Module) -> Sight:
         place = Relative(widths.heads, widths.head, reach=cast("int", config.reach))
         attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
         layers.append(Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around))
-    tokens = table(sizes.tokens, config.dim, pad=sizes.marks.pad)
+    tokens = WordVectors(sizes.tokens, config.dim, pad=sizes.marks.pad)  # as large as what is said of the places
     return Sight(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
 
 

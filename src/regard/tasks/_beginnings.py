@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from math import remainder
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +20,21 @@ from regard.data.music.grid import NAMES, SILENT, Grid, GridGrammar
 from regard.data.music.notes import Note, in_seconds
 from regard.data.music.tune import PARTS, tune_of
 
+OFF = 0.1  # of a step: what begins farther from it was not meant to be there
+
 
 class MusicFile(NamedTuple):
     """A file that was opened."""
 
     path: Path
     opened: Opened
+
+
+def opening(path: Path, encoding: Encoding, *, tune: bool = False) -> MusicFile:
+    """A file -> its content; of one that has a tune to be harmonised its notes alone, wherever they lie."""
+    if tune and isinstance(encoding, Grid):
+        return MusicFile(path, Opened(None, read=encoding.read(path)))
+    return MusicFile(path, encoding.open(path))
 
 
 class Length(NamedTuple):
@@ -56,6 +67,8 @@ def continuing(primer: MusicFile | None, encoding: Encoding, *, keep: float | No
         content = primer.opened.content if keep is None else encoding.beginning(primer.opened.content, keep)
         tokens, struck, remarks = encoding.encode(content), primer.opened.struck, primer.opened.remarks
         given = max((note.end for note in encoding.notes(content)), default=0.0)
+        remarks += _moved(primer, encoding)
+        encoding = encoding.at(encoding.pace.until(given * (encoding.pace.tempo or 0.0) / 60))
     seconds = length.seconds or encoding.usual
     grammar = encoding.grammar(tokens, seconds=seconds, least=seconds if length.exactly else 0.0)
     known = None if struck is None else struck[: len(tokens) // len(NAMES)]
@@ -69,6 +82,7 @@ def harmonising(file: MusicFile, encoding: Encoding, *, seconds: float | None) -
     tune = tune_of(read.notes, read.names)
     line = encoding.line(tune)[: None if seconds is None else encoding.steps(seconds)]
     lasts = np.inf if seconds is None else len(line) / encoding.resolution
+    encoding = encoding.at(read.pace.until(lasts))
     kept = in_seconds([note._replace(end=min(note.end, lasts)) for note in tune if note.start < lasts], encoding.tempo)
     free = np.ones((len(line), len(NAMES)), dtype=bool)
     free[:, 0] = False
@@ -92,8 +106,18 @@ def infilling(file: MusicFile, encoding: Encoding, *, voices: Sequence[str], bar
     free = np.zeros(content.shape, dtype=bool)
     free[np.ix_(_steps_of(bars, encoding, len(content)), _numbers(voices))] = True
     filled = _filling(content, free, encoding)
-    remarks = (*file.opened.remarks, *_seated(file, free))
+    remarks = (*file.opened.remarks, *_moved(file, encoding), *_seated(file, free))
     return filled._replace(struck=file.opened.struck & ~free, remarks=remarks)
+
+
+def _moved(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:
+    """What of a file has no place on the grid: triplets, for one."""
+    if not isinstance(encoding, Grid):
+        return ()
+    between = sum(abs(remainder(note.start * encoding.resolution, 1)) > OFF for note in file.opened.read.notes)
+    if not between:
+        return ()
+    return (f"{file.path}: {counted(between, 'note')} of it begin between two 16ths, and are moved to the nearest",)
 
 
 def _seated(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -135,18 +159,20 @@ def _numbers(voices: Sequence[str]) -> list[int]:
 
 
 def _steps_of(bars: str | None, encoding: Grid, steps: int) -> list[int]:
-    """Bars as '5-8' or '3,9', counted from 1 -> the steps in them; none are all."""
+    """Bars as '5-8' or '3,9' -> the steps in them; none are all. The first whole bar is 1, an upbeat before it 0."""
     if bars is None:
         return list(range(steps))
-    beats, unit = encoding.metre
-    size = max(1, encoding.resolution * 4 * beats // unit)
+    begins = [round(start * encoding.resolution) for start in encoding.pace.bars(steps / encoding.resolution)]
+    least = 0 if encoding.pace.upbeat else 1
+    most = least + len(begins) - 1
     chosen: set[int] = set()
     for part in bars.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.strip().isdigit() or not (last.strip() or first.strip()).isdigit():
-            raise ConfigError(f"bars={bars!r}: give bars as 5-8, or as 3,9; the first is 1")
-        low, high = int(first), int(last or first)
-        if not 1 <= low <= high <= -(-steps // size):
-            raise ConfigError(f"bars={bars!r}: the piece has bars 1 to {-(-steps // size)}")
-        chosen |= set(range((low - 1) * size, min(high * size, steps)))
+        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
+        if found is None:
+            raise ConfigError(f"bars={bars!r}: give bars as 5-8, or as 3,9; the first whole one is 1")
+        low, high = int(found[1]), int(found[2] or found[1])
+        if not least <= low <= high <= most:
+            upbeat = "" if least else " (the upbeat)"
+            raise ConfigError(f"bars={bars!r}: the piece has bars {least}{upbeat} to {most}")
+        chosen |= set(range(begins[low - least], [*begins, steps][high - least + 1]))
     return sorted(chosen)

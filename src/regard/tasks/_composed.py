@@ -61,5 +61,5 @@ def composed(piece: Composition, encoding: Encoding, *, title: str, remarks: tup
 
 def to_midi(notes: list[Note], encoding: Encoding) -> bytes:
     """Notes in seconds -> a MIDI file at the pace, with the voices and the instrument of an encoding."""
-    tempo, metre = encoding.pace
-    return midi.render(notes, tempo=tempo, metre=metre, names=encoding.voices, program=encoding.program)
+    tempo, metres = encoding.pace
+    return midi.render(notes, tempo=tempo, metres=metres, names=encoding.voices, program=encoding.program)

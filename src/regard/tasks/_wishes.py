@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from regard import decoding as decoders
@@ -10,6 +10,7 @@ from regard.core.errors import ConfigError
 from regard.decoding import Decoding
 
 DAY = 24 * 3600  # seconds
+DRAWN = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Options:
     harmonise: Path | None = None  # a file whose tune is kept; the other voices are new
     infill: Path | None = None  # a file of which some voices or bars are made anew
     voices: tuple[str, ...] = ()  # with infill, which are new: soprano, alto, tenor, bass; none: all
-    bars: str | None = None  # with infill, which are new: 5-8, or 3,9; none: all
+    bars: str | None = None  # with infill, which are new: 5-8, or 3,9; the first whole one is 1, an upbeat 0; none: all
     like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
     samples: int | None = None  # how many pieces; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time
@@ -54,5 +55,12 @@ class Options:
     def search(self, decoding: Decoding | None) -> Decoding:
         """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         own = decoding or decoders.build("sample")
-        drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        return own.asked(**{name: getattr(self, name) for name in drawn})
+        return own.asked(**{name: getattr(self, name) for name in DRAWN})
+
+    def looking(self, *, file: bool) -> None:
+        """Refuse what changes nothing of what is looked at: a file as it is, or a short piece from nothing."""
+        used = () if file else ("seconds", *DRAWN)
+        idle = [one.name for one in fields(self) if one.name not in used and getattr(self, one.name) != one.default]
+        if idle:
+            what = "a file is looked at as it is" if file else "without a file a short piece from nothing is looked at"
+            raise ConfigError(f"{', '.join(idle)}: {what}; make a piece with generate, then look at its file")

@@ -28,7 +28,7 @@ from regard.data.music.grid import Grid
 from regard.data.music.pieces import Collection, Piece
 from regard.decoding import Decoding
 from regard.tasks import _compose, _heard, _overview, _shown
-from regard.tasks._beginnings import Beginning, Length, MusicFile, continuing, harmonising, infilling
+from regard.tasks._beginnings import Beginning, Length, MusicFile, continuing, harmonising, infilling, opening
 from regard.tasks._classes import Classes, Condition, classes_of
 from regard.tasks._compose import Composer
 from regard.tasks._composed import composed, to_midi
@@ -225,8 +225,7 @@ class Music(Task):
         """The path of a MIDI or MusicXML file -> its content; an empty text is nothing, from which a piece is made."""
         if not text.strip():
             return None
-        path = Path(text.strip())
-        return MusicFile(path, self.encoding.open(path))
+        return opening(Path(text.strip()), self.encoding)
 
     def answer(
         self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: Decoding | None
@@ -244,7 +243,7 @@ class Music(Task):
         if sum(part is not None for part in (given, options.prompt, options.harmonise, options.infill)) > 1:
             raise ConfigError("a prompt is continued, a tune harmonised, a gap filled; give one file")
         path = options.prompt or options.harmonise or options.infill
-        file = given if path is None else self.read(str(path))
+        file = given if path is None else opening(path, self.encoding, tune=path == options.harmonise)
         if options.keep is not None and (file is None or path not in (None, options.prompt)):
             raise ConfigError(
                 f"keep={options.keep}: it is how much of a prompt is used; give a prompt, or leave it out"
@@ -260,15 +259,16 @@ class Music(Task):
 
     def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
+        options.looking(file=given is not None)
+        encoding = self.encoding if given is None else self.encoding.at(given.opened.read.pace)
         if given is None:
             short = min(options.seconds or SECONDS, SECONDS)
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
         else:
-            tokens = self.encoding.encode(given.opened.content)
-        path = Path("a piece from nothing") if given is None else given.path
-        most = min(SHOWN, self.sizes.longest - 1)
+            tokens = encoding.encode(given.opened.content)
+        path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.sizes.longest - 1)
         with evaluating(model):
-            return _heard.show(model, tokens, most, encoding=self.encoding, marks=self.marks, path=path)
+            return _heard.show(model, tokens, most, encoding=encoding, marks=self.marks, path=path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:

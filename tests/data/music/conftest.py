@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,11 @@ def scale() -> list[Note]:
 
 @pytest.fixture
 def write(tmp_path: Path):
-    """Notes in seconds -> a MIDI file."""
+    """Notes in seconds, and at which pace -> a MIDI file."""
 
-    def written(notes: Sequence[Note], name: str = "piece.mid", *, tempo: float = 120.0) -> Path:
+    def written(notes: Sequence[Note], name: str = "piece.mid", **pace: Any) -> Path:
         path = tmp_path / name
-        path.write_bytes(midi.render(notes, tempo=tempo))
+        path.write_bytes(midi.render(notes, **pace))
         return path
 
     return written

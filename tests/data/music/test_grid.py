@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
 from regard.data.music.grid import NAMES, REST, SILENT, Grid, GridGrammar
+from regard.data.music.metre import Pace
 from regard.data.music.notes import Note
 
 GRID = Grid()
@@ -117,8 +118,8 @@ def test_a_continuation_begins_where_the_primer_ends():
 def test_the_pace_of_a_file_is_heard(write):
     pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).read.pace
     slow = GRID.at(pace)
-    assert slow.tempo == 60 and slow.step == 0.25 and slow.longest(1.0) == 16 and GRID.at(None) is GRID
-    assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metre" not in slow.settings()
+    assert slow.tempo == 60 and slow.step == 0.25 and slow.longest(1.0) == 16 and GRID.at(Pace()) == GRID
+    assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metres" not in slow.settings()
 
 
 def test_four_parts_are_laid_out_from_high_to_low_whatever_their_order(write):

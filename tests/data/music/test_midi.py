@@ -6,6 +6,7 @@ import symusic
 from regard.core.errors import DataError, MissingExtra
 from regard.core.extras import require
 from regard.data.music import midi
+from regard.data.music.metre import Metre
 from regard.data.music.notes import Note
 
 HEADER = b"MThd\0\0\0\6\0\1\0\1\1\xe0"
@@ -110,21 +111,25 @@ def test_without_the_extra_one_line_says_what_to_install():
         require("symusik", extra="music")
 
 
-def test_the_metre_of_an_upbeat_is_not_that_of_the_piece():
+def test_metres_are_read_back(write, scale):
     """Notation programs write an upbeat as a bar of its own: 1/4, then 4/4."""
-    for metres, expected in (
-        ([(0, 1, 4), (480, 4, 4)], (4, 4)),
-        ([(0, 3, 8), (720, 6, 8)], (6, 8)),
-        ([(0, 3, 4), (2880, 4, 4)], (3, 4)),  # two bars are no upbeat
-        ([(0, 3, 4)], (3, 4)),
-        ([], (4, 4)),
+    for metres, upbeat in (
+        ((Metre(0, 1, 4), Metre(1, 4, 4)), 1.0),
+        ((Metre(0, 3, 8), Metre(1.5, 6, 8), Metre(7.5, 2, 4)), 1.5),
+        ((Metre(0, 3, 4), Metre(6, 4, 4)), 0.0),  # two bars are no upbeat
+        ((Metre(0, 4, 4), Metre(4, 3, 4)), 0.0),  # nor is one that is longer than those that follow
+        ((Metre(0, 3, 4),), 0.0),
     ):
-        score = symusic.Score(480)
-        for time, beats, unit in metres:
-            score.time_signatures.append(symusic.TimeSignature(time, beats, unit))
-        track = symusic.Track()
-        track.notes.append(symusic.Note(0, 4800, 60, 80))
-        score.tracks.append(track)
-        pace = midi.parse(score.dumps_midi(), "quarter", where="x.mid").pace
-        assert pace is not None
-        assert pace.metre == expected
+        pace = midi.read(write(scale, metres=metres), "quarter").pace
+        assert (pace.metres, pace.upbeat) == (metres, upbeat)
+
+
+def test_seconds_at_several_tempos_have_one_metre():
+    """Performances are written at one tempo, where the bars of the file do not begin at any beat."""
+    score = symusic.Score(480)
+    score.tempos.extend([symusic.Tempo(0, 120), symusic.Tempo(480, 60)])
+    score.time_signatures.extend([symusic.TimeSignature(*sign) for sign in ((0, 1, 4), (480, 3, 4), (1920, 2, 4))])
+    track = symusic.Track()
+    track.notes.append(symusic.Note(0, 4800, 60, 80))
+    score.tracks.append(track)
+    assert midi.parse(score.dumps_midi(), "second", where="x.mid").pace == (120, (Metre(0, 3, 4),))

@@ -10,6 +10,7 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.music import musicxml
+from regard.data.music.metre import Metre
 
 SCORE = """<score-partwise><part id="P1">
 <measure number="1"><attributes><divisions>2</divisions></attributes>{}</measure>
@@ -103,6 +104,46 @@ def test_a_bar_is_never_shorter_than_its_notes_and_an_upbeat_stays_one(tmp_path)
     assert together(tmp_path, note("", 8), note("D", 10), metre=FOUR) == [5, 5]
     assert together(tmp_path, note("D", 2), note("", 2), metre=FOUR) == [1, 1]
     assert together(tmp_path, note("D", 2), note("", 8), metre=FOUR, how=' implicit="yes"') == [1, 1]
+
+
+def test_metres_and_upbeats(tmp_path):
+    """A short first bar is a metre of its own; where the file has no tempo, its metre is kept all the same."""
+    path = tmp_path / "x.xml"
+    three = FOUR.replace("<beats>4", "<beats>3")
+    for bar, metres in (
+        (note("D", 2), (Metre(0, 1, 4), Metre(1, 3, 4))),
+        (note("D", 3), (Metre(0, 3, 8), Metre(1.5, 3, 4))),
+        (note("D", 6), (Metre(0, 3, 4),)),
+    ):
+        path.write_text(f"<score-partwise>{PART.format(1, '', three, bar, note('C', 2))}</score-partwise>")
+        assert musicxml.read(path).pace == (None, metres)
+    path.write_text(SCORE.format(f"<attributes>{three}</attributes>{note('C', 2)}", ""))  # too few bars for an upbeat
+    path.write_text(path.read_text().replace('<measure number="2"></measure>', ""))
+    assert musicxml.read(path).pace == (None, (Metre(0, 3, 4),))
+
+
+@pytest.mark.parametrize("rest", ['number="3" implicit="yes"', 'number="2a"', 'number="X1"', 'number="2"'])
+def test_bars_of_odd_length(tmp_path, rest):
+    """One bar in two parts, as at a repeat, one that is too short, and the last, which counts for nothing."""
+    lengths = {'number="1"': 6, 'number="2" ': 4, rest: 2, 'number="4"': 4, 'number="5"': 6, 'number="6"': 4}
+    bars = [f"<measure {how}>{note('C', length)}</measure>" for how, length in lengths.items()]
+    attributes = f"<attributes><divisions>2</divisions>{FOUR.replace('<beats>4', '<beats>3')}</attributes>"
+    bars[0] = bars[0].replace("<note>", f"{attributes}<note>")
+    path = tmp_path / "x.xml"
+    path.write_text(f"<score-partwise><part>{''.join(bars)}</part></score-partwise>")
+    pace = musicxml.read(path).pace
+    assert pace.metres == (Metre(0, 3, 4), Metre(6, 2, 4), Metre(8, 3, 4))
+    assert pace.bars(13) == [0, 3, 6, 8, 11]
+
+
+def test_a_tempo_that_is_only_printed(tmp_path):
+    path = tmp_path / "x.xml"
+    for unit, tempo in (("quarter", 84), ("quarter</beat-unit><beat-unit-dot/><beat-unit>", 126), ("half", 168)):
+        mark = f"<metronome><beat-unit>{unit}</beat-unit><per-minute>84</per-minute></metronome>"
+        path.write_text(SCORE.format(f"<direction>{mark}</direction>{note('C', 2)}", ""))
+        assert musicxml.read(path).pace.tempo == tempo
+    path.write_text(path.read_text().replace("84", "about 84"))
+    assert musicxml.read(path).pace.tempo is None
 
 
 def test_as_music21_reads_it():

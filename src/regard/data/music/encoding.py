@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.protocols import Grammar
-from regard.data.music.notes import Note, Pace, Reading
+from regard.data.music.metre import Pace
+from regard.data.music.notes import Note, Reading
 
 Tokens = NDArray[np.int64]
 
@@ -64,8 +65,8 @@ class Encoding(Protocol):
     def usual(self) -> float:
         """Seconds after which a piece ends at the latest, where nobody says otherwise."""
 
-    def at(self, pace: Pace | None) -> Encoding:
-        """The same encoding at the pace of a piece; None leaves it as it is."""
+    def at(self, pace: Pace) -> Encoding:
+        """The same encoding at the pace of a piece; at its own tempo where that has none."""
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         """A MIDI or MusicXML file, or the bytes of a MIDI file -> content."""

@@ -23,7 +23,8 @@ from regard.core.sizes import Marks
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
-from regard.data.music.notes import Note, Pace, in_seconds, untangle, within
+from regard.data.music.metre import Pace
+from regard.data.music.notes import Note, in_seconds, untangle, within
 
 MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
 HELD = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
@@ -86,15 +87,16 @@ class Events:
                 kind[number] = VELOCITY
         return kind, pitch, steps
 
-    def at(self, pace: Pace | None) -> Events:
+    def at(self, pace: Pace) -> Events:
         other = copy(self)
-        other.pace = pace or self.pace
+        other.pace = pace._replace(tempo=pace.tempo or self.tempo)
         return other
 
     def open(self, path: Path, data: bytes | None = None) -> Opened:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
             read = musicxml.read(path)
-            read = read._replace(notes=in_seconds(read.notes, (read.pace or Pace(UNSAID)).tempo))
+            tempo = read.pace.tempo or UNSAID
+            read = read._replace(notes=in_seconds(read.notes, tempo), pace=read.pace._replace(tempo=tempo))
         else:
             read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
         inside = within(read.notes, self.low, self.high, where=str(path))
@@ -205,13 +207,14 @@ class Events:
 class EventsGrammar:
     """A note-on is followed by its velocity; a note ends only if it sounds, at least one step after it began, and one
     that has sounded for `held` steps ends before anything else; a piece ends when nothing sounds, `least` steps of time
-    from the beginning or later, and at `steps` it must."""
+    from the beginning or later, and at `steps`, which no shift of time goes beyond, it must."""
 
     def __init__(
         self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int, held: int
     ) -> None:
         self.kind, self.pitch, self.length = kinds
-        self.before, self.steps, self.least, self.held = before, steps, max(1, min(least, steps)), held
+        self.before, self.steps, self.held = before, max(1, steps), held
+        self.least = max(1, min(least, steps))
         self.ending = torch.arange(len(self.kind)) == Marks.end
 
     def allowed(self, history: Tensor) -> Tensor:
@@ -229,7 +232,7 @@ class EventsGrammar:
         struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
         may = (self.kind == ON) & ~on[:, self.pitch] & ~over
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
-        may = may | ((self.kind == SHIFT) & ~(over & ~(on & new).any(dim=1, keepdim=True)))
+        may = may | ((self.kind == SHIFT) & (self.length <= self.steps - lasted))  # so nothing struck is new at the end
         may = may | (self.ending & (lasted >= self.least) & ~on.any(dim=1, keepdim=True))
         late = on & (self._ages(whole) >= self.held)  # (r pitches)
         may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)

@@ -21,7 +21,8 @@ from regard.core.sizes import Marks
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
 from regard.data.music.key import name_pitch
-from regard.data.music.notes import Note, Pace, Reading, within
+from regard.data.music.metre import Metre, Pace
+from regard.data.music.notes import Note, Reading, within
 from regard.data.music.tune import high_to_low
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
@@ -39,7 +40,7 @@ class Grid:
     resolution: int = 4
     tempo: float = 90.0  # quarters a minute
     measure: int = 16  # steps
-    metre: tuple[int, int] = (4, 4)  # in files
+    metres: tuple[Metre, ...] = (Metre(),)  # in files
 
     name = "grid"
     voices = NAMES
@@ -68,20 +69,23 @@ class Grid:
 
     @property
     def pace(self) -> Pace:
-        return Pace(self.tempo, self.metre)
+        return Pace(self.tempo, self.metres)
 
-    def at(self, pace: Pace | None) -> Grid:
-        return self if pace is None else replace(self, tempo=pace.tempo, metre=pace.metre)
+    def at(self, pace: Pace) -> Grid:
+        return replace(self, tempo=pace.tempo or self.tempo, metres=pace.metres)
 
     def steps(self, seconds: float) -> int:
         """How many time steps so many seconds are, at least one."""
         return max(1, round(seconds / self.step))
 
+    def read(self, path: Path, data: bytes | None = None) -> Reading:
+        """A MIDI or MusicXML file, or the bytes of a MIDI file -> its notes in quarters, wherever they lie."""
+        if data is not None:
+            return midi.parse(data, "quarter", where=str(path))
+        return musicxml.read(path) if path.suffix.lower() in musicxml.SUFFIXES else midi.read(path, "quarter")
+
     def open(self, path: Path, data: bytes | None = None) -> Opened:
-        if data is None and path.suffix.lower() in musicxml.SUFFIXES:
-            read = musicxml.read(path)
-        else:
-            read = midi.read(path, "quarter") if data is None else midi.parse(data, "quarter", where=str(path))
+        read = self.read(path, data)
         inside = within(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this grid holds; transpose it")
@@ -193,7 +197,7 @@ class Grid:
         return spots
 
     def settings(self) -> dict[str, Any]:
-        return {"name": self.name, **{name: value for name, value in asdict(self).items() if name != "metre"}}
+        return {"name": self.name, **{name: value for name, value in asdict(self).items() if name != "metres"}}
 
 
 class GridGrammar:

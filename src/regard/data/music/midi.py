@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.music.notes import Note, Pace, Pedal, Reading, pace_of, sustain, untangle
+from regard.data.music.metre import Metre, Pace, pace_of
+from regard.data.music.notes import Note, Pedal, Reading, sustain, untangle
 
 Unit = Literal["second", "quarter"]
 TICKS = 480  # a quarter note, in what we write
+UNSAID = 120.0  # quarters a minute of a file without a tempo, as the format says
 LARGEST = 16 * 2**20  # bytes of a file: an hour of piano has a tenth of it
 LONGEST = 24 * 3600.0  # seconds: a file that claims more is damaged
 
@@ -35,7 +37,7 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
         raise DataError(f"{where}: more than {LARGEST // 2**20} MB, which no piece has as MIDI; export it again")
     try:
         score = symusic.Score.from_midi(data)
-        changes, pace = len(score.tempos), _pace(score)
+        changes, pace = len(score.tempos), _pace(score, unit)
         timed = score.to(unit)
     except (RuntimeError, ValueError) as wrong:
         raise DataError(f"{where}: not a MIDI file, or a broken one ({_first_line(wrong)}); export it again") from None
@@ -58,13 +60,15 @@ _TEMPO = {
 }
 
 
-def _pace(score: Any) -> Pace | None:
-    """The first tempo and metre; a file without a tempo goes at 120, as the format says."""
-    tempo = score.tempos[0].qpm if len(score.tempos) else 120.0
-    metres = [(sign.time, sign.numerator, sign.denominator) for sign in score.time_signatures]
-    if len(metres) > 1 and metres[1][0] * metres[0][2] == score.tpq * 4 * metres[0][1]:
-        del metres[0]  # of one bar alone: an upbeat, as notation programs write it
-    return pace_of(tempo, metres[0][1:] if metres else None)
+def _pace(score: Any, unit: Unit) -> Pace:
+    """The first tempo, and the metres."""
+    tempo = score.tempos[0].qpm if len(score.tempos) else UNSAID
+    quarter = max(1, score.tpq)
+    signs = score.time_signatures
+    pace = pace_of(tempo, [Metre(sign.time / quarter, sign.numerator, sign.denominator) for sign in signs])
+    if unit == "second" and len(score.tempos) > 1:  # seconds at one tempo have no bars: only what is counted is kept
+        return pace._replace(metres=(pace.metres[1 if pace.upbeat else 0]._replace(start=0.0),))
+    return pace
 
 
 def _note(note: Any, voice: int) -> Note:
@@ -78,19 +82,20 @@ def _first_line(wrong: Exception) -> str:
 def render(
     notes: Sequence[Note],
     *,
-    tempo: float = 120.0,
-    metre: tuple[int, int] = (4, 4),
+    tempo: float | None = None,
+    metres: Sequence[Metre] = (Metre(),),
     names: Sequence[str] = ("Piano",),
     program: int = 0,
 ) -> bytes:
-    """Notes in seconds -> the bytes of a MIDI file at that tempo and metre, a track for each voice, all of which are
+    """Notes in seconds -> the bytes of a MIDI file at that tempo and metres, a track for each voice, all of which are
     played by the instrument of that number (General MIDI, counted from 0)."""
     symusic = require("symusic", extra="music")
     if not notes:
         raise DataError("there are no notes to write; let the piece be longer")
-    score = symusic.Score(TICKS)
+    score, tempo = symusic.Score(TICKS), tempo or UNSAID
     score.tempos.append(symusic.Tempo(0, tempo))
-    score.time_signatures.append(symusic.TimeSignature(0, *metre))
+    for metre in metres:
+        score.time_signatures.append(symusic.TimeSignature(round(metre.start * TICKS), metre.beats, metre.unit))
     rate = TICKS * tempo / 60
     for voice in range(max(note.voice for note in notes) + 1):
         name = names[voice] if voice < len(names) else f"Voice {voice + 1}"

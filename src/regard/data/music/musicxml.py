@@ -13,9 +13,11 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from regard.core.errors import DataError
-from regard.data.music.notes import Note, Reading, pace_of
+from regard.data.music.metre import CLOSE, Metre, odd_bar, pace_of
+from regard.data.music.notes import Note, Reading
 
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+BEATS = {"whole": 4.0, "half": 2.0, "eighth": 0.5, "16th": 0.25}  # quarters of a printed beat that is none
 SUFFIXES = (".mxl", ".xml", ".musicxml")
 LARGEST = 32 * 2**20  # bytes of a score, unpacked: the largest symphonies have less
 LONGEST = 100_000  # quarters: a score that claims more is damaged
@@ -32,7 +34,7 @@ def read(path: Path) -> Reading:
             data = file.read(LARGEST + 1)
         root = ElementTree.fromstring(_bounded(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data))
         bars = [_bars(part) for part in root.findall("part")]
-        starts = _starts(root, bars)
+        starts, metres = _starts(root, bars)
         parts = [_part(several, starts) for several in bars]
     except OSError as wrong:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
@@ -48,23 +50,30 @@ def read(path: Path) -> Reading:
         raise DataError(f"{path}: there are no notes in it; give a score with notes")
     listed = [part.findtext("part-name", "") for part in root.findall("part-list/score-part")]
     names = tuple(listed[i] if i < len(listed) else "" for i, _ in keys)
-    return Reading(sorted(notes), pace=pace_of(_tempo(root), _metre(root)), names=names)
+    return Reading(sorted(notes), pace=pace_of(_tempo(root), metres), names=names)
 
 
 def _tempo(root: Element) -> float | None:
-    """The first tempo of a score, in quarters a minute."""
-    found = (sound.get("tempo") for sound in root.iter("sound"))
-    return next((_number(text) for text in found if text), None)
+    """The first tempo of a score, in quarters a minute: as it sounds, else as it is printed."""
+    for sound in root.iter("sound"):
+        if sound.get("tempo"):
+            return _number(sound.get("tempo", ""))
+    mark = next(root.iter("metronome"), None)
+    tempo = None if mark is None else _number(mark.findtext("per-minute", ""))
+    if mark is None or tempo is None:
+        return None
+    dotted = 1.0 if mark.find("beat-unit-dot") is None else 1.5
+    return tempo * dotted * BEATS.get(mark.findtext("beat-unit", "").strip(), 1.0)
 
 
-def _metre(root: Element) -> tuple[int, int] | None:
-    """The first metre of a score; 3+2 is 5."""
-    time = next(root.iter("time"), None)
+def _metre(measure: Element, start: float) -> Metre | None:
+    """The first metre that a bar tells; 3+2 is 5."""
+    time = next(measure.iter("time"), None)
     if time is None:
         return None
-    beats = [_number(part) for part in time.findtext("beats", "").split("+")]
+    beats = [_number(part) or 0.0 for part in time.findtext("beats", "").split("+")]
     unit = _number(time.findtext("beat-type", ""))
-    return None if None in (*beats, unit) else (int(sum(beats)), int(unit))  # type: ignore[arg-type]  # no None is left
+    return None if unit is None or not all(beats) else Metre(start, int(sum(beats)), int(unit))
 
 
 def _number(text: str) -> float | None:
@@ -132,21 +141,42 @@ def _bars(part: Element) -> list[_Bar]:
     return bars
 
 
-def _starts(root: Element, parts: list[list[_Bar]]) -> list[float]:
+def _starts(root: Element, parts: list[list[_Bar]]) -> tuple[list[float], list[Metre]]:
     """Where each bar begins, in all parts alike, though parts disagree on how long one is: as long as its metre where a
-    part has it so, else as most parts have it, and never shorter than its notes."""
-    starts, metre = [0.0], 0.0
+    part has it so, else as most parts have it, and never shorter than its notes. And the metres."""
+    starts, begins, metres, last = [0.0], list[float](), list[Metre](), ""
     for measures, bars in zip(
         zip_longest(*(part.findall("measure") for part in root.findall("part"))), zip_longest(*parts), strict=True
     ):
         there = [measure for measure in measures if measure is not None]
-        beats = next((found for found in map(_metre, there) if found is not None), None)
-        metre = metre if beats is None else 4 * beats[0] / beats[1]
-        whole = 0.0 if any(measure.get("implicit") == "yes" for measure in there) else metre
+        told = (_metre(measure, starts[-1]) for measure in there)
+        metres += [metre for metre in told if metre is not None][:1]
+        implicit = any(measure.get("implicit") == "yes" for measure in there)
+        number = there[0].get("number", "")
+        begins += [starts[-1]] if not begins or not (implicit or _goes_on(number, last)) else []
+        last = number
+        whole = 0.0 if implicit or not metres else metres[-1].bar
         starts.append(starts[-1] + _length([bar for bar in bars if bar is not None], whole))
         if not starts[-1] < LONGEST:
             raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
-    return starts
+    return starts, _with_odd_bars(metres, begins)
+
+
+def _goes_on(number: str, last: str) -> bool:
+    """Whether what has this number is the rest of the bar before: 4a behind 4, X1, or 4 once more."""
+    return bool(number) and (number == last or not number.isdecimal())
+
+
+def _with_odd_bars(metres: list[Metre], begins: list[float]) -> list[Metre]:
+    """The metres of a score, and where its bars begin -> the same; an upbeat, and any bar but the last that is shorter
+    or longer than its metre, has a metre of its own."""
+    found, coming, now = list[Metre](), list(metres), Metre()
+    for begin, end in zip_longest(begins, begins[1:]):
+        while coming and coming[0].start <= begin:
+            now = coming.pop(0)
+        odd = None if end is None or abs(end - begin - now.bar) < CLOSE else odd_bar(end - begin)
+        found.append((odd if odd and metres else now)._replace(start=begin))
+    return found
 
 
 def _length(bars: list[_Bar], metre: float) -> float:

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from regard.data.music.metre import Pace
+
 
 class Note(NamedTuple):
     """One sounding note; times are in seconds or in quarter notes, as the list it is in says."""
@@ -24,31 +26,13 @@ class Pedal(NamedTuple):
     end: float
 
 
-class Pace(NamedTuple):
-    """How fast a piece goes and how it is counted."""
-
-    tempo: float  # quarters a minute
-    metre: tuple[int, int] = (4, 4)  # beats of a bar, and which note is a beat
-
-
 class Reading(NamedTuple):
     """Notes as they were read, in order of time, and what had to be mended, one line each."""
 
     notes: list[Note]
     remarks: tuple[str, ...] = ()
-    pace: Pace | None = None  # of the beginning, where the file says it
+    pace: Pace = Pace()  # what the file says of it
     names: tuple[str, ...] = ()  # what the file calls its voices, in the order of their numbers
-
-
-SLOWEST, FASTEST = 5.0, 1000.0  # quarters a minute that are believed
-
-
-def pace_of(tempo: float | None, metre: tuple[int, int] | None) -> Pace | None:
-    """What a file says of its tempo and its metre -> a pace, where at least the tempo can be."""
-    if tempo is None or not SLOWEST <= tempo <= FASTEST:
-        return None
-    beats, unit = metre or (4, 4)
-    return Pace(tempo, (beats, unit) if 1 <= beats <= 64 and unit in (1, 2, 4, 8, 16, 32) else (4, 4))
 
 
 def in_seconds(notes: Sequence[Note], tempo: float) -> list[Note]:
