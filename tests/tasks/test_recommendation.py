@@ -134,7 +134,17 @@ def test_approximate_lists_are_nearly_the_exact_ones(task, model):
         task.answer(model, [task.read(task.examples[0])], Options(count=5, search=search, reasons=0), None)[0]
         for search in ("exact", "approximate")
     )
-    assert len({a.text for a in exact} & {a.text for a in near}) >= 4
+    scores = {answer.text: answer.score for answer in exact}
+    both = [answer for answer in near if answer.text in scores]
+    assert len(both) >= 4
+    assert all(answer.score == pytest.approx(scores[answer.text], abs=1e-4) for answer in both)
+
+
+def test_approximate_lists_are_of_what_comes_next():
+    task = recommendation.build(replace(TINY, objective="ratings"))
+    message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
+    with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
+        task.answer(trained(task, 0), [task.read(task.examples[0])], Options(search="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):

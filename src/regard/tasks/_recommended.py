@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.choosing import People, Shelf
+from regard.core.errors import ConfigError
 from regard.core.flatten import principal
 from regard.core.shown import Axis, Item, Output, Place, Shown, Token
 from regard.core.task import Answer
@@ -117,8 +118,12 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     values, seen = values_of(task, model, shelf), torch.tensor([] if options.again else chosen, dtype=torch.long)
     count = max(0, min(options.count, len(shelf.numbers) - len(seen)))
     if options.search == "approximate":
-        index, queries = _approximate.index_of(model, states, shelf)
-        near = index.best(queries, count + len(seen))
+        if task.config.objective != "next":
+            raise ConfigError(
+                f"search=approximate is for lists of what comes next, and this run was trained with data.objective="
+                f"{task.config.objective}; leave it out"
+            )
+        near = _approximate.best(model, states, shelf, count=count + len(seen))
         kept = ~torch.isin(near.places[0], seen)
         places, scores = near.places[0][kept][:count], near.scores[0][kept][:count]
     elif task.config.objective == "next":
