@@ -21,7 +21,8 @@ from typing import Any
 from regard.core.errors import DataError
 from regard.data import caption_tables
 from regard.data.caption_tables import CAPTION, IMAGE, SPLIT, Caption, written
-from regard.data.images.listing import SUFFIXES, is_image
+from regard.data.images.listing import is_image
+from regard.data.images.reading import SUFFIXES
 from regard.data.reading import lines
 from regard.data.rows import PACKED, SPLITS, plain, split_of
 
