@@ -32,6 +32,12 @@ def write(folder, name, text):
         ("other.csv", '\ufeffid,caption,image\n1,"A dog, running",a.jpg\n2,a brown dog,.\\a.jpg\n'),
         ("more.csv", 'image,caption,source\na.jpg,"A dog, running",me\na.jpg,a brown dog,you\n'),
         ("results.csv", "image_name| comment_number| comment\na.jpg| 0| A dog, running\na.jpg| 1| a brown dog\n"),
+        ("list.json", '[{"image": "a.jpg", "caption": ["A dog, running", "a brown dog"]}]'),
+        ("named.json", '{"a.jpg": ["A dog,\\nrunning", "a brown dog"]}'),
+        (
+            "metadata.jsonl",
+            '{"file_name": "a.jpg", "text": "A dog, running"}\n\n{"file_name": "a.jpg", "text": "a brown dog"}\n',
+        ),
     ],
 )
 def test_tables(tmp_path, name, text):
@@ -122,9 +128,27 @@ def test_splits_by_file_name_and_by_lists_of_images(tmp_path):
         ("c.json", "[1, 2]", "neither Karpathy's JSON"),
         ("c.json", '{"images": [{"filename": "a.jpg"}]}', r"images, annotations\): KeyError\('sentences'\)"),
         ("c.json", "{", "neither Karpathy's JSON"),
+        ("c.json", '[{"image": "a.jpg", "said": "x"}]', r"no list of images with captions.*KeyError\('caption'\)"),
+        ("c.json", '[{"image": "a.jpg", "text": "x", "split": "tset"}]', r"KeyError\('tset'\)"),
     ],
 )
 def test_what_is_no_caption_file_is_named(tmp_path, name, text, says):
     write(tmp_path, name, text)
     with pytest.raises(DataError, match=says):
         read(tmp_path)
+
+
+def test_records_of_other_things_are_no_captions(tmp_path):
+    assert not are_captions(write(tmp_path, "a.jsonl", '{"text": "a film", "label": "good"}\n'))
+    assert not are_captions(write(tmp_path, "b.json", '[{"name": "Kim", "text": "hello"}]'))
+    labels = write(tmp_path, "c.jsonl", '{"file_name": "a.jpg", "label": 3}\n')
+    assert not are_captions(labels)
+    (tmp_path / "b.json").unlink()
+    with pytest.raises(DataError, match="no captions; give image<TAB>caption"):
+        read(tmp_path)
+
+
+def test_a_split_of_each_record(tmp_path):
+    rows = [{"image": f"{name}.jpg", "caption": name, "split": name} for name in ("train", "val", "test", "restval")]
+    write(tmp_path, "c.json", json.dumps(rows))
+    assert [caption.split for caption in read(tmp_path)] == ["train", "valid", "test", "train"]

@@ -110,8 +110,11 @@ def test_two_images_of_one_name_need_their_folder(folder):
 @pytest.mark.parametrize(
     ("captions", "says"),
     [
-        ("x.png\tnobody\n", "no caption has its image: 1 images are not there: 'x.png' …"),
-        ("0.png\t \n", "no caption has its image: 0 images are not there: all captions are empty"),
+        (
+            "x.png\tnobody\n",
+            r"no caption has its image, 1 image not found: 'x.png' …; write names as those of the files$",
+        ),
+        ("0.png\t \n", "all captions are empty; write what is to be said of the images$"),
     ],
 )
 def test_captions_without_any_image_are_an_error(folder, captions, says):
@@ -163,3 +166,15 @@ def test_names_are_found_however_a_system_writes_them(folder):
     found = captioned.read_files(folder, WANTED, seed=1)
     told = {text for part in found.splits.values() for each in part.captions for text in each}
     assert {"of a", "of ba"} <= told and not found.remarks
+
+
+def test_images_may_be_named_without_their_kind(folder):
+    text = (folder / "captions.tsv").read_text().replace(".png", "")
+    (folder / "captions.tsv").write_text(f"image\tcaption\n{text}")
+    found = captioned.read_files(folder, WANTED, seed=1)
+    assert sum(len(part) for part in found.splits.values()) == 6 and not found.remarks
+    image(folder / "more" / "0.jpg", seed=9)
+    with pytest.raises(DataError, match=r"^the caption of '0' may belong to images/0.png and more/0.jpg; give the"):
+        captioned.read_files(folder, WANTED, seed=1)
+    (folder / "captions.tsv").write_text(f"image\tcaption\n{text}more/0\tanother\n".replace("\n0\t", "\nimages/0\t"))
+    assert sum(len(part) for part in captioned.read_files(folder, WANTED, seed=1).splits.values()) == 7

@@ -94,3 +94,15 @@ def test_where_captions_cannot_be_read_no_image_is_blamed(folder):
     assert said(folder) == [
         f": error: {folder}/captions.tsv, line 1: one column '0.png'; give the image and its caption"
     ]
+
+
+def test_captions_that_are_all_empty_are_an_error_as_in_training(folder):
+    (folder / "captions.tsv").write_text("".join(f"{number}.png\t \n" for number in range(5)))
+    assert ": error: all captions are empty; write what is to be said of the images" in said(folder)
+
+
+def test_a_table_that_names_images_and_captions_holds_captions_whatever_images_are_called(folder):
+    (folder / "captions.tsv").write_text(
+        "".join(f"{n}\tpicture {n}\n" for n in ("image", *range(5))).replace("picture image", "caption")
+    )
+    assert layouts.detect(folder) == "captions" and said(folder) == []

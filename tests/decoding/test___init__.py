@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.decoding import Decoding, beam, build, optimised
+from regard.core.protocols import Hypothesis
+from regard.decoding import MOST, Decoding, beam, build, optimised, several
 
 
 class Own(Decoding):
@@ -31,6 +32,23 @@ def test_the_n_best_come_from_a_beam_that_is_wide_enough(name, settings, width):
     assert type(wider) is Own and wider.name == "beam"
     assert (wider.config.width, wider.config.nbest) == (width, 7)
     assert (wider.config.forbid, wider.config.min_length) == ((4, 5), 2)
+
+
+def test_more_than_a_batch_holds_is_refused():
+    assert build("greedy").best(MOST).config.nbest == MOST
+    with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
+        build("beam", width=3).best(1_000_000)
+
+
+def test_several_begin_with_what_is_found_alone():
+    def find(decoding):
+        names = {1: [2], 4: [3, 2, 4, 5]}[decoding.width]
+        return [[Hypothesis((name,), -float(name), -9.0) for name in names]]
+
+    (found,) = several(find, build("beam", width=1), count=4)
+    assert [own.tokens for own in found] == [(2,), (3,), (4,), (5,)]
+    assert found[0].rank_score == -2.0 / 2  # the length penalty of the wider beam
+    assert several(find, build("beam", width=4), count=4) == find(build("beam", width=4))
 
 
 def test_what_is_asked_for_is_drawn_where_the_decoder_cannot_do_it():

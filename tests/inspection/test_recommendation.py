@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from browsing import opened
+from browsing import opened, serving
 
 from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, inspect
@@ -59,3 +59,19 @@ def test_served_another_profile_or_history_gives_another_list(subject):
     lists = [[one["title"] for one in page["list"]] for page in pages]
     scores = [[one["score"] for one in page["list"]] for page in pages]
     assert titles[0] not in lists[2] and scores[0] != scores[1]
+
+
+def test_what_was_typed_is_kept_where_it_is_refused(browser, subject):
+    app = pytest.importorskip("regard.serve.app").serve_subject(subject, subject.task.examples[0])
+    with serving(app) as address, opened(browser, address, offline=False, expected="400 (Bad Request)") as page:
+        page.locator("[data-key='field:age']").fill("20")
+        page.locator("[data-key='more']").fill("The Silnt Nothing")
+        page.get_by_role("button", name="Recommend", exact=True).click()
+        page.locator("form.card .wrong").wait_for()
+        assert "no item 'The Silnt Nothing' in the data" in page.locator("form.card .wrong").inner_text()
+        assert page.locator("[data-key='more']").input_value() == "The Silnt Nothing"
+        assert page.locator("[data-key='field:age']").input_value() == "20"
+        page.locator("[data-key='more']").fill("")
+        page.get_by_role("button", name="Recommend", exact=True).click()
+        page.locator(".remark", has_text="not told").or_(page.locator("h2", has_text="A new user")).first.wait_for()
+        assert page.locator("form.card .wrong").count() == 0

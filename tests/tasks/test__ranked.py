@@ -29,6 +29,22 @@ def test_ndcg_hits_and_mrr_are_those_of_scikit_learn(scored):
     assert found["mrr"] == pytest.approx(metrics.label_ranking_average_precision_score(truth, scores.numpy()))
 
 
+def test_lists_without_what_was_seen_are_those_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(1)
+    scores, chosen = rng.standard_normal((50, 40)), rng.integers(0, 40, 50)
+    seen = np.array([rng.permutation(np.delete(np.arange(40), place))[:9] for place in chosen])
+    seen[:10, 4:] = -1  # some had fewer
+    left = scores.copy()
+    for row, own in enumerate(seen):
+        left[row, own[own >= 0]] = -100.0
+    ranked = _ranked.rank(torch.from_numpy(scores), torch.from_numpy(chosen), torch.from_numpy(seen), top=5)
+    found, truth = _ranked.of_ranks(ranked.ranks, top=5), np.eye(40)[chosen]
+    assert found["ndcg@5"] == pytest.approx(metrics.ndcg_score(truth, left, k=5))
+    assert found["hr@5"] == pytest.approx(metrics.top_k_accuracy_score(chosen, left, k=5, labels=range(40)))
+    assert found["mrr"] == pytest.approx(metrics.label_ranking_average_precision_score(truth, left))
+
+
 def test_what_was_seen_is_left_out_and_what_was_chosen_never_is():
     scores = torch.tensor([[5.0, 4.0, 3.0, 2.0]])
     plain = _ranked.rank(scores, torch.tensor([2]), torch.tensor([[-1]]), top=4)

@@ -11,6 +11,7 @@ from regard.core.errors import ConfigError
 from regard.decoding import build as decoder
 from regard.models import captioner
 from regard.tasks import captioning
+from regard.tasks._images import GivenImage
 from regard.tasks.captioning import TINY, Config, Options
 
 
@@ -116,7 +117,30 @@ def test_what_cannot_be_is_refused(change, text):
         Config(**change)
 
 
-def test_requests_that_cannot_be_are_refused():
+def _given(task):
+    return GivenImage("x.png", task.collection.split("valid").images(np.arange(1))[0], ())
+
+
+def test_asking_for_more_captions_does_not_change_the_first(task, model):
+    given = _given(task)
+    ((alone,),) = task.answer(model, [given], Options(), decoder("greedy"))
+    (several,) = task.answer(model, [given], Options(nbest=7), decoder("greedy"))
+    assert several[0].text == alone.text and 1 < len(several) <= 7
+    assert len({answer.text for answer in several}) == len(several)
+
+
+def test_a_wide_search_takes_fewer_images_at_a_time(task, model, monkeypatch):
+    monkeypatch.setattr(captioning._captioned, "ROWS", 8)
+    sizes, see = [], type(task.see).__call__
+    monkeypatch.setattr(type(task.see), "__call__", lambda self, pixels: sizes.append(len(pixels)) or see(self, pixels))
+    pixels = task.collection.split("valid").images(np.arange(6))
+    wide = task.tell(model, pixels, decoder("beam", width=4, nbest=4))
+    assert sizes == [2, 2, 2] and [len(own) for own in wide] == [4] * 6
+
+
+def test_requests_that_cannot_be_are_refused(task, model):
     with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
         Options(nbest=0)
+    with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
+        task.answer(model, [_given(task)], Options(nbest=1_000_000), decoder("greedy"))
     assert Options(cover="0,0,0.5,1").box() == (0, 0, 0.5, 1)

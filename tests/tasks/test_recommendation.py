@@ -134,7 +134,17 @@ def test_approximate_lists_are_nearly_the_exact_ones(task, model):
         task.answer(model, [task.read(task.examples[0])], Options(count=5, search=search, reasons=0), None)[0]
         for search in ("exact", "approximate")
     )
-    assert len({a.text for a in exact} & {a.text for a in near}) >= 4
+    scores = {answer.text: answer.score for answer in exact}
+    both = [answer for answer in near if answer.text in scores]
+    assert len(both) >= 4
+    assert all(answer.score == pytest.approx(scores[answer.text], abs=1e-4) for answer in both)
+
+
+def test_approximate_lists_are_of_what_comes_next():
+    task = recommendation.build(replace(TINY, objective="ratings"))
+    message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
+    with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
+        task.answer(trained(task, 0), [task.read(task.examples[0])], Options(search="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):
@@ -162,6 +172,39 @@ def test_opinions_are_learnt(objective, metric):
     assert 0 < beside["factorisation_auc"] <= 1 and beside["factorisation_log_loss"] > 0
     (answers,) = task.answer(model, [task.read(task.examples[0])], Options(count=3), None)
     assert len(answers) == 3 and answers[0].value.reasons.rank_without is not None
+    scores = [answer.score for answer in answers]
+    low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # ratings that are foretold, or log p
+    assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
+    outputs = task.show(model, task.read(task.examples[0]), Options(count=3), None).outputs
+    assert [output.score for output in outputs] == (scores if objective == "clicks" else [None] * 3)
+
+
+def _rated(path, star):
+    rows = [f"u{user},i{(user + 7 * item) % 9},{star(item)},{item}\n" for user in range(9) for item in range(6)]
+    path.write_text("user,item,rating,time\n" + "".join(rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("objective", "star", "message"),
+    [
+        ("ratings", lambda item: 3, "^all ratings are 3: there is nothing to foretell; choose data.objective=next$"),
+        ("clicks", lambda item: 1 if item < 2 else 5, "^all that is held out for 'valid' is liked, so there is no AUC"),
+        ("clicks", lambda item: 5 if item < 2 else 1, "^all that is held out for 'valid' is not liked, so there is no"),
+    ],
+)
+def test_ratings_that_cannot_be_told_apart_are_refused(tmp_path, objective, star, message):
+    with pytest.raises(DataError, match=message):
+        recommendation.build(recommendation.Config(path=_rated(tmp_path / "r.csv", star), objective=objective))
+
+
+@pytest.mark.parametrize("star", [lambda item: 3 + item // 5, lambda item: 5 - item // 5])
+def test_what_few_ratings_cannot_tell_is_left_out_of_the_report(tmp_path, star):
+    """What is learnt from is all the same, and what is held out is all liked, or all not."""
+    pytest.importorskip("sklearn")
+    task = recommendation.build(recommendation.Config(path=_rated(tmp_path / "r.csv", star), objective="ratings"))
+    found = task.report(recommender.build(recommender.TINY, task.sizes).eval(), "test", None)
+    assert set(found) == {"factorisation_rmse"} and found["factorisation_rmse"] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("loss", ["sampled", "one_negative"])

@@ -1,6 +1,7 @@
-"""Captions as they come, each with the name of its image: TSV, CSV, Karpathy's JSON, COCO's JSON; packed or not.
+"""Captions as they come, each with the name of its image: TSV, CSV, JSON of several kinds; packed or not.
 
     image.jpg<TAB>caption                 tables of every kind: caption_tables.py
+    [{"image", "caption"}]                a list, or one record a line (.jsonl); or {"image.jpg": ["caption"]}
     {"images": [{"filename", "split", "sentences": [{"raw"}]}]}                      Karpathy
     {"images": [{"id", "file_name"}], "annotations": [{"image_id", "caption"}]}      COCO
 
@@ -19,13 +20,14 @@ from typing import Any
 
 from regard.core.errors import DataError
 from regard.data import caption_tables
-from regard.data.caption_tables import Caption, written
+from regard.data.caption_tables import CAPTION, IMAGE, SPLIT, Caption, written
 from regard.data.images.listing import is_image
+from regard.data.images.reading import SUFFIXES
 from regard.data.reading import lines
 from regard.data.rows import PACKED, SPLITS, plain, split_of
 
 TABLES = (".tsv", ".csv", ".txt", ".token")
-NAMED = ("filename", "file_name")  # keys of a JSON file that speaks of images
+JSON = (".json", ".jsonl")
 GLANCE = 5000  # characters of it that are looked at
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError)
 ANNOTATIONS = "annotations"  # the folder beside its images that COCO has its files in
@@ -60,9 +62,9 @@ def _files(path: Path) -> list[Path]:
 def _begins_with_captions(file: Path) -> bool:
     kind = plain(file).suffix.lower()
     try:
-        if kind == ".json":
-            begin = "".join(islice(lines(file), 100))[:GLANCE]
-            return any(f'"{key}"' in begin for key in NAMED) and next(_of_json(file), None) is not None
+        if kind in JSON:
+            begin = "".join(islice(lines(file), 100))[:GLANCE].lower()
+            return any(f'{suffix}"' in begin for suffix in SUFFIXES) and next(_of_json(file), None) is not None
         return kind in TABLES and caption_tables.begins(file)
     except DataError:
         return False
@@ -73,7 +75,7 @@ def _holds_captions(file: Path) -> bool:
     kind = plain(file).suffix.lower()
     if kind in (".json", ".tsv", ".csv", ".token"):
         return True
-    return kind == ".txt" and _begins_with_captions(file)
+    return kind in (".txt", ".jsonl") and _begins_with_captions(file)
 
 
 def _first(file: Path) -> str:
@@ -81,17 +83,38 @@ def _first(file: Path) -> str:
 
 
 def _of_file(file: Path) -> Iterator[Caption]:
-    return _of_json(file) if plain(file).suffix.lower() == ".json" else caption_tables.read(file)
+    return _of_json(file) if plain(file).suffix.lower() in JSON else caption_tables.read(file)
 
 
 def _of_json(file: Path) -> Iterator[Caption]:
     try:
+        own = split_of(plain(file).stem)
+        if plain(file).suffix.lower() == ".jsonl":
+            yield from list(_records([json.loads(line) for line in lines(file) if line.strip()], own))
+            return
         table: Any = json.loads("\n".join(lines(file)))
-        yield from list(_karpathy(table) if "annotations" not in table else _coco(table, split_of(plain(file).stem)))
+        if isinstance(table, dict) and table and all(map(is_image, table)):
+            table = [{"image": name, "caption": said} for name, said in table.items()]
+        if isinstance(table, list):
+            yield from list(_records(table, own))
+        else:
+            yield from list(_karpathy(table) if "annotations" not in table else _coco(table, own))
     except DAMAGE as wrong:
         raise DataError(
-            f"{file}: neither Karpathy's JSON (images with sentences) nor COCO's (images, annotations): {wrong!r}"
+            f"{file}: no list of images with captions, neither Karpathy's JSON (images with sentences) nor COCO's "
+            f"(images, annotations): {wrong!r}"
         ) from None
+
+
+def _records(table: list[Any], own: str | None) -> Iterator[Caption]:
+    """Records whose keys are called as the columns of a table are; a caption is a text or several."""
+    for row in table:
+        image, caption, split = (next((key for key in keys if key in row), None) for keys in (IMAGE, CAPTION, SPLIT))
+        if image is None or caption is None:
+            raise KeyError("image" if image is None else "caption")
+        told = own if split is None else {**SPLITS, "restval": "train"}[str(row[split]).strip().lower()]
+        for text in row[caption] if isinstance(row[caption], list) else [row[caption]]:
+            yield Caption(written(str(row[image])), " ".join(str(text).split()), told)
 
 
 def _karpathy(table: Any) -> Iterator[Caption]:

@@ -68,7 +68,9 @@ def begins(file: Path) -> bool:
         return False
     columns = _named(top[0])
     if columns is not None:
-        return len(top) > 1 and len(top[1]) >= columns.width and is_image(_name(top[1][columns.image]))
+        named = [top[0][place].strip().lower() for place in (columns.image, columns.caption)]
+        plainly = named[0].startswith("image") and named[1].startswith("caption")  # names may lack their .jpg
+        return len(top) > 1 and len(top[1]) >= columns.width and (plainly or is_image(_name(top[1][columns.image])))
     return any(len(cells) > 1 and is_image(_name(cells[0])) for cells in top)
 
 

@@ -22,12 +22,14 @@ from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.files import cache_folder
 from regard.core.protocols import Indices, Padded
 from regard.core.sizes import Marks
+from regard.core.words import counted
 from regard.data import batching, caption_files
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Word
 from regard.data.caption_tables import Caption, written
 from regard.data.images import listing
 from regard.data.images.collection import complete, stamp
+from regard.data.images.listing import is_image
 from regard.data.images.reading import Pixels, open_image
 from regard.data.images.records import Reader, Record, Wanted
 from regard.data.images.shape import Shape
@@ -129,8 +131,10 @@ def read_files(path: Path, wanted: Wanted, *, seed: int) -> CaptionCollection:
     images = _images(path if path.is_dir() else path.parent, wanted)
     matched = _match(said, images)
     if not matched.captions:
-        missing = f"{matched.missing[0]!r} …" if matched.missing else "all captions are empty"
-        raise DataError(f"{path}: no caption has its image: {len(matched.missing)} images are not there: {missing}")
+        if not matched.missing:
+            raise DataError(f"{path}: all captions are empty; write what is to be said of the images")
+        missing = f"{counted(len(matched.missing), 'image')} not found: {matched.missing[0]!r} …"
+        raise DataError(f"{path}: no caption has its image, {missing}; write names as those of the files")
     given = {name: np.array(rows, np.int64) for name, rows in matched.splits.items() if rows}
     loose = given.pop("", np.zeros(0, np.int64))
     if len(loose):
@@ -159,12 +163,17 @@ class Names:
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = [written(path) for path in paths]
         self._rows: dict[str, list[int]] = defaultdict(list)
+        self._stems: dict[str, list[int]] = defaultdict(list)  # images may be named without their kind
         for row, path in enumerate(self.paths):
             self._rows[Path(path).name].append(row)
+            self._stems[path.removesuffix(Path(path).suffix).rpartition("/")[2]].append(row)
 
     def find(self, image: str) -> list[int]:
         """The numbers of the images that are meant: one, none, or several of one name."""
         rows = self._rows.get(Path(image).name, [])
+        if not rows and not is_image(image):
+            rows = self._stems.get(Path(image).name, [])
+            return [row for row in rows if f"/{self.paths[row]}".rpartition(".")[0].endswith(f"/{image}")] or rows
         return [row for row in rows if f"/{self.paths[row]}".endswith(f"/{image}")] or rows
 
     def alike(self, image: str) -> str | None:

@@ -35,6 +35,9 @@ def check(path: Path) -> list[Finding]:
     findings += _silent(seen, owners) if said else ()  # else it is the captions that cannot be read
     findings += [*_blank(said, path), *_long(said, path), *_split_twice(said, path)]
     findings += [*images.repeats(_in_splits(seen, owners)), *images.sizes(seen)]
+    if said and not any(caption.text.strip() for caption in said):
+        text = "all captions are empty; write what is to be said of the images"
+        findings.append(Finding("error", "empty", path, 0, text))
     if all(finding.level == "warning" for finding in findings):  # else training says the others first
         findings += _few(seen, owners, path)
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))

@@ -4,17 +4,20 @@ never which model it is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
 from regard.core.sizes import Marks
 from regard.decoding._search import Candidates, Plan, Running, Search
 
-__all__ = ["Candidates", "Decoding", "Plan", "Running", "Search", "build", "optimised"]
+__all__ = ["Candidates", "Decoding", "Plan", "Running", "Search", "build", "optimised", "several"]
+MOST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
 
 
 def build(name: str, **settings: Any) -> Decoding:
@@ -26,6 +29,26 @@ def optimised(model: Decoder, precision: str = "float32") -> Decoder:
     """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
     faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
     return faster
+
+
+def several(
+    find: Callable[[Decoding], list[list[Hypothesis]]], decoding: Decoding, *, count: int
+) -> list[list[Hypothesis]]:
+    """The `count` best hypotheses of each source. The first of them is the one without asking for more; where a wider
+    beam is needed for the others, they are its best."""
+    wide = decoding.best(count)
+    found = find(wide)
+    if wide.name == decoding.name and wide.width == decoding.width:
+        return found
+    penalty = float(getattr(wide.config, "length_penalty", 0.0))
+    firsts = (own[0] for own in find(decoding))
+    return [
+        [
+            first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
+            *(each for each in others if each.tokens != first.tokens),
+        ][:count]
+        for first, others in zip(firsts, found, strict=True)
+    ]
 
 
 class Sources(NamedTuple):
@@ -63,6 +86,8 @@ class Decoding:
         """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
         if count == 1:
             return self
+        if count > MOST:
+            raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MOST}")
         if self.has("width") and self.has("nbest"):
             return self.changed(width=max(self.config.width, count), nbest=count)
         return self.turned_into("beam", width=max(5, count), nbest=count)

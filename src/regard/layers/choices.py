@@ -135,7 +135,7 @@ def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tens
     if not count:
         return Best(states.new_zeros(len(states), 0, dtype=torch.long), states.new_zeros(len(states), 0))
     gates = model.gates(states)  # (m h)
-    weight = gates - _total(model, states, shelf) if gates.shape[1] > 1 else None
+    weight = gates - total(model, states, shelf) if gates.shape[1] > 1 else None
     kept, sums = None, []
     for low, scores in _chunks(model, states, shelf):
         if weight is None:
@@ -154,7 +154,7 @@ def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tens
     return kept
 
 
-def _total(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
+def total(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
     """(m h) log of the sum over all items, for each head."""
     parts = [scores.logsumexp(dim=-1) for _, scores in _chunks(model, states, shelf)]
     return torch.stack(parts).logsumexp(dim=0)

@@ -24,6 +24,8 @@ from regard.tasks._forcing import with_alternatives, without_read
 from regard.tasks._images import GivenImage
 from regard.tasks._pointing import CELLS, TOGETHER, See, Words, cell_box, grid_of, without_each
 
+ROWS = 640  # captions of them that are searched for side by side: more gain little, and take memory
+
 
 class Again(NamedTuple):
     """What is said of the image when a part of it is greyed out."""
@@ -45,11 +47,12 @@ class Searching:
 def search(model: Any, pixels: Pixels, how: Searching) -> list[list[Hypothesis]]:
     """Images (n h w c) of 0 … 255 -> the captions of each, best first; what is drawn depends on an image's number."""
     told: list[list[Hypothesis]] = []
-    starts = range(0, len(pixels), TOGETHER)
+    together = min(TOGETHER, max(1, ROWS // how.decoding.width))
+    starts = range(0, len(pixels), together)
     with evaluating(model) as device:
         fast = optimised(model)
         for low in track(starts, total=len(starts)):
-            images = how.see(pixels[low : low + TOGETHER]).to(device)
+            images = how.see(pixels[low : low + together]).to(device)
             limits = torch.full((len(images),), how.limit, device=device)
             numbers = torch.arange(low, low + len(images), device=device)
             told += how.decoding(fast, fast.start(images), marks=how.marks, limits=limits, numbers=numbers)

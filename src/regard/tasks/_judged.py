@@ -11,24 +11,40 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.errors import MissingExtra
+from regard.core.errors import DataError, MissingExtra
 from regard.core.evaluating import evaluating
 from regard.core.extras import require
 from regard.core.tree import map_tensors
 from regard.data.builtin import films
+from regard.data.ratings.collection import Collection
 from regard.data.ratings.histories import Question
-from regard.data.ratings.splits import TRAIN, VALID
+from regard.data.ratings.splits import TRAIN, VALID, check_asked
 from regard.layers.choices import all_scores
 from regard.tasks import _ranked, _rivals
 from regard.tasks._rivals import Chosen
 
 if TYPE_CHECKING:
-    from regard.tasks.recommendation import Recommendation
+    from regard.tasks.recommendation import Config, Recommendation
 
 Array = NDArray[np.float64]
 LARGEST = 2**27  # users × items up to which rivals are scored
 DRAWN = 100  # items of a sampled list, beside the one that was chosen
 FACTORS = (2, 4, 8, 16, 32)
+
+
+def check(data: Collection, config: Config) -> None:
+    """An error unless something is held out to choose weights by, and it can tell good ones from bad ones."""
+    check_asked(data.parts, config.split)
+    ratings = data.events.ratings
+    if config.objective == "ratings" and ratings.min() == ratings.max():
+        raise DataError(f"all ratings are {ratings[0]:g}: there is nothing to foretell; choose data.objective=next")
+    liked = ratings[data.parts == VALID] >= config.liked
+    if config.objective == "clicks" and liked.all() == liked.any():
+        every = "liked" if liked.all() else "not liked"
+        raise DataError(
+            f"all that is held out for 'valid' is {every}, so there is no AUC; choose data.liked and data.disliked "
+            "anew, or split=random"
+        )
 
 
 def opinions(task: Recommendation, model: Any, questions: Sequence[Question]) -> Array:
@@ -197,16 +213,21 @@ def _of_factors(task: Recommendation, part: int) -> dict[str, float]:
         return _ranked.rmse(found[events.users[valid], events.items[valid]], events.ratings[valid])
 
     factors = [size for size in FACTORS if size < min(shape)]
+    if not factors or not valid.any() or not asked.any():
+        return {}
     best = min((_rivals.rated(*known, shape=shape, factors=size).predicted for size in factors), key=error)
     found, truth = best[events.users[asked], events.items[asked]], events.ratings[asked]
     rated = {"factorisation_rmse": _ranked.rmse(found, truth)} if task.config.objective == "ratings" else {}
     clear = (truth >= liked) | (truth <= task.config.disliked)
+    likes, learnt = truth[clear] >= liked, events.ratings[valid] >= liked
+    if any(each.all() == each.any() for each in (likes, learnt)):  # all are liked, or none: there is nothing to tell
+        return rated
     linear: Any = require("sklearn.linear_model", extra="recommendation").LogisticRegression()
-    linear.fit(best[events.users[valid], events.items[valid]][:, None], events.ratings[valid] >= liked)
+    linear.fit(best[events.users[valid], events.items[valid]][:, None], learnt)
     logits = linear.decision_function(found[clear][:, None])
     return rated | {
-        "factorisation_auc": _ranked.auc(found[clear], truth[clear] >= liked),
-        "factorisation_log_loss": _ranked.log_loss(logits, truth[clear] >= liked),
+        "factorisation_auc": _ranked.auc(found[clear], likes),
+        "factorisation_log_loss": _ranked.log_loss(logits, likes),
     }
 
 

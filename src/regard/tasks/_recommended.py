@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.choosing import People, Shelf
+from regard.core.errors import ConfigError
 from regard.core.flatten import principal
 from regard.core.shown import Axis, Item, Output, Place, Shown, Token
 from regard.core.task import Answer
@@ -40,7 +41,7 @@ class Found(NamedTuple):
     names: tuple[str, ...]  # of all that is known: anyone, the fields, the items
     seen: Tensor  # (s) places that are left out
     places: Tensor  # (k) of what is recommended, best first
-    scores: Tensor  # (k)
+    scores: Tensor  # (k) log p, or the ratings that are foretold
     reasons: list[Checked]
 
 
@@ -110,6 +111,14 @@ def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values | _reaso
     return thought
 
 
+def judged(task: Recommendation, logits: Tensor) -> Tensor:
+    """What a user will think of items: the rating that is foretold, or log p that they are liked."""
+    if task.config.objective == "clicks":
+        return torch.nn.functional.logsigmoid(logits)
+    low, high = task.data.scale
+    return low + (high - low) * logits.sigmoid()
+
+
 def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> Found:
     """The best items for one user, with their reasons."""
     people, chosen = people_of(task, asked)
@@ -117,8 +126,12 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     values, seen = values_of(task, model, shelf), torch.tensor([] if options.again else chosen, dtype=torch.long)
     count = max(0, min(options.count, len(shelf.numbers) - len(seen)))
     if options.search == "approximate":
-        index, queries = _approximate.index_of(model, states, shelf)
-        near = index.best(queries, count + len(seen))
+        if task.config.objective != "next":
+            raise ConfigError(
+                f"search=approximate is for lists of what comes next, and this run was trained with data.objective="
+                f"{task.config.objective}; leave it out"
+            )
+        near = _approximate.best(model, states, shelf, count=count + len(seen))
         kept = ~torch.isin(near.places[0], seen)
         places, scores = near.places[0][kept][:count], near.scores[0][kept][:count]
     elif task.config.objective == "next":
@@ -126,7 +139,8 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         places, scores = found.places[0], found.scores[0]
     else:
         logits = values(people)[0].index_fill(0, seen, -torch.inf)
-        scores, places = logits.topk(count)
+        found_logits, places = logits.topk(count)
+        scores = judged(task, found_logits)
     names = names_of(task, model, asked, people)
     told = places if options.reasons else places[:0]
     reasons = _reasons.explain(model, people, shelf, values=values, places=told, names=names, seen=seen) or [
@@ -183,7 +197,7 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         axes=axes,
         rows={key: (Place(key),) for key in ("history", "moments", "users", "judged")},
         columns={key: (Place(key),) for key in ("history", "items")},
-        outputs=_outputs(found, data),
+        outputs=_outputs(found, data, likely=task.config.objective != "ratings"),
         replay=lambda: logits(found.people),
         chosen=chosen,
         seconds=seconds,
@@ -217,8 +231,11 @@ def _without(found: Found, logits: Callable[[People], Tensor], model: Any) -> Te
     return torch.stack([logits(each) for each in (found.people, *fewer)])
 
 
-def _outputs(found: Found, data: Collection) -> tuple[Output, ...]:
+def _outputs(found: Found, data: Collection, *, likely: bool) -> tuple[Output, ...]:
+    """What is recommended, with its log p where scores are `likely` and no ratings."""
     titles = [data.items.titles[place] for place in found.places.tolist()]
+    if not likely:
+        return tuple(map(Output, titles))
     scores = found.scores.tolist()
     return tuple(
         Output(title, score, score, (Token(title, score),)) for title, score in zip(titles, scores, strict=True)

@@ -84,5 +84,7 @@ def rated(users: Any, items: Any, ratings: Any, *, shape: tuple[int, int], facto
     rest = ratings - mean - of_item[items]
     of_user = np.bincount(users, rest, shape[0]) / (np.bincount(users, minlength=shape[0]) + 10)
     left = sparse.csr_matrix((rest - of_user[users], (users, items)), shape=shape)
+    if not left.count_nonzero():
+        return Biased(mean + of_user[:, None] + of_item)
     u, s, v = linalg.svds(left, k=factors, v0=np.ones(min(shape)))
     return Biased(mean + of_user[:, None] + of_item + (u * s) @ v)

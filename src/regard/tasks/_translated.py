@@ -8,7 +8,7 @@ the search: row t is the look from which output t was emitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -62,24 +62,6 @@ def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[
         for row, hypotheses in zip(rows, how(model, part, own), strict=True):
             translations[row] = hypotheses
     return translations
-
-
-def best(find: Callable[[Searching], list[list[Hypothesis]]], how: Searching, *, count: int) -> list[list[Hypothesis]]:
-    """The `count` best translations of each source. The first of them is the one without asking for more; where a wider
-    beam is needed for the others, they are its best."""
-    wide = replace(how, decoding=how.decoding.best(count))
-    found = find(wide)
-    if wide.decoding.name == how.decoding.name and wide.decoding.width == how.decoding.width:
-        return found
-    penalty = float(getattr(wide.decoding.config, "length_penalty", 0.0))
-    firsts = (own[0] for own in find(how))
-    return [
-        [
-            first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
-            *(each for each in others if each.tokens != first.tokens),
-        ][:count]
-        for first, others in zip(firsts, found, strict=True)
-    ]
 
 
 class Translated(NamedTuple):

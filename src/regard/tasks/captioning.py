@@ -26,7 +26,7 @@ from regard.data.images.augment import vary
 from regard.data.images.reading import Pixels
 from regard.data.images.records import Wanted
 from regard.data.tokens import Level, Tokenizer
-from regard.decoding import Decoding
+from regard.decoding import Decoding, several
 from regard.tasks import _caption_scores, _captioned, _images, _overlaid, _overview, _pointing
 from regard.tasks._eyes import eyes
 from regard.tasks._images import GivenImage, Known
@@ -96,7 +96,7 @@ TINY = Config(scenes=24, height=24, width=24, rows=4, things=(1, 2), longest=16)
 class Options:
     """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
 
-    nbest: int = 1  # how many captions of each image; a beam is made at least as wide
+    nbest: int = 1  # how many captions of each image, the first as without this; a beam is made wide enough
     cover: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
 
     def __post_init__(self) -> None:
@@ -246,10 +246,10 @@ class Captioning(Task):
         if not inputs:
             return []
         inputs = [self._changed(given, options) for given in inputs]
-        told = self.tell(model, np.stack([given.pixels for given in inputs]), decoding.best(options.nbest))
+        tell = partial(self.tell, model, np.stack([given.pixels for given in inputs]))
         return [
             [self._answer(model, given, one) for one in hypotheses]
-            for given, hypotheses in zip(inputs, told, strict=True)
+            for given, hypotheses in zip(inputs, several(tell, decoding, count=options.nbest), strict=True)
         ]
 
     def _changed(self, given: GivenImage, options: Options) -> GivenImage:
@@ -266,7 +266,7 @@ class Captioning(Task):
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
         given = self._changed(given, options)
         begun = time.perf_counter()
-        hypotheses = self.tell(model, given.pixels[None], decoding.best(options.nbest))[0]
+        (hypotheses,) = several(partial(self.tell, model, given.pixels[None]), decoding, count=options.nbest)
         seconds = time.perf_counter() - begun
         boxes = _pointing.regions(*_pointing.grid_of(model))
         changed = self.texts(model, np.stack([_pointing.covered(given.pixels, box) for box in boxes]), decoding)

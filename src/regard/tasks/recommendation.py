@@ -28,7 +28,7 @@ from regard.data.ratings.asking import Asked
 from regard.data.ratings.collection import Collection, Wanted
 from regard.data.ratings.histories import Histories, Lesson, Question
 from regard.data.ratings.naming import Columns
-from regard.data.ratings.splits import NUMBERS, VALID, Split, check_asked
+from regard.data.ratings.splits import NUMBERS, VALID, Split
 from regard.layers.choices import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
 from regard.tasks import _judged, _ranked, _recommended
 from regard.tasks._ranked import Ranked
@@ -291,7 +291,7 @@ def build(config: Config, folder: Path | None = None) -> Recommendation:
     path = config.path
     found = layouts.find(path, columns) if path else films.make(config.users, config.items, seed=config.seed)
     data = collection.gather(found, config.wanted)
-    check_asked(data.parts, config.split)
+    _judged.check(data, config)
     return Recommendation(config, data)
 
 

@@ -28,7 +28,7 @@ from regard.data.columns import Languages
 from regard.data.corpus import PairCorpus
 from regard.data.text import Pair, Pairs
 from regard.data.tokens import Level, Vocabularies
-from regard.decoding import Decoding
+from regard.decoding import Decoding, several
 from regard.tasks import _aligned, _bleu, _corpus, _overview, _sources, _translated
 from regard.tasks._forcing import loss_per_token, teacher_forced
 from regard.tasks._quick import translation as quick
@@ -242,7 +242,7 @@ class Translation(Task):
         source = self.encode_sources([inputs[i] for i in full])
         with evaluating(model):
             find = partial(_translated.search, model, source, numbers=full)
-            translations = _translated.best(find, self._searching(decoding), count=options.nbest)
+            translations = several(lambda how: find(self._searching(how)), decoding, count=options.nbest)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
@@ -257,8 +257,8 @@ class Translation(Task):
             raise DataError("there is no sentence to look at; give some text")
         with evaluating(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
-            how, begun = self._searching(decoding), time.perf_counter()
-            (hypotheses,) = _translated.best(lambda how: how(model, source), how, count=options.nbest)
+            begun = time.perf_counter()
+            (hypotheses,) = several(lambda how: self._searching(how)(model, source), decoding, count=options.nbest)
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = sources.links_of(self.config.origin, pair, count=self.config.pairs)

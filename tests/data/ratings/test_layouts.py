@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.ratings import collection, layouts
+from regard.data.ratings import asking, collection, layouts
 from regard.data.ratings.naming import Columns
 
 REAL = Path(__file__).parents[4] / "shared" / "data" / "ml-100k"
@@ -67,6 +67,34 @@ def test_tables_of_ones_own(tmp_path):
     found = layouts.find(path, Columns("who", "what", "", "", "title"))
     assert layouts.profile_columns(found.items, ("what", "title")) == {"price": ["2.5"]}
     assert layouts.find(path / "clicks.tsv", Columns("who", "what", "", "")).users is None
+
+
+@pytest.mark.parametrize(("rated", "listed"), [("{}.0", "{}"), ("{}", "{}.0"), ("{}.0", "{}.0"), ("{}", "{}")], ids=str)
+def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rated, listed):
+    rows = [(user, user + item, item % 5 + 1) for user in (1, 2, 3) for item in range(4)]
+    lines = [f"{rated.format(user)},{rated.format(item)},{stars}" for user, item, stars in rows]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]))
+    ages = [f"{listed.format(user)},{20 + user}" for user in (1, 2, 3)]
+    (tmp_path / "users.csv").write_text("\n".join(["user,age", *ages]))
+    data = collection.gather(layouts.find(tmp_path, Columns(time="")), collection.Wanted())
+    assert data.users.ids == ("1", "2", "3") and data.items.ids == tuple("123456")
+    assert data.users.cells["age"] == ("21", "22", "23") and not data.notes
+    for name in ("2", "2.0"):
+        assert asking.resolve(data, user=name, profile="", history="").user == 1
+
+
+def test_ids_that_are_no_numbers_stay_as_they_are(tmp_path):
+    (tmp_path / "ratings.csv").write_text("user,item,rating\n1.0,1.0,3\nann,2.5,4\n")
+    table = layouts.find(tmp_path, Columns(time="")).ratings[0]
+    assert table.column("user") == ["1.0", "ann"] and table.column("item") == ["1.0", "2.5"]
+
+
+def test_the_row_numbers_of_pandas_are_no_profile(tmp_path):
+    (tmp_path / "ratings.csv").write_text(",user,item,rating\n0,1,a,3\n1,1,b,4\n2,1,c,5\n")
+    (tmp_path / "users.csv").write_text(",user,age\n0,1,20\n")
+    (tmp_path / "items.csv").write_text("Unnamed: 0,item,price\n0,a,1\n1,b,2\n2,c,3\n")
+    data = collection.gather(layouts.find(tmp_path, Columns(time="")), collection.Wanted())
+    assert [field.name for field in (*data.users.fields, *data.items.fields)] == ["age", "price"]
 
 
 def test_a_wrong_column_name_suggests_the_nearest(tmp_path):

@@ -90,6 +90,10 @@ def test_a_first_line_that_is_a_rating_is_told_by_numbers(tmp_path):
             r"no column 'rating'; did you mean 'liking'\? Say which it is: data\.rating=liking, or data\.rating='' "
             r"\(every row is a choice\)$",
         ),
+        (
+            ("user", "item", "rating", "bought at"),
+            r"no column 'time'; known: bought at; say which it is: data\.time='bought at', or data\.time=''",
+        ),
         (("who", "item", "rating", "time"), r"no column 'user'; known: who; say which it is: data\.user=who$"),
     ],
 )
@@ -138,7 +142,9 @@ def test_tables_of_users_and_items_beside_numbered_ratings(tmp_path):
         "2021. 5. 31.",
         "2021-05-31 0:00",
         "2021-05-31T09:00+09:00",
+        "2021년 5월 31일",
         "1622419200000",
+        "1622419200000000000",
     ],
 )
 def test_times_are_the_same_on_every_machine(cell, monkeypatch):

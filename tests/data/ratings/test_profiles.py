@@ -56,6 +56,14 @@ def test_chosen_columns_and_kinds():
         profiles.chosen(["age:numbr"], columns, "x")
 
 
+def test_a_column_of_words_is_no_number_whatever_is_said():
+    message = r"^profile: job:number, but 'cook' … are no numbers; say job:category or job:text$"
+    with pytest.raises(ConfigError, match=message):
+        profiles.fit("job", ["", "cook", "artist"], "number")
+    assert profiles.fit("age", ["", "cook", "30"], "number").mean == 30
+    assert profiles.fit("age", ["", ""], "number").encode("").tolist()[-1] == 1.0
+
+
 def test_rows_side_by_side():
     fields = [profiles.fit("age", ["1", "2"]), profiles.fit("town", ["a", "b"])]
     encoded = profiles.encode(fields, [{"age": "1", "town": "a"}, {}])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from regard.core.errors import DataError, nearest
 from regard.data.ratings.collection import Collection, Listed
+from regard.data.ratings.naming import whole
 
 ARTICLE = re.compile(r"^(the|a|an)\s+(.*?)(\s*\(\d{4}\))?$", re.IGNORECASE)
 YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
@@ -45,6 +46,7 @@ def resolve(collection: Collection, *, user: str, profile: str, history: str) ->
 
 
 def _user(users: Listed, name: str) -> int:
+    name = name if name in users.places else whole([name])[0]
     if name not in users.places:
         count = f"there are {len(users.ids)}, from {users.ids[0]!r} to {users.ids[-1]!r}"
         raise DataError(f"no user {name!r} in the data ({count}); a new one is told by profile=… and history=…")

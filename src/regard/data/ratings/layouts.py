@@ -16,6 +16,7 @@ from regard.data.ratings.tables import Table
 from regard.data.rows import PACKED, plain, split_of
 
 YEAR = re.compile(r"\((\d{4})\)\s*$")
+NAMELESS = re.compile(r"|Unnamed: \d+")
 STARS, HALVES = (1.0, 5.0), (0.5, 5.0)
 
 
@@ -104,8 +105,8 @@ def _movielens_csv(folder: Path) -> Found | None:
     if "movieId" not in table.columns or "movieId" not in listed.columns:
         return None
     names = {"userId": "user", "movieId": "item", "timestamp": "time"}
-    items = _with_years(renamed(listed, names))
-    return Found((renamed(table, names),), None, items, Columns(), HALVES)
+    items = _with_years(renamed(listed, names, ids=("item",)))
+    return Found((renamed(table, names, ids=("user", "item")),), None, items, Columns(), HALVES)
 
 
 def _own(folder: Path, columns: Columns) -> Found:
@@ -150,5 +151,6 @@ def _with_years(table: Table) -> Table:
 
 
 def profile_columns(table: Table | None, leave_out: Sequence[str]) -> dict[str, list[str]]:
-    """The columns of a table that may be part of a profile."""
-    return {} if table is None else {name: cells for name, cells in table.columns.items() if name not in leave_out}
+    """The columns of a table that may be part of a profile; one without a name has row numbers, by pandas."""
+    own = {} if table is None else table.columns
+    return {name: cells for name, cells in own.items() if name not in leave_out and not NAMELESS.fullmatch(name)}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from regard.core.errors import DataError, nearest
 from regard.data.ratings.profiles import as_number
@@ -25,9 +26,10 @@ CALLED = {  # in small letters, without blanks and marks between words: user_id,
 }
 NONE = {"rating": "''", "time": "''"}  # what may be missing, as it is said on a command line
 WITHOUT = {"rating": ", or data.rating='' (every row is a choice)", "time": ", or data.time='' (rows are in order)"}
-YEAR_FIRST = re.compile(  # 2021/5/31, 2021. 5. 31., 2021-05-31 9:30
-    r"(\d{4})[-/.] ?(\d{1,2})[-/.] ?(\d{1,2})\.?(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
+YEAR_FIRST = re.compile(  # 2021/5/31, 2021. 5. 31., 2021년 5월 31일, 2021-05-31 9:30
+    r"(\d{4})[-/.년] ?(\d{1,2})[-/.월] ?(\d{1,2})[.일]?(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
+WHOLE = re.compile(r"-?\d+(\.0)?")
 THOUSANDTHS = 1e11  # so many seconds are three thousand years
 HIGHEST, EPOCH = 100, 1e8  # ratings are rarely larger, and seconds since 1970 rarely smaller
 
@@ -86,7 +88,7 @@ def named(table: Table, columns: Columns) -> Table:
         if own in found:
             raise DataError(f"{table.path}: data.{side}={wanted} is column {own!r}, which is {found[own]!r} already")
         found[own] = wanted
-    return renamed(table, found)
+    return renamed(table, found, ids=(columns.user, columns.item))
 
 
 def _remedy(table: Table, taken: Mapping[str, str | None], side: str, wanted: str) -> str:
@@ -113,12 +115,20 @@ def listed(table: Table, side: str, wanted: str) -> Table:
     if own is None:
         known = nearest(usual, table.columns)
         raise DataError(f"{table.path}: no column {usual!r}; {known}; it has the ids that are in the ratings")
-    return renamed(table, {own: wanted})
+    return renamed(table, {own: wanted}, ids=(wanted,))
 
 
-def renamed(table: Table, names: Mapping[str, str]) -> Table:
-    """The same table with other names for some of its columns."""
-    return replace(table, columns={names.get(name, name): cells for name, cells in table.columns.items()})
+def renamed(table: Table, names: Mapping[str, str], *, ids: Sequence[str] = ()) -> Table:
+    """The same table with other names for some of its columns, those of ids written as ids are."""
+    columns = {names.get(name, name): cells for name, cells in table.columns.items()}
+    return replace(table, columns={name: whole(cells) if name in ids else cells for name, cells in columns.items()})
+
+
+def whole(cells: list[str]) -> list[str]:
+    """Ids that are all numbers, some of them written 42.0 as a table with gaps is, as 42; others as they are."""
+    if not any(cell.endswith(".0") for cell in cells) or not all(WHOLE.fullmatch(cell) or not cell for cell in cells):
+        return cells
+    return [cell.removesuffix(".0") for cell in cells]
 
 
 def _by_name(top: Sequence[str], side: str, wanted: str, *more: str) -> str | None:
@@ -162,7 +172,7 @@ def _suggested(columns: Mapping[str, Sequence[str]], sides: Sequence[str]) -> st
         if likely is not None and found.get(side) == "":
             found[side] = likely
             free.remove(likely)
-    return " ".join(f"data.{side}={name or NONE.get(side, '…')}" for side, name in found.items())
+    return " ".join(f"data.{side}={quote(name) if name else NONE.get(side, '…')}" for side, name in found.items())
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
@@ -179,10 +189,12 @@ def are_times(cells: Sequence[str]) -> bool:
 
 
 def as_seconds(cell: str) -> float | None:
-    """A time, 1619872200 (or in thousandths) or 2021-05-01 12:30, in seconds; None where it is none."""
+    """A time, 1619872200 (or in thousandths, millionths …) or 2021-05-01 12:30, in seconds; None where it is none."""
     number = as_number(cell)
     if number is not None:
-        return number / 1000 if abs(number) >= THOUSANDTHS else number
+        while abs(number) >= THOUSANDTHS:
+            number /= 1000
+        return number
     try:
         moment = datetime.fromisoformat(cell.strip())
     except ValueError:

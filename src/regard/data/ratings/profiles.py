@@ -100,7 +100,13 @@ def fit(name: str, cells: Sequence[str], kind: Kind | None = None) -> Field:
     """A column of the training data -> the field; its kind is found out unless it is given."""
     kind = guess(cells) if kind is None else kind
     if kind == "number":
-        numbers = np.array([n for n in map(as_number, cells) if n is not None] or [0.0])
+        told = [n for n in map(as_number, cells) if n is not None]
+        other = next((cell for cell in cells if cell.strip()), None)
+        if not told and other is not None:
+            raise ConfigError(
+                f"profile: {name}:number, but {other!r} … are no numbers; say {name}:category or {name}:text"
+            )
+        numbers = np.array(told or [0.0])
         edges = np.unique(np.quantile(numbers, np.linspace(0, 1, BINS + 1)[1:-1]))
         return Field(name, kind, (), float(numbers.mean()), float(numbers.std()) or 1.0, tuple(map(float, edges)))
     counts = Counter(value for cell in cells for value in pieces(cell, kind))

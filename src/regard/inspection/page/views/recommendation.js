@@ -14,10 +14,10 @@ function words(fields, titles) {
   return `${told.join(", ")} | ${titles.join("; ")}`;
 }
 
-function profile(raw, editable) {
+function profile(raw, editable, typed) {
   return raw.fields.map((field) => {
     const box = editable
-      ? make("input", { type: "text", name: `field:${field.name}`, value: field.value, list: `values:${field.name}`, "data-key": `field:${field.name}`, autocomplete: "off" })
+      ? make("input", { type: "text", name: `field:${field.name}`, value: typed[`field:${field.name}`] ?? field.value, list: `values:${field.name}`, "data-key": `field:${field.name}`, autocomplete: "off" })
       : make("span", { class: "word" }, field.value || say`not told`);
     return make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, field.name), box,
       editable && field.values.length ? make("datalist", { id: `values:${field.name}` }, field.values.map((value) => make("option", { value }))) : null);
@@ -39,13 +39,15 @@ function left(raw, page) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const more = form.elements.more.value.trim();
+    page.server.typed = Object.fromEntries(new FormData(form));
     ask(more ? [...raw.history, more] : raw.history);
   });
-  form.append(make("h2", {}, raw.user ? say`User ${raw.user}` : say`A new user`), ...profile(raw, Boolean(ask)),
+  const typed = (page.server?.wrong && page.server.typed) || {}; // what was refused can be mended
+  form.append(make("h2", {}, raw.user ? say`User ${raw.user}` : say`A new user`), ...profile(raw, Boolean(ask), typed),
     make("h3", {}, say`History, latest first (${raw.history.length})`), history(raw, ask));
   if (ask) {
     form.append(make("label", { class: "choice", style: LABELLED }, make("span", { class: "choice-label" }, say`and then`),
-      make("input", { type: "text", name: "more", list: "titles", "data-key": "more", autocomplete: "off" }),
+      make("input", { type: "text", name: "more", value: typed.more ?? "", list: "titles", "data-key": "more", autocomplete: "off" }),
       make("datalist", { id: "titles" }, raw.titles.map((value) => make("option", { value })))),
     make("button", { type: "submit", class: "action", disabled: page.server.busy }, say`Recommend`));
     if (page.server.wrong) form.append(make("p", { class: "wrong", role: "alert" }, page.server.wrong));
