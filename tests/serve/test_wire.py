@@ -159,6 +159,16 @@ def test_a_connection_on_which_nothing_moves_ends(monkeypatch):
         assert said(port, whole + b"GET / HT").count(b"HTTP/1.1 200") == 1
 
 
+def test_what_came_while_the_server_was_busy_is_read_before_a_connection_ends():
+    with running(in_parts) as (port, connections), socket.create_connection(("127.0.0.1", port), timeout=20) as asks:
+        while not connections:
+            time.sleep(0.01)
+        (one,) = connections
+        one.loop.call_soon_threadsafe(one._look)  # late, and before anything that has come since is read
+        asks.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        assert b"".join(iter(lambda: asks.recv(65536), b"")).endswith(b"0\r\n\r\n")
+
+
 def test_who_does_not_read_an_answer_is_left(monkeypatch):
     async def large(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -11,7 +11,7 @@ from regard.core.extras import require
 
 HEAD = b"HTTP/1.1 "  # what the head of an answer begins with
 LONGEST = 65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
-STILL = 10.0  # seconds after which a connection ends on which nothing is under way and nothing moves
+STILL = 6.0  # seconds between two looks at a connection: if nothing is under way and nothing moved, it ends
 require("httptools", extra="serve")
 _protocol: Any = require("uvicorn.protocols.http.httptools_impl", extra="serve").HttpToolsProtocol
 
@@ -53,7 +53,7 @@ class Protocol(_protocol):  # type: ignore[misc]  # known when uvicorn is there
     def connection_made(self, transport: Any) -> None:
         super().connection_made(Joined(transport, self.loop))
         self._unread = 0  # bytes of which nothing has been made yet
-        self._seen: tuple[Any, int] = None, 0
+        self._seen: tuple[Any, int] | None = None  # at the look before; what had come by then has been read since
         self._looking = self.loop.call_later(STILL, self._look)
 
     def connection_lost(self, wrong: Exception | None) -> None:
