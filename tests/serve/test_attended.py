@@ -78,7 +78,7 @@ def test_a_server_that_ends_is_not_a_client_that_went():
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0.1)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(GivenUp, match="the server has been told to end"):
             await task
 
     finish(run())

@@ -14,6 +14,7 @@ from regard.core.giving_up import Ask, GivenUp
 LONGEST = 60.0  # seconds that a request may take
 TOO_LONG = "it took longer than {:g} seconds; ask for less at a time"
 LEFT = "the client has gone; nothing was computed further"
+ENDED = "the server has been told to end"
 LOOKED = 0.2  # seconds between two looks at those who wait
 Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
@@ -34,7 +35,7 @@ async def attended(request: Any, work: Callable[[Ask], T]) -> T:
     try:
         return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
     except asyncio.CancelledError:
-        raise GivenUp("the server has been told to end") from None
+        raise GivenUp(ENDED) from None
     finally:
         gone.set()
         watching.cancel()
@@ -81,6 +82,8 @@ class Watch:
             self._loop.call_later(LOOKED, self._look)
         try:
             return await coming
+        except asyncio.CancelledError:  # it has been told so for longer than a request takes
+            raise GivenUp(ENDED) from None
         finally:
             self._all.discard(waiting)
             if waiting.watching is not None:

@@ -65,7 +65,11 @@ class Allowed:
         """No request is taken any more, nor waited for; those that have arrived are answered."""
         self.ending = True
         for task in list(self.reading):
-            task.get_loop().call_soon_threadsafe(task.cancel)
+            task.get_loop().call_soon_threadsafe(self._leave, task)
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        if task in self.reading:  # else it has arrived since, and is answered
+            task.cancel()
 
 
 class Limits:
