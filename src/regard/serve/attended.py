@@ -21,19 +21,21 @@ T = TypeVar("T")
 
 
 async def attended(request: Any, work: Callable[[Ask], T]) -> T:
-    """Work in a thread of its own, which asks now and then whether it is still wanted."""
-    gone, ends = threading.Event(), time.monotonic() + LONGEST
+    """Work in a thread of its own, which asks now and then whether it is still wanted. Whoever waits is told in time,
+    also while the thread does something long that does not ask."""
+    gone = threading.Event()
 
     def ask() -> None:
         if gone.is_set():
             raise GivenUp(LEFT)
-        if time.monotonic() > ends:
-            raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input")
 
     watching = asyncio.ensure_future(_left(request.receive))
     watching.add_done_callback(lambda _: gone.set())
     try:
-        return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
+        async with asyncio.timeout(LONGEST):
+            return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
+    except TimeoutError:
+        raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input") from None
     except asyncio.CancelledError:
         raise GivenUp(ENDED) from None
     finally:

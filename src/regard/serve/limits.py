@@ -26,7 +26,7 @@ SLOWEST = 10.0  # seconds until a body has arrived
 MOST = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
 HELD = 200_000_000  # bytes of the bodies of all requests
-DRAINED, DRAINING = 100_000_000, 2.0  # bytes and seconds of a body that is too large, which are thrown away
+DRAINED, DRAINING = 100_000_000, SLOWEST  # bytes and seconds of a body that is too large, which are thrown away
 
 
 class Refused(Exception):
