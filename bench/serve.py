@@ -4,9 +4,10 @@ Starts `regard serve` in a process of its own and asks it with 1, 10, 50 and 200
 after the other and compares each answer with what the run answers alone; lost, mixed-up and different answers are
 counted. Beside that: the same engine (auto) on a corpus, in one process without a server; how many milliseconds of a
 processor the server takes for a request, which says more than the clock on a machine that does other things; its
-memory. The clients run beside it and compare every answer; what they cost is told too. With --minutes the server is
-then asked by 50 clients for that long, all runs at once, and its memory is written down over time. Without RUN, four
-small runs are trained in --folder first, about three minutes: translation, captioning, classification and generation.
+memory. With --also 2 the most clients ask a server of two processes too. The clients run beside it and compare every
+answer; what they cost is told too. With --minutes the server is then asked by 50 clients for that long, all runs at
+once, and its memory is written down over time. Without RUN, four small runs are trained in --folder first, about three
+minutes: translation, captioning, classification and generation.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Subject:
     """A run that is asked: its requests with the answers that it gives alone, and what it does on a corpus."""
 
     def __init__(self, folder, address, *, seconds):
-        run = regard.load(folder)
+        run, self.single, self.rows = regard.load(folder), 0.0, []
         use_threads([run.model], processes=1)
         client = Client(f"http://{address[0]}:{address[1]}", Path(folder).resolve().name)
         self.options = OPTIONS.get(run.recipe.task.name, {})
@@ -119,34 +120,56 @@ class Subject:
         self.cost = 1000 * (time.process_time() - cpu) / count
 
 
+TITLES = (
+    "| clients | inputs/s | of one client | of the corpus | p50 ms | p99 ms | ms of a processor "
+    "| ms of the clients | refused | lost | wrong | MB |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|",
+)
+
+
 def measure(subject, server, address, *, clients, seconds):
     """The table of one run."""
-    rows = [
+    subject.rows = [
         f"### {subject.title}\n",
-        "| clients | inputs/s | of one client | of the corpus | p50 ms | p99 ms | ms of a processor "
-        "| ms of the clients | refused | lost | wrong | MB |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        *TITLES,
         f"| a corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | | |",
     ]
-    single = 0.0
     for count in clients:
-        before, own = used(server.pid), time.process_time()
-        begun = time.monotonic()
-        heard = load(address, subject.asked, clients=count, seconds=seconds)
-        speed = len(heard.seconds) / (time.monotonic() - begun)
-        taken = used(server.pid) - before, time.process_time() - own
-        cost = " | ".join(f"{1000 * each / max(1, len(heard.seconds)):.3f}" for each in taken)
-        single = single or speed
-        wrong = ", ".join(f"{number} {what}" for what, number in heard.wrong.items()) or 0
-        times = f"{1000 * heard.worst(0.5):.0f} | {1000 * heard.worst(0.99):.0f}"
-        rows.append(
-            f"| {count} | {speed:.1f} | {speed / single:.2f} | {speed / subject.rate:.2f} | {times} | {cost} "
-            f"| {heard.refused} | {heard.lost} | {wrong} | {memory(server.pid):.0f} |"
-        )
-        print(rows[-1], flush=True)
-        if heard.example:
-            print("wrong:", heard.example)
-    return "\n".join(rows)
+        measure_one(subject, server, address, count=count, seconds=seconds, label=str(count))
+
+
+def measure_one(subject, server, address, *, count, seconds, label):
+    """A row more: so many clients."""
+    before, own = used(server.pid), time.process_time()
+    begun = time.monotonic()
+    heard = load(address, subject.asked, clients=count, seconds=seconds)
+    speed = len(heard.seconds) / (time.monotonic() - begun)
+    taken = used(server.pid) - before, time.process_time() - own
+    cost = " | ".join(f"{1000 * each / max(1, len(heard.seconds)):.3f}" for each in taken)
+    subject.single = subject.single or speed
+    wrong = ", ".join(f"{number} {what}" for what, number in heard.wrong.items()) or 0
+    times = f"{1000 * heard.worst(0.5):.0f} | {1000 * heard.worst(0.99):.0f}"
+    subject.rows.append(
+        f"| {label} | {speed:.1f} | {speed / subject.single:.2f} | {speed / subject.rate:.2f} | {times} | {cost} "
+        f"| {heard.refused} | {heard.lost} | {wrong} | {memory(server.pid):.0f} |"
+    )
+    print(subject.rows[-1], flush=True)
+    if heard.example:
+        print("wrong:", heard.example)
+
+
+def measure_processes(subjects, runs, *, workers, count, seconds):
+    """A row more for each run: the most clients, by a server of several processes."""
+    server, address = started(runs, workers)
+    try:
+        for subject in subjects:
+            print(f"\n{subject.title}")
+            load(address, subject.asked, clients=count, seconds=max(2, seconds / 5))  # each process has begun by then
+            label = f"{count}, {workers} processes"
+            measure_one(subject, server, address, count=count, seconds=seconds, label=label)
+    finally:
+        server.terminate()
+        server.wait(60)
 
 
 def soak(subjects, server, address, *, minutes):
@@ -187,6 +210,7 @@ def main():
     parser.add_argument("--clients", default="1,10,50,200", help="how many at once, with commas")
     parser.add_argument("--seconds", type=float, default=10, help="for each number of clients, and for the corpus")
     parser.add_argument("--workers", type=int, default=1, help="processes of the server")
+    parser.add_argument("--also", type=int, default=0, help="a row more: the most clients, by so many processes")
     parser.add_argument("--minutes", type=float, default=0, help="of a soak at the end")
     parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
     given = parser.parse_args()
@@ -196,18 +220,19 @@ def main():
         try:
             subjects = [Subject(folder, address, seconds=given.seconds / 2) for folder in runs]
             counts = [int(count) for count in given.clients.split(",")]
-            tables = []
             for subject in subjects:
                 print(f"\n{subject.title}: {subject.rate:.1f} inputs/s as a corpus, {subject.cost:.2f} ms each")
-                tables.append(measure(subject, server, address, clients=counts, seconds=given.seconds))
+                measure(subject, server, address, clients=counts, seconds=given.seconds)
             soaked = soak(subjects, server, address, minutes=given.minutes) if given.minutes else ""
         finally:
             server.terminate()
             server.wait(60)
+        if given.also:
+            measure_processes(subjects, runs, workers=given.also, count=max(counts), seconds=given.seconds)
     if given.page:
         machine = f"{os.cpu_count()} cores, {platform.machine()}, {given.seconds:g} seconds each"
-        where = f"{machine}; processes of the server: {given.workers}.\n\n"
-        put(given.page, "load", where + "\n\n".join(tables))
+        where = f"{machine}; processes of the server: {given.workers}, unless a row says otherwise.\n\n"
+        put(given.page, "load", where + "\n\n".join("\n".join(subject.rows) for subject in subjects))
         if soaked:
             put(given.page, "soak", soaked)
 

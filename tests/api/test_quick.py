@@ -45,6 +45,17 @@ def test_the_same_answers_and_slow_ones_where_the_search_is_not_settled(run):
         assert ours[0].score == pytest.approx(theirs[0].score, rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.parametrize("idle", [True, False])
+def test_on_an_idle_machine_all_cores_answer_one_row(run, monkeypatch, idle):
+    opened = []
+    monkeypatch.setattr(quick, "is_idle", lambda: idle)
+    own = quick.ct2.open_export
+    monkeypatch.setattr(quick.ct2, "open_export", lambda *given, **how: opened.append(how) or own(*given, **how))
+    texts = [row[0].text for row in found(run).answer(TEXTS[:1])]
+    assert texts == [row[0].text for row in regard.load(run.folder).answer(TEXTS[:1])]
+    assert opened == [{"precision": "float32", "single": idle}]
+
+
 def test_words_that_nobody_asked_before_need_the_run(run):
     assert found(run) is not None
     assert found(run, ["nbest=2"]) is None

@@ -10,7 +10,8 @@ import time
 import pytest
 from torch import nn
 
-from regard.api.workers import AHEAD, WIDE, WorkerError, available, in_order, threads
+from regard.api import workers
+from regard.api.workers import AHEAD, WIDE, WorkerError, available, in_order, is_idle, threads
 from regard.core.errors import DataError
 
 pytestmark = pytest.mark.skipif(available() == 1 and not hasattr(os, "fork"), reason="processes cannot be forked here")
@@ -111,3 +112,13 @@ def test_wide_models_have_all_threads_for_few_sentences_and_narrow_ones_one():
     narrow = nn.Sequential(nn.Embedding(8 * WIDE, WIDE // 4), nn.Linear(WIDE // 4, 8 * WIDE))
     assert threads(narrow) == 1
     assert threads(nn.Sequential(narrow, nn.Linear(WIDE, WIDE))) == available()
+
+
+@pytest.mark.parametrize(("told", "idle"), [("1/80", True), ("2/80", False), ("12/300", False), ("x", False)])
+def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, idle):
+    monkeypatch.setattr(workers, "LOAD", tmp_path / "loadavg")
+    assert not is_idle()  # nobody says
+    workers.LOAD.write_text(f"0.20 0.18 0.12 {told} 11206\n")
+    assert is_idle() == idle
+    workers.LOAD.write_text("")
+    assert not is_idle()

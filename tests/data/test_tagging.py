@@ -61,6 +61,21 @@ def test_a_long_sentence_is_read_in_parts_that_are_valid_each():
         assert all(schemes.broken([made.tags[tag] for tag in part.tags], "bio") is None for part in parts)
 
 
+def test_parts_have_the_tags_of_their_units_and_an_entity_may_lie_in_two():
+    made = encoder(longest=2)
+    text, kind = "one two three four five six", entities.KINDS[0]
+    tags = ("O", f"B-{kind}", f"I-{kind}", f"I-{kind}", "O", f"B-{kind}")
+    parts = made.encode(made.cut(text)._replace(tags=tags))
+    begins, goes_on = f"B-{kind}", f"I-{kind}"
+    assert [part.sentence.tags for part in parts] == [("O", begins), (begins, goes_on), ("O", begins)]
+
+
+def test_the_entities_of_a_long_text_are_found_once(monkeypatch):
+    made, calls = encoder(longest=3), []
+    monkeypatch.setattr(schemes, "entities", lambda *given, own=schemes.entities: calls.append(1) or own(*given))
+    assert len(made.encode(made.cut("word " * 300))) == 100 and len(calls) == 1
+
+
 def test_nothing_gives_no_parts():
     made = encoder()
     assert made.encode(made.cut("  ")) == []

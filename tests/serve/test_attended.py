@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,7 +80,28 @@ def test_a_server_that_ends_is_not_a_client_that_went():
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0.1)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(GivenUp, match="the server has been told to end"):
             await task
+
+    finish(run())
+
+
+def test_a_thread_that_does_not_ask_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(attended, "LONGEST", 0.05)
+    free = threading.Event()
+
+    def stubborn(ask):
+        assert free.wait(60)
+        with pytest.raises(GivenUp, match="the client has gone"):
+            ask()  # at last
+        return "late"
+
+    async def run():
+        with ThreadPoolExecutor(1) as looks:
+            app = SimpleNamespace(state=SimpleNamespace(looks=looks))
+            request = SimpleNamespace(receive=Client().receive, app=app)
+            with pytest.raises(GivenUp, match=r"it took longer than 0\.05 seconds; give a shorter input"):
+                await attended.attended(request, stubborn)
+            free.set()
 
     finish(run())

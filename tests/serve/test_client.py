@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import socket
+import threading
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,52 @@ def test_it_answers_as_the_run_does(served, hosted):
         regard.Client("nowhere")
     with pytest.raises(ConfigError, match="a key has ASCII letters, digits and signs only; this one has others"):
         regard.Client("http://127.0.0.1:1", key="비밀")
+
+
+@contextmanager
+def saying(content):
+    """Something that answers every request by these bytes."""
+
+    def answer(listening):
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(content)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer, args=(listening,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join(20)
+
+
+def response(body, more=0):
+    return f"HTTP/1.1 200 OK\r\nContent-Length: {len(body) + more}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"a": 1}', b"[]", b"null", b"\xff"])
+def test_another_server_at_that_address_is_told_in_one_line(body):
+    with saying(response(body)) as url, pytest.raises(ServerError) as wrong:
+        regard.Client(url)
+    assert str(wrong.value) == f"{url}: what answers there is no server of regard; is the port right?"
+
+
+def test_a_server_that_goes_in_the_middle_is_told_in_one_line():
+    with saying(response(b'{"runs": []}', more=9)) as url, pytest.raises(ServerError, match="before the answer was wh"):
+        regard.Client(url)
+    with saying(b"SSH-2.0-other\r\n") as url, pytest.raises(ServerError, match=r"no server answers \(SSH-2.0-other\)"):
+        regard.Client(url)
+    with pytest.raises(ServerError, match=r"http://\[::1: no server answers \(Invalid IPv6 URL\)"):
+        regard.Client("http://[::1")
+    client = Client.__new__(Client)
+    client._url, client._key, client._timeout = "http://127.0.0.1", "", 20
+    client.name, client.verb, client.about = "en", "translate", {"opens": [], "options": {"properties": {}}}
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nevent: tok"
+    with saying(chunked) as client._url, pytest.raises(ServerError, match="before the answer was whole"):
+        list(client.stream("a"))
 
 
 @pytest.fixture

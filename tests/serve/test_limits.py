@@ -145,6 +145,27 @@ def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
     assert start["status"] == 503 and b"the server has been told to end" in body["body"]
 
 
+def test_when_the_server_ends_what_has_just_arrived_is_answered():
+    async def run():
+        sent, allowed = [], Allowed(loopback=True)
+
+        async def receive():
+            allowed.end()  # the signal comes while the last part does
+            return {"type": "http.request", "body": b"{}"}
+
+        async def send(message):
+            sent.append(message)
+
+        async def behind(scope, receive, send):
+            await asyncio.sleep(0.05)
+            await send({"type": "http.response.start", "status": 200})
+
+        await Limits(behind, allowed=allowed)({"type": "http", "headers": [(b"host", b"localhost")]}, receive, send)
+        return sent
+
+    assert [message["status"] for message in finish(run())] == [200]
+
+
 def test_loopback():
     assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("0.0.0.0") and not is_loopback("example.org")

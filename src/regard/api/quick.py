@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.api import ct2, kept
+from regard.api.workers import is_idle
 from regard.core import runfiles, seals
 from regard.core.answer import Answer
 from regard.core.errors import RegardError
@@ -20,7 +21,7 @@ from regard.core.registry import find, names
 from regard.training.migrations import migrate
 
 TASKS = "regard.tasks._quick"
-WIDE = 512  # features from which several threads answer a single row faster than one
+WIDE = 512  # features from which several threads answer a few rows faster than one whatever else runs
 Slow = Callable[[list[str]], list[list[Answer]]]
 Table = Mapping[str, Any]
 
@@ -71,7 +72,7 @@ def by_words(run: Path, words: Sequence[str], *, precision: str, few: bool, slow
         if entry is None or entry["why"] or not kept.is_whole(folder, weights):
             return None
         runfiles.check(run, table["files"])
-        single = few and table["model"].get("dim", 0) >= WIDE
+        single = few and (table["model"].get("dim", 0) >= WIDE or is_idle())
         return of_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
     except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
         return None

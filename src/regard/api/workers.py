@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.core.errors import RegardError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 WIDE = 512  # rows and columns of a matrix from which a second thread pays for a single input
+LOAD = Path("/proc/loadavg")  # "0.20 0.18 0.12 1/80 11206": the fourth is how many run now, of how many there are
 AHEAD = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
 
 
@@ -36,6 +38,15 @@ def available() -> int:
     if "fork" not in multiprocessing.get_all_start_methods():
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_idle() -> bool:
+    """Whether nothing but this process runs on the machine at the moment; False where that is not told. Threads that
+    wait for each other at every small product are fast there, and a hundred times slower beside another program."""
+    try:
+        return int(LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]) <= 1
+    except (OSError, ValueError, IndexError):
+        return False
 
 
 def threads(model: nn.Module) -> int:

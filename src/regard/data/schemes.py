@@ -115,10 +115,11 @@ def entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
     """Tags that keep a scheme's rules -> the entities they describe, in order."""
     parsed = fill(tags)
     starts = [i for i, (letter, _) in enumerate(parsed) if letter in ("B", "S") or _begins_by_i(parsed, i, scheme)]
+    others = set(starts)
     found: list[Entity] = []
     for first in starts:
         last = first + 1
-        while last < len(parsed) and last not in starts and parsed[last][0] in ("I", "E"):
+        while last < len(parsed) and last not in others and parsed[last][0] in ("I", "E"):
             last += 1
         found.append(Entity(first, last, parsed[first][1]))
     return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -77,16 +78,16 @@ class Encoder:
     def encode(self, sentence: Sentence) -> list[Encoded]:
         """A sentence -> numbers, in as many parts as its length asks for; without units there are none."""
         own, rows = self._units(sentence)
-        parts: list[Encoded] = []
-        first, held = 0, 0
+        found = schemes.entities(own.tags, "bio")
+        bounds = [0]
+        held = 0
         for number, row in enumerate(rows):
-            if held + len(row) > self.longest and number > first:
-                parts.append(self._part(own, rows, first, number))
-                first, held = number, 0
+            if held + len(row) > self.longest and number > bounds[-1]:
+                bounds.append(number)
+                held = 0
             held += len(row)
-        if rows:
-            parts.append(self._part(own, rows, first, len(rows)))
-        return parts
+        ends = pairwise([*bounds, len(rows)]) if rows else ()
+        return [self._part(own, rows, found, first, last) for first, last in ends]
 
     def _units(self, sentence: Sentence) -> tuple[Sentence, list[list[int]]]:
         """The sentence in the model's units, and the tokens of each: at least one, at most as many as are read."""
@@ -99,9 +100,11 @@ class Encoder:
         rows = self.tokenizer.encode([own.text[start:stop] for start, stop in own.units])
         return own, [row[: self.longest] or [Marks.unknown] for row in rows]
 
-    def _part(self, own: Sentence, rows: Sequence[list[int]], first: int, last: int) -> Encoded:
-        inside = [e for e in schemes.entities(own.tags, "bio") if e.first < last and e.last > first]
-        moved = [Entity(max(e.first, first) - first, min(e.last, last) - first, e.kind) for e in inside]
+    def _part(
+        self, own: Sentence, rows: Sequence[list[int]], found: Sequence[Entity], first: int, last: int
+    ) -> Encoded:
+        low, high = bisect_right(found, first, key=lambda e: e.last), bisect_left(found, last, key=lambda e: e.first)
+        moved = [Entity(max(e.first, first) - first, min(e.last, last) - first, e.kind) for e in found[low:high]]
         tags = schemes.tags_of(moved, last - first, self.scheme)
         sizes = np.cumsum([0, *(len(row) for row in rows[first:last])])
         texts = [own.text[start:stop] for start, stop in own.units[first:last]]

@@ -14,27 +14,30 @@ from regard.core.giving_up import Ask, GivenUp
 LONGEST = 60.0  # seconds that a request may take
 TOO_LONG = "it took longer than {:g} seconds; ask for less at a time"
 LEFT = "the client has gone; nothing was computed further"
+ENDED = "the server has been told to end"
 LOOKED = 0.2  # seconds between two looks at those who wait
 Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 
 async def attended(request: Any, work: Callable[[Ask], T]) -> T:
-    """Work in a thread of its own, which asks now and then whether it is still wanted."""
-    gone, ends = threading.Event(), time.monotonic() + LONGEST
+    """Work in a thread of its own, which asks now and then whether it is still wanted. Whoever waits is told in time,
+    also while the thread does something long that does not ask."""
+    gone = threading.Event()
 
     def ask() -> None:
         if gone.is_set():
             raise GivenUp(LEFT)
-        if time.monotonic() > ends:
-            raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input")
 
     watching = asyncio.ensure_future(_left(request.receive))
     watching.add_done_callback(lambda _: gone.set())
     try:
-        return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
+        async with asyncio.timeout(LONGEST):
+            return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
+    except TimeoutError:
+        raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input") from None
     except asyncio.CancelledError:
-        raise GivenUp("the server has been told to end") from None
+        raise GivenUp(ENDED) from None
     finally:
         gone.set()
         watching.cancel()
@@ -81,6 +84,8 @@ class Watch:
             self._loop.call_later(LOOKED, self._look)
         try:
             return await coming
+        except asyncio.CancelledError:  # it has been told so for longer than a request takes
+            raise GivenUp(ENDED) from None
         finally:
             self._all.discard(waiting)
             if waiting.watching is not None:

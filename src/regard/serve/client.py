@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -17,6 +17,7 @@ from regard.api.verbs import Verbs, listed
 from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Answer
 
+BROKEN = (OSError, http.client.HTTPException)  # a connection that ends, or bytes that are no HTTP
 PLAIN = ("text", "score", "rank", "remarks", "files")  # of an answer; the rest is the task's own
 
 
@@ -39,9 +40,9 @@ class Client(Verbs):
         self._url, self._key, self._timeout = url.rstrip("/"), key, timeout
         if not (key.isascii() and key.isprintable()):
             raise ConfigError("a key has ASCII letters, digits and signs only; this one has others")
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        if not url.startswith(("http://", "https://")):
             raise ConfigError(f"{url!r} is no address of a server; give one such as http://127.0.0.1:8000")
-        runs: list[dict[str, Any]] = json.loads(self._open("/v1/runs").read())["runs"]
+        runs: list[dict[str, Any]] = self._read("/v1/runs", "runs")
         found = [each for each in runs if run in (None, each["name"])]
         if len(found) != 1:
             names = ", ".join(each["name"] for each in runs)
@@ -63,14 +64,14 @@ class Client(Verbs):
         inputs = listed(inputs, self.verb)
         if not inputs:
             return []
-        found = json.loads(self._open(f"/v1/{self.verb}", self._asked(inputs, options)).read())
-        return [[_answer(row) for row in rows] for rows in found["answers"]]
+        found = self._read(f"/v1/{self.verb}", "answers", self._asked(inputs, options))
+        return [[_answer(row) for row in rows] for rows in found]
 
     def stream(self, given: Any = "", **options: Any) -> Iterator[str]:
         """The answer to one input while it is decoded: the whole text so far, again and again, at last the answer's."""
         asked = self._asked([given], options) | {"stream": True}
         name = ""
-        for line in self._open(f"/v1/{self.verb}", asked):
+        for line in self._lines(self._open(f"/v1/{self.verb}", asked)):
             kind, _, value = line.decode().rstrip("\n").partition(": ")
             if kind == "event":
                 name = value
@@ -80,12 +81,12 @@ class Client(Verbs):
                     raise ServerError(table["error"], table["status"])
                 yield table["text"] if name == "token" else table["answers"][0][0]["text"]
         if name != "answers":
-            raise ServerError(f"{self._url}: the server went before the answer was whole")
+            raise self._gone()
 
     def look(self, given: Any, **changes: Any) -> dict[str, Any]:
         """Every attention map of an input, as plain values; `off`, `forbid` and `temperature` are a what-if."""
         asked = {"run": self.name, "input": self._sent(given), **changes}
-        found: dict[str, Any] = json.loads(self._open("/v1/look", asked).read())
+        found: dict[str, Any] = self._read("/v1/look", None, asked)
         return found
 
     def _asked(self, inputs: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,6 +104,27 @@ class Client(Verbs):
             return _file(given)
         return given
 
+    def _read(self, path: str, part: str | None, asked: Any = None) -> Any:
+        """The JSON that the server answers, or a part of it."""
+        try:
+            with self._open(path, asked) as answer:
+                found = json.loads(answer.read())
+            return found if part is None else found[part]
+        except BROKEN:
+            raise self._gone() from None
+        except (ValueError, LookupError, TypeError):
+            raise ServerError(f"{self._url}: what answers there is no server of regard; is the port right?") from None
+
+    def _lines(self, answer: Any) -> Iterator[bytes]:
+        """The lines of an answer as they come."""
+        try:
+            yield from answer
+        except BROKEN:
+            raise self._gone() from None
+
+    def _gone(self) -> ServerError:
+        return ServerError(f"{self._url}: the server went before the answer was whole")
+
     def _open(self, path: str, asked: Any = None) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         if self._key:
@@ -111,21 +133,22 @@ class Client(Verbs):
             data = None if asked is None else json.dumps(asked).encode()
         except (TypeError, ValueError) as wrong:
             raise ConfigError(f"what is asked cannot be sent as JSON: {wrong}") from None
-        request = urllib.request.Request(self._url + path, data, headers)
         try:
+            request = urllib.request.Request(self._url + path, data, headers)
             return urllib.request.urlopen(request, timeout=self._timeout)
         except urllib.error.HTTPError as wrong:
             with wrong:
                 raise _told(wrong) from None
-        except (OSError, ValueError) as wrong:
-            raise ServerError(f"{self._url}: no server answers ({wrong}); is it started? regard serve RUN") from None
+        except (*BROKEN, ValueError) as wrong:
+            why = " ".join(str(wrong).split())
+            raise ServerError(f"{self._url}: no server answers ({why}); is it started? regard serve RUN") from None
 
 
 def _told(wrong: urllib.error.HTTPError) -> ServerError:
     """What the server said."""
     try:
         line = str(json.loads(wrong.read())["error"])
-    except (ValueError, KeyError, TypeError):
+    except (*BROKEN, ValueError, LookupError, TypeError):
         line = f"the server answered {wrong.code}"
     seconds = wrong.headers.get("Retry-After", "")
     return ServerError(line, wrong.code, int(seconds) if seconds.isdecimal() else 0)

@@ -121,4 +121,5 @@ def _settings() -> dict[str, Any]:
         "server_header": False,
         "access_log": False,  # at this level nothing would be written, but each line be made
         "http": "regard.serve.wire:Protocol",
+        "ws": "none",
     }

@@ -26,7 +26,7 @@ SLOWEST = 10.0  # seconds until a body has arrived
 MOST = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
 HELD = 200_000_000  # bytes of the bodies of all requests
-DRAINED, DRAINING = 100_000_000, 2.0  # bytes and seconds of a body that is too large, which are thrown away
+DRAINED, DRAINING = 100_000_000, SLOWEST  # bytes and seconds of a body that is too large, which are thrown away
 
 
 class Refused(Exception):
@@ -65,7 +65,11 @@ class Allowed:
         """No request is taken any more, nor waited for; those that have arrived are answered."""
         self.ending = True
         for task in list(self.reading):
-            task.get_loop().call_soon_threadsafe(task.cancel)
+            task.get_loop().call_soon_threadsafe(self._leave, task)
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        if task in self.reading:  # else it has arrived since, and is answered
+            task.cancel()
 
 
 class Limits:

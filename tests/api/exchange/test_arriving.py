@@ -106,6 +106,8 @@ def test_what_is_missing_is_one_line(brought, tmp_path):
 def test_what_regard_does_not_have_is_one_line(library, brought, tmp_path):
     with pytest.raises(ConfigError, match="BERT with hidden_act='relu': regard knows 'gelu' only"):
         bring(str(brought("bert", hidden_act="relu")), tmp_path / "run")
+    with pytest.raises(ConfigError, match="BERT with tables of its own for input and output: regard's bert has one"):
+        bring(str(brought("bert", tie_word_embeddings=False)), tmp_path / "run")
     other = library.BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1)
     other.save_pretrained(tmp_path / "bart")
     with pytest.raises(

@@ -44,6 +44,17 @@ def test_tables_follow_and_what_is_not_there_is_never_foretold(path):
     assert found.forbid(torch.zeros(8)).tolist() == [0, 0, vocabulary.NEVER, 0, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("told", [50256, -1, [], None])
+def test_a_mark_beyond_the_tables_is_looked_for_by_its_name(path, told):
+    found = vocabulary.read(path, size=7, known={"pad": told, "start": told, "end": told})
+    assert found.rows.tolist() == [3, 1, -1, -1, 0, 2, 4, 5, 6] and found.invented == (2, 3)
+    assert found.table(torch.arange(7.0)[:, None]).shape == (9, 1)
+
+
+def test_of_several_ends_the_first_is_taken(path):
+    assert vocabulary.read(path, size=7, known={"end": [6, 2]}).rows[3] == 6
+
+
 def test_what_is_wrong_is_one_line(path):
     with pytest.raises(CheckpointError, match="7 tokens, but the model has 5; they belong to two models"):
         vocabulary.read(path, size=5, known=KNOWN)

@@ -58,7 +58,7 @@ class Vocabulary:
         return bias
 
 
-def read(path: Path, *, size: int, known: Mapping[str, int | None], mask: bool = False) -> Vocabulary:
+def read(path: Path, *, size: int, known: Mapping[str, Any], mask: bool = False) -> Vocabulary:
     """tokenizer.json -> a vocabulary of ours for tables of `size` rows. `known` are numbers of marks by our names, as
     the model's configuration tells them; with `mask` there must be a mask mark."""
     try:
@@ -69,7 +69,7 @@ def read(path: Path, *, size: int, known: Mapping[str, int | None], mask: bool =
     names = {number: name for name, number in engine.get_vocab(with_added_tokens=True).items()}
     if max(names, default=0) >= size:
         raise CheckpointError(f"{path}: {max(names) + 1} tokens, but the model has {size}; they belong to two models")
-    marks = {mark: _number(mark, engine, known.get(mark)) for mark in NAMES}
+    marks = {mark: _number(mark, engine, known.get(mark), size) for mark in NAMES}
     if mask and marks["mask"] is None:
         raise DataError(f"{path}: there is no token {' or '.join(NAMES['mask'])} for what is covered")
     first = [marks[mark] for mark in ("pad", "unknown", "start", "end")]
@@ -90,8 +90,11 @@ def read(path: Path, *, size: int, known: Mapping[str, int | None], mask: bool =
     return Vocabulary(tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(invented)))
 
 
-def _number(mark: str, engine: tokenizers.Tokenizer, known: int | None) -> int | None:
-    if known is not None:
+def _number(mark: str, engine: tokenizers.Tokenizer, known: Any, size: int) -> int | None:
+    """The number of a mark as the configuration tells it, the first of several. One beyond the tables is what the
+    configuration had before anybody made these tables, and says nothing."""
+    known = known[0] if isinstance(known, list) and known else known
+    if isinstance(known, int) and 0 <= known < size:
         return known
     numbers = (engine.token_to_id(name) for name in (OURS[mark], *NAMES[mark]))
     return next((number for number in numbers if number is not None), None)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from regard.api.exchange.pairs import Pair, Tensors, both, expect, expect_theirs
+from regard.core.errors import ConfigError
 from regard.core.gaps import Gaps
 from regard.core.sizes import Masked
 from regard.models.bert import Config
@@ -47,6 +48,8 @@ def shape(config: Config, sizes: Masked) -> dict[str, Any]:
 
 def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of BERT -> settings of model and data."""
+    if not torch.equal(theirs.bert.embeddings.word_embeddings.weight, theirs.cls.predictions.decoder.weight):
+        raise ConfigError("BERT with tables of its own for input and output: regard's bert has one for both")
     pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
     data = {"context": theirs.config.max_position_embeddings, "pairs": pairs}
     return {**settings("BERT", theirs.config), "norm": "post"}, data
