@@ -15,7 +15,8 @@ SEEN = """() => {
   const one = document.activeElement;
   const style = getComputedStyle(one);
   const lined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
-  return one === document.body || lined || one.matches(".line-word, .aligned, .answer-token") ? "" : one.outerHTML.slice(0, 120);
+  const seen = one === document.body || lined || one.matches(".line-word, .aligned, .answer-token");
+  return seen ? "" : one.outerHTML.slice(0, 120);
 }"""
 
 
@@ -82,7 +83,8 @@ def test_the_focus_is_always_seen_and_has_a_name(browser, address, view):
             assert page.evaluate(SEEN) == ""
         nameless = page.evaluate(
             "[...document.querySelectorAll('button, select, input, textarea, [tabindex=\"0\"]')].filter((one) =>"
-            " !(one.getAttribute('aria-label') || one.closest('label')?.innerText.trim() || one.innerText?.trim() || one.title))"
+            " !(one.getAttribute('aria-label') || one.closest('label')?.innerText.trim() || one.innerText?.trim()"
+            " || one.title))"
             ".map((one) => one.outerHTML.slice(0, 120))"
         )
         assert nameless == []
