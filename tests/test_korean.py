@@ -26,7 +26,14 @@ sinusoidal, binary, frequency, unique, bounded, residual, skip connection, feed-
 prediction layer, encoder, decoder, hidden state, RNN, LSTM, GRU, SOS, ground truth, autoregressive, teacher forcing,
 alignment, vanishing, exploding, long-term dependency, parallelization, sequential operations, maximum path length,
 hard attention, soft, stochastic, Word2Vec, t-SNE, tokenization, super resolution, memory block, query block,
-target pixel, self-similarity, skewing, bag of words, triangular matrix, dot product
+target pixel, self-similarity, skewing, bag of words, triangular matrix, dot product, 모델 차원, d_model, d_ff, d_k,
+제곱근, 투영, projection, 가중 산술 평균, argmax, masked attention, 기계 번역, 음악 생성, 이미지 생성, image completion,
+conditional, 합성곱 신경망, CNN, convolution, 특징 맵, feature map, 문서 분류, image captioning, RoBERTa, ALBERT, XLNet,
+GPT-2, DETR, language modeling, named entity recognition, word embedding, 고정 길이, 최종 은닉 상태,
+fixed-length vector, 순환 연결, recurrent connection, for loop, 벡터화, 시간 복잡도, time complexity, 시퀀스 길이,
+sequence length, 일반화, generalize, 잔차 블록, layer normalization, Add & Norm, 완전 연결층, fully connected, FFN,
+linear layer, softmax layer,
+입력 임베딩, input embedding, 시점, 순번, time step, 추론, inference
 """
 
 

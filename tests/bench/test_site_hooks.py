@@ -114,6 +114,18 @@ def test_a_live_figure_draws_what_its_page_says(page, source, built, address, br
     context.close()
 
 
+def test_live_figures_open_with_a_map_that_they_have():
+    framed = re.compile(r'src="\.\./figures/(\w+)\.html#([^"]*)"')
+    pages = (ROOT / "docs" / "mechanisms").glob("*.md")
+    found = [frame for page in pages for frame in framed.findall(page.read_text(encoding="utf-8"))]
+    assert len(found) >= 9
+    for name, fragment in found:
+        data = json.loads((ROOT / "docs" / "figures" / f"{name}.json").read_text(encoding="utf-8"))
+        maps = {one["name"] for run in data.get("runs", [data]) for one in run["maps"]}
+        wanted = dict(pair.split("=") for pair in fragment.split("&"))
+        assert wanted.get("map", min(maps)) in maps, (name, fragment)
+
+
 @pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
 def test_the_data_of_a_figure_is_small_and_of_this_version(path, tmp_path):
     assert path.stat().st_size < 300_000

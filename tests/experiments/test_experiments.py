@@ -8,11 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.errors import DataError
+from regard.core.errors import DataError, FileError
 from regard.core.registry import find, names
 from regard.data import origins, sources
 from regard.experiments._conduct import FIGURES, PAGE, PLOT, conduct, read
 from regard.experiments._experiment import Cell, Verdict, amount, budget, exponent, means, over_seeds, seeds_of
+from regard.training.stop import Interrupted
 
 PACKAGE = "regard.experiments"
 LITTLE = 0.01
@@ -83,6 +84,39 @@ def test_figures_of_another_effort_are_not_mixed_in(tmp_path):
         conduct(counting(begun), "any", tmp_path, effort=effort, tell=quiet)
     assert begun == [0, 1, 2, 0, 1, 2]
     assert read(tmp_path / FIGURES).effort == 2
+
+
+def test_figures_of_another_effort_are_laid_aside_and_taken_up_again(tmp_path):
+    begun = []
+    for effort in (10, 1, 10, 1):
+        conduct(counting(begun), "any", tmp_path, effort=effort, tell=quiet)
+    assert begun == [0, 1, 2, 0, 1, 2]
+    assert read(tmp_path / FIGURES).effort == 1
+    assert read(tmp_path / "figures-10.json").effort == 10
+
+
+def test_a_stop_by_hand_says_that_what_was_measured_is_kept(tmp_path):
+    def stop():
+        raise KeyboardInterrupt
+
+    begun = []
+    experiment = counting(begun)
+    cells = experiment.cells(1)
+    experiment.cells = lambda effort: [cells[0], Cell("cell 1", stop), cells[2]]
+    with pytest.raises(
+        Interrupted, match="stopped; what was measured is kept, and the same command goes on"
+    ) as stopped:
+        conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+    assert stopped.value.code == 130
+    assert begun == [0] and list(read(tmp_path / FIGURES).figures) == ["cell 0"]
+
+
+def test_a_place_that_cannot_be_written_to_is_named_before_anything_is_measured(tmp_path):
+    begun = []
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(FileError, match=r"taken/any/figures.json: could not be written \(Not a directory\)"):
+        conduct(counting(begun), "any", tmp_path / "taken" / "any", effort=1, tell=quiet)
+    assert begun == []
 
 
 def test_another_file_in_its_place_is_named(tmp_path):

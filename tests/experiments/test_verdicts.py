@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from regard.experiments import complexity, gradients, order, requirements, scaling
-from regard.experiments._experiment import apart
+from regard.experiments import complexity, gradients, hierarchy, order, requirements, scaling, soft_hard
+from regard.experiments._experiment import apart, unsettled
 
 
 def test_requirements():
@@ -96,3 +96,42 @@ def test_what_is_kept_for_a_gradient_is_counted_once():
 def test_apart():
     assert apart([1.0, 2.0], [2.1, 5.0])
     assert not apart([1.0, 2.2], [2.1, 5.0])
+
+
+def test_seeds_that_differ_more_than_models_decide_nothing():
+    assert unsettled([0.76, 1.0], [0.8, 0.93], clear=0.05)
+    assert not unsettled([0.76, 0.8], [0.81, 1.0], clear=0.05)  # apart, whichever way
+    assert not unsettled([0.81, 1.0], [0.76, 0.8], clear=0.05)
+    assert not unsettled([0.98, 1.0], [0.99, 1.0], clear=0.05)  # the same, and no seed says otherwise
+
+    def documents(one, two):
+        found = {"one level": one, "two levels": two}
+        return {
+            f"{kind}, seed {seed}": {f"accuracy, {length} sentences": value for length in hierarchy.LENGTHS}
+            | {"weights": 9.0, hierarchy.TIME: 1.0}
+            for kind, values in found.items()
+            for seed, value in enumerate(values, start=1)
+        }
+
+    said = hierarchy.verdict(documents([0.76, 1.0], [0.8, 0.93]))
+    assert said.holds is None
+    assert said.text.endswith(
+        "(76% to 100% and 80% to 93% of the longest); --minutes 15 has more seeds and trains longer."
+    )
+    assert hierarchy.verdict(documents([1.0, 1.0], [1.0, 1.0])).holds is False
+
+    def captions(hard, soft):
+        return {
+            f"{kind}, seed {seed}": {
+                soft_hard.BLEU: value,
+                "pointing": 20.0,
+                soft_hard.NOISE: noise,
+                soft_hard.TIME: 1.0,
+            }
+            for kind, values, noise in (("hard", hard, 0.2), ("soft", soft, 0.0))
+            for seed, value in enumerate(values, start=1)
+        }
+
+    assert soft_hard.verdict(captions([29.3, 57.4], [35.1, 54.9])).holds is None
+    assert soft_hard.verdict(captions([29.3, 30.4], [35.1, 54.9])).holds is True
+    assert soft_hard.verdict(captions([57.0, 58.0], [35.1, 54.9])).holds is False

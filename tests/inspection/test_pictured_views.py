@@ -108,6 +108,19 @@ def test_layers_by_heads_rollout_and_the_answer_without_the_strongest_patches(ov
         assert "map=0.attn" in page.url and "head=1" in page.url
         page.locator("select").select_option("rollout")
         assert page.locator(".distribution h3").inner_text().startswith("rollout")
+        assert page.locator("canvas[data-key='overlay']").get_attribute("tabindex") is None
+
+
+def test_patches_are_reached_by_arrow_keys(overlay, browser):
+    with opened(browser, overlay, fragment="#view=overlay") as page:
+        assert page.locator(".thumb[tabindex='0']").count() == 1
+        page.locator("canvas[data-key='overlay']").focus()
+        for key, shown in (("ArrowRight", "patch 0,0"), ("ArrowRight", "patch 0,1"), ("ArrowDown", "patch 1,1")):
+            page.keyboard.press(key)
+            assert page.locator(".distribution h3").inner_text().startswith(f"{shown} looks at")
+            assert page.locator("#live").inner_text() == shown
+        page.keyboard.press("Escape")
+        assert page.locator(".distribution h3").inner_text().startswith("the class token")
 
 
 @pytest.fixture(scope="module")

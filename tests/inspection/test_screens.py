@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import examples
 import numpy as np
 import pytest
 from browsing import opened
 
+from regard.core.shown import Output
 from regard.inspection.bundle import bundle
 from regard.inspection.format import to_json
 
@@ -43,6 +46,55 @@ def test_nothing_hangs_over_the_edge_of_a_phone(browser, page_file, scheme):
                 "all => all.filter(one => one.getBoundingClientRect().height < 20).map(one => one.outerHTML)"
             )
             assert [one for one in small if "link" not in one] == []
+
+
+@pytest.fixture(scope="session")
+def wordy_file(tmp_path_factory):
+    """An answer without a space, and items that are sentences."""
+    found = examples.translation(1, 2)
+    names = [f"sentence {i}, which goes on for much longer than a phone is wide" for i in range(len(examples.SOURCE))]
+    axes = {**found.axes, "source": examples.axis(names, "source")}
+    path = tmp_path_factory.mktemp("screens") / "wordy.html"
+    made = replace(found, axes=axes, outputs=(Output("na" * 200, -1.0),), embeddings=())
+    path.write_text(bundle(to_json(made)), encoding="utf-8")
+    return path.as_uri()
+
+
+OUTSIDE = """all => all.filter((text) => {
+  const [own, frame] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+  return own.left < frame.left - 1 || own.right > frame.right + 1;
+}).map((text) => text.textContent)"""
+
+
+@pytest.mark.parametrize("locale", ["en-US", "ko-KR"])
+def test_long_words_and_long_names_stay_inside_a_phone(browser, wordy_file, locale):
+    with opened(browser, wordy_file, width=390, height=844, locale=locale) as page:
+        for view in ("grid", "lines", "alignment"):
+            page.locator(f"#tab-{view}").click()
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, view
+            words = page.locator(".view svg .line-word text, .view svg .aligned")
+            assert words.evaluate_all(OUTSIDE) == [], view
+        assert "…" in words.first.evaluate("text => text.firstChild.data")
+        assert words.first.locator("title").count() == 1  # the whole name
+
+
+def test_what_is_long_stands_beside_its_label_on_a_desk(browser, wordy_file):
+    with opened(browser, wordy_file) as page:
+        boxes = [page.locator(f".output .{name}").bounding_box() for name in ("spoken-label", "spoken-text")]
+        assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"] and boxes[1]["y"] < boxes[0]["y"] + boxes[0]["height"]
+
+
+def test_names_in_a_scatter_do_not_lie_on_each_other(browser, page_file):
+    with opened(browser, page_file, fragment="#view=embeddings", width=390) as page:
+        boxes = page.locator(".scatter text").evaluate_all(
+            "all => all.map((text) => text.getBoundingClientRect()).map((b) => [b.left, b.right, b.top, b.bottom])"
+        )
+        assert page.locator(".dot.on text").count() == 1 < len(boxes)
+        clear = 2  # pixels of a line above and below its letters
+        for i, (left, right, top, bottom) in enumerate(boxes):
+            for other in boxes[:i]:
+                apart = right <= other[0] or other[1] <= left
+                assert apart or bottom - clear <= other[2] + clear or other[3] - clear <= top + clear
 
 
 def luminance(colour):

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes
 from regard.core.seed import kept
-from regard.experiments._experiment import Figures, Verdict
+from regard.experiments._experiment import STOPPED, Cell, Figures, Verdict
+from regard.training.stop import Interrupted
 
 FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
 Tell = Callable[[int, int, str], None]  # cells that are done, of how many, and which comes next
@@ -37,16 +38,10 @@ def conduct(experiment: ModuleType, name: str, out: Path, *, effort: float, tell
     """Measure what is not measured yet, and write figures, plot and page into the folder `out`."""
     place, cells = out / FIGURES, experiment.cells(effort)
     stored = _begun(place, effort)
-    for number, cell in enumerate(cells):
-        tell(number, len(cells), cell.name)
-        if cell.name not in stored.figures:
-            begun = time.monotonic()
-            with kept():
-                torch.manual_seed(number)
-                stored.figures[cell.name] = cell.measure()
-            stored.seconds[cell.name] = round(time.monotonic() - begun, 2)
-            out.mkdir(parents=True, exist_ok=True)
-            write_bytes(place, json.dumps(stored._asdict(), indent=1).encode())
+    try:
+        _measure(cells, stored, place, tell)
+    except KeyboardInterrupt:
+        raise Interrupted(STOPPED, "SIGINT") from None
     tell(len(cells), len(cells), "")
     known = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
     write_bytes(out / PLOT, _plot(experiment, known.figures))
@@ -55,12 +50,42 @@ def conduct(experiment: ModuleType, name: str, out: Path, *, effort: float, tell
     return verdict
 
 
+def _measure(cells: Sequence[Cell], stored: Stored, place: Path, tell: Tell) -> None:
+    """The cells that are not stored yet, each written as soon as it is known; that there is room is found out first."""
+
+    def keep() -> None:
+        write_bytes(place, json.dumps(stored._asdict(), indent=1).encode())
+
+    if not stored.figures:
+        keep()
+    for number, cell in enumerate(cells):
+        tell(number, len(cells), cell.name)
+        if cell.name in stored.figures:
+            continue
+        begun = time.monotonic()
+        with kept():
+            torch.manual_seed(number)
+            stored.figures[cell.name] = cell.measure()
+        stored.seconds[cell.name] = round(time.monotonic() - begun, 2)
+        keep()
+
+
 def _begun(place: Path, effort: float) -> Stored:
-    """What was measured before with the same effort; nothing else is mixed in."""
+    """What was measured before with the same effort; nothing else is mixed in, and what another has measured is laid
+    aside, to be taken up by that one."""
+
+    def aside(other: float) -> Path:
+        return place.with_stem(f"{place.stem}-{other:g}")
+
     stored = read(place)
-    if stored is not None and stored.effort == effort:
-        return stored
-    return Stored(effort, {}, {}, f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}")
+    if stored is not None and stored.effort != effort:
+        os.replace(place, aside(stored.effort))
+        stored = None
+    if stored is None and aside(effort).exists():
+        os.replace(aside(effort), place)
+        stored = read(place)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}"
+    return stored or Stored(effort, {}, {}, machine)
 
 
 def read(place: Path) -> Stored | None:
@@ -70,7 +95,7 @@ def read(place: Path) -> Stored | None:
     try:
         table = json.loads(place.read_text(encoding="utf-8"))
         return Stored(table["effort"], dict(table["figures"]), dict(table["seconds"]), str(table["machine"]))
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{place}: it is not the file of an experiment; delete it, or choose another --out") from None
 
 

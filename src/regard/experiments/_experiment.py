@@ -9,6 +9,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 Figures = Mapping[str, Mapping[str, float]]  # the name of a cell -> its numbers
+MORE = "--minutes 15 has more seeds and trains longer"
+STOPPED = "stopped; what was measured is kept, and the same command goes on from there"
 
 
 class Cell(NamedTuple):
@@ -21,7 +23,7 @@ class Cell(NamedTuple):
 class Verdict(NamedTuple):
     """Whether a claim holds here, and a paragraph that says by how much, over how many seeds."""
 
-    holds: bool | None  # None: what was trained has learned too little to judge by it
+    holds: bool | None  # None: models have learned too little to judge by them, or seeds differ more than models do
     text: str
 
     @property
@@ -78,6 +80,18 @@ def apart(low: Sequence[float], high: Sequence[float]) -> bool:
     return max(low) < min(high)
 
 
+def unsettled(one: Sequence[float], other: Sequence[float], clear: float) -> bool:
+    """Values of seeds: do both lie among each other, and further apart than a `clear` difference? Then seeds make more
+    of a difference than what is compared, and nothing is decided."""
+    among = not apart(one, other) and not apart(other, one)
+    return among and max(max(values) - min(values) for values in (one, other)) > clear
+
+
+def spread(*several: Sequence[float], form: str = ".0%") -> str:
+    """The lowest and the highest value of the seeds of each, in words for a verdict."""
+    return " and ".join(f"{min(values):{form}} to {max(values):{form}}" for values in several)
+
+
 def exponent(xs: Iterable[float], ys: Iterable[float]) -> float:
     """The p of y ≈ c·x^p, by least squares of the logarithms."""
     logs = [(math.log(x), math.log(y)) for x, y in zip(xs, ys, strict=True)]
@@ -92,7 +106,7 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    legend_above(axes, columns=2 if max(map(len, named)) > 18 else 3)
+    legend_above(axes, columns=2 if max(map(len, named)) > 18 or len(named) == 4 else 3)
 
 
 def listed(values: Mapping[str, float], form: str = ".1f") -> str:

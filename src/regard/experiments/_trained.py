@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import torch
 
+from regard.experiments._experiment import STOPPED
 from regard.training.console import Silent
 from regard.training.recipe import read
 from regard.training.run import Parts, load_parts, train
@@ -44,8 +45,7 @@ def trained(task: str, settings: Sequence[str], *, steps: int, seed: int) -> Ite
         try:
             run = train(read(task, settings=given), Path(folder) / "run", console=Silent())
         except Interrupted as stopped:
-            words = "stopped; what was measured is kept, and the same command goes on from there"
-            again = Interrupted(words)
+            again = Interrupted(STOPPED)
             again.code = stopped.code
             raise again from None
         yield Trained(load_parts(run, trust=True), _scores(run))

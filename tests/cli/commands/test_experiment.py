@@ -32,6 +32,14 @@ def test_one_is_measured(tmp_path, capsys):
     assert "wrote" in capsys.readouterr().out
 
 
+def test_an_underscore_is_as_good_as_a_hyphen(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        "regard.experiments._conduct.conduct", lambda experiment, name, out, **_: Verdict(True, f"{out}")
+    )
+    call("experiment", "soft_hard", "--out", tmp_path)
+    assert "soft-hard: Soft attention" in (said := capsys.readouterr().out) and "soft_hard" not in said
+
+
 def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch, capsys):
     def conduct(experiment, name, out, **given):
         if name == "relative":
@@ -52,6 +60,8 @@ def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch
 def test_mistakes_are_one_line(capsys):
     for words, said in (
         (["gradient"], "unknown experiment 'gradient'; did you mean 'gradients'"),
+        (["alll"], "unknown experiment 'alll'; did you mean 'all'"),
+        (["nobody"], "unknown experiment 'nobody'; known: adaptive, alignment, all, bidirectional,"),
         (["order", "--minutes", "-1"], "--minutes -1: give more than 0 and less than a day"),
     ):
         with pytest.raises(SystemExit) as stop:

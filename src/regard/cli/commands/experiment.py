@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 
 from regard.cli.arguments import INSIDE
-from regard.core.errors import ConfigError, MissingExtra
+from regard.core.errors import ConfigError, MissingExtra, nearest
 from regard.core.registry import find, names
 
 PANEL = INSIDE
-PACKAGE = "regard.experiments"
+PACKAGE, ALL = "regard.experiments", "all"
 QUICK, FULL = 3.0, 30.0  # minutes of two cores that an experiment takes at most, about
 
 
 def run(
     name: Annotated[
         str,
-        typer.Argument(help="Which claim; all: one after the other.", autocompletion=lambda: [*_listed(), "all"]),
+        typer.Argument(help="Which claim; all: one after the other.", autocompletion=lambda: [*_listed(), ALL]),
     ] = "",
     *,
     out: Annotated[Path, typer.Option(help="A folder for each experiment's figures, plot and page.")] = Path(
@@ -40,8 +40,10 @@ def run(
         return
     if minutes is not None and not 0 < minutes < 24 * 60:
         raise ConfigError(f"--minutes {minutes:g}: give more than 0 and less than a day")
-    effort = (minutes or (FULL if full else QUICK)) / QUICK
-    if name == "all":
+    effort, name = (minutes or (FULL if full else QUICK)) / QUICK, name.replace("_", "-")
+    if name and name not in (known := [*_listed(), ALL]):
+        raise ConfigError(f"unknown experiment {name!r}; {nearest(name, known)}")
+    if name == ALL:
         _conduct_all(out, effort)
     elif name:
         _conduct(name, out / name, effort)
@@ -74,7 +76,6 @@ def _write_page(out: Path, page: Path) -> None:
     from regard.core.files import write_text
     from regard.experiments._claims import claims
 
-    page.parent.mkdir(parents=True, exist_ok=True)
     write_text(page, claims(out, page.parent))
     print(f"wrote {page}")
 

@@ -44,7 +44,9 @@ export function choice(label, items, chosen, pick) {
     event.preventDefault();
     event.stopPropagation();
     const at = items.findIndex((item) => item.key === chosen);
-    pick(items[(at + by + items.length) % items.length].key);
+    const { key } = items[(at + by + items.length) % items.length];
+    pick(key);
+    document.querySelector(`[data-key="${CSS.escape(`${label}:${key}`)}"]`)?.focus(); // drawn again, so another element
   };
   const buttons = items.map((item) =>
     make("button", {
@@ -54,6 +56,21 @@ export function choice(label, items, chosen, pick) {
   return make("div", { class: "choice" },
     make("span", { class: "choice-label" }, label),
     make("div", { class: "segments", role: "radiogroup", "aria-label": label, onkeydown: step }, buttons));
+}
+
+// A table of buttons of so many columns: Tab reaches the pressed one, or else the first; arrow keys move among them.
+export function roving(table, columns) {
+  const all = [...table.querySelectorAll("button")];
+  const reached = all.find((one) => one.getAttribute("aria-pressed") === "true") || all[0];
+  all.forEach((one) => { one.tabIndex = one === reached ? 0 : -1; });
+  table.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+    const next = all[all.indexOf(document.activeElement) + by];
+    if (!by || !next) return;
+    event.preventDefault();
+    next.focus();
+  });
+  return table;
 }
 
 // A labelled <select>.
@@ -70,6 +87,23 @@ export function announce(text) {
 
 export const number = (value, digits = 4) =>
   Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : value === -Infinity ? "−∞" : "–";
+
+// How many pixels texts take in the page's letters; font: "500 17px".
+const ruler = document.createElement("canvas").getContext("2d");
+export function widthsOf(texts, font) {
+  ruler.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  return texts.map((text) => ruler.measureText(text).width);
+}
+
+// As many letters of a text as fit into a width, and a mark where some are left out.
+export function fitted(text, width, font) {
+  const letters = Array.from(text);
+  const fits = (count) => widthsOf([`${letters.slice(0, count).join("")}…`], font)[0] <= width;
+  if (widthsOf([text], font)[0] <= width) return text;
+  let count = letters.length - 1;
+  while (count > 1 && !fits(count)) count--;
+  return `${letters.slice(0, count).join("")}…`;
+}
 
 // Marks that would be invisible get a visible form.
 export const visible = (label) => (label.trim() === "" ? "␣".repeat(Math.max(1, label.length)) : label);

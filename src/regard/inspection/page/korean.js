@@ -14,6 +14,7 @@ export const KOREAN = {
   "All heads": "모든 헤드",
   "An image of {0} places. Arrow keys move from place to place in the order of making.": "자리 {0}개로 된 이미지. 화살표 키로 만들어진 순서대로 옮겨 갑니다.",
   "Arrow keys move over the cells": "화살표 키로 칸을 옮겨 갑니다",
+  "Arrow keys move over the patches, Escape leaves them": "화살표 키로 패치를 옮겨 다니고, Esc 키로 벗어납니다",
   "Attention of {0} on: {1}": "{0}의 어텐션: {1}",
   "Axis": "축",
   "Bars: how much the label looks at each sentence. Click one to see its words.": "막대: 레이블이 각 문장을 보는 정도. 누르면 그 문장의 단어가 보입니다.",

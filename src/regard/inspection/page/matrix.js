@@ -1,6 +1,6 @@
 // One map, large, with a label for every row and column. Mouse, touch and arrow keys move over the cells.
 
-import { draw, make, number, sharpCanvas, visible, announce } from "./dom.js";
+import { draw, make, number, sharpCanvas, visible, widthsOf, announce } from "./dom.js";
 import { pixels, shade, signed } from "./colour.js";
 import { maximum, strongest } from "./data.js";
 import { say } from "./words.js";
@@ -18,11 +18,7 @@ const short = (label) => {
   return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : letters.join("");
 };
 
-function widths(labels) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.font = `${FONT}px ${getComputedStyle(document.body).fontFamily}`;
-  return labels.map((label) => context.measureText(short(label)).width);
-}
+const widths = (labels) => widthsOf(labels.map(short), `${FONT}px`);
 
 function layout(options, room) {
   const rowWidth = Math.max(20, ...widths(options.rowLabels));
@@ -52,7 +48,7 @@ function labelsOf(options, place) {
 
 // What the rows and the columns are.
 function titlesOf(options, place) {
-  const half = (options.rowTitle?.length ?? 0) * 3.6; // beside few rows the title would reach below the picture
+  const half = widthsOf([options.rowTitle ?? ""], "12px")[0] / 2 + 2; // beside few rows the title would reach below the picture
   const middle = Math.min(place.top + place.height / 2, place.top + place.height + 6 - half);
   return [
     options.rowTitle ? draw("text", { class: "axis-title", x: 11, y: middle, transform: `rotate(-90 11 ${middle})`, "text-anchor": "middle" }, options.rowTitle) : null,
@@ -109,7 +105,7 @@ export function matrix(options, room) {
   const total = { width: place.left + place.width + place.right, height: place.top + place.height + 6 };
   const overlay = draw("svg", { ...total, class: "overlay", "aria-hidden": "true" }, titlesOf(options, place), labels.rows, labels.columns, band, marks, ring);
   const frame = make("div", {
-    class: "matrix", tabindex: 0, role: "img", "data-key": "matrix", "aria-label": describe(options),
+    class: "matrix", tabindex: 0, role: "application", "data-key": "matrix", "aria-label": describe(options),
     "aria-description": say`Arrow keys move over the cells`,
   }, make("div", { class: "matrix-inner", style: { width: `${total.width}px`, height: `${total.height}px` } },
     paintCells(options, place), overlay));

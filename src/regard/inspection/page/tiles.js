@@ -24,7 +24,7 @@ export class TileMap {
     this.smallest = Math.min(this.plot.width / this.map.columns, this.plot.height / this.map.rows);
     Object.assign(this, { cell: this.smallest, x: 0, y: 0 });
     const { canvas, context } = sharpCanvas(width, height, {
-      class: "tiles", tabindex: 0, role: "img", "data-key": "tiles", "aria-label": say`${this.title}. ${this.map.rows} rows by ${this.map.columns} columns.`,
+      class: "tiles", tabindex: 0, role: "application", "data-key": "tiles", "aria-label": say`${this.title}. ${this.map.rows} rows by ${this.map.columns} columns.`,
       "aria-description": say`Plus and minus zoom, arrow keys move`,
     });
     Object.assign(this, { canvas, context });

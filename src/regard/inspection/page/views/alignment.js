@@ -1,6 +1,6 @@
 // What was answered beside what it was made from, with crossing lines; the n-best list; the error rate where the truth is known.
 
-import { draw, make, number, select, visible } from "../dom.js";
+import { draw, fitted, make, number, select, visible, widthsOf } from "../dom.js";
 import { otherwise } from "../tokens.js";
 import { clamp } from "../state.js";
 import { NOTHING } from "../header.js";
@@ -10,11 +10,7 @@ const FAINT = 0.06;
 const GAP = 18;
 const RISE = 190;
 
-function measure(labels) {
-  const context = document.createElement("canvas").getContext("2d");
-  context.font = `500 17px ${getComputedStyle(document.body).fontFamily}`;
-  return labels.map((label) => Math.max(18, context.measureText(visible(label)).width));
-}
+const measure = (labels) => widthsOf(labels.map(visible), "500 17px").map((width) => Math.max(18, width));
 
 // Centres of words laid in a line, and the length of the line.
 function lay(labels) {
@@ -78,7 +74,7 @@ function picture(data, map, head, { room, truth, chosen }) {
     };
     const leave = () => svg.classList.remove("choosing");
     return draw("text", { x: place[kind][i][0], y: place[kind][i][1], "text-anchor": anchor, "dominant-baseline": "central", class: `aligned ${kind}`, tabindex: 0,
-      role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, visible(label));
+      role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, place.upright ? fitted(visible(label), place.width * 0.34 - 4, "500 17px") : visible(label), draw("title", {}, label));
   });
   svg.append(...word(keys, "key"), ...word(queries, "query"));
   return svg;

@@ -59,7 +59,7 @@ export const view = {
     const head = clamp(page.state.head, map.heads, -1);
     page.looked = { map, head: Math.max(0, head) };
     const rows = data.items(map.queries);
-    const picture = new Picture(extra, SIZE, { tabindex: 0, "data-key": "canvas", "aria-label": say`An image of ${made.length} places. Arrow keys move from place to place in the order of making.` });
+    const picture = new Picture(extra, SIZE, { role: "application", tabindex: 0, "data-key": "canvas", "aria-label": say`An image of ${made.length} places. Arrow keys move from place to place in the order of making.` });
     const small = extra.small ? new Picture(extra.small, BESIDE, { "aria-label": say`the small image` }) : null;
     const panel = make("div", { class: "lines-side" });
     const inSmall = map.keys === "small";

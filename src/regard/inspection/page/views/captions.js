@@ -60,7 +60,7 @@ class Teller {
 function whatIf(run, several) {
   const { again } = run.extra.captions;
   const whole = run.outputs?.[0]?.text || "";
-  const picture = new Picture(run.extra.captions, 224, { tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": say`choose a part of the image to grey out; arrow keys move it` });
+  const picture = new Picture(run.extra.captions, 224, { role: "application", tabindex: 0, "data-key": `grey:${nameOf(run)}`, "aria-label": say`choose a part of the image to grey out; arrow keys move it` });
   const says = make("p", { class: "spoken-text again-text" }, whole);
   const across = Math.round(1 / (again[0].box[2] - again[0].box[0]));
   let chosen = -1;

@@ -1,6 +1,6 @@
 // Word embeddings in two dimensions; a chosen word lights up its nearest neighbours (by cosine in all dimensions, from Python).
 
-import { draw, make, number, select, visible } from "../dom.js";
+import { draw, make, number, select, visible, widthsOf } from "../dom.js";
 import { floats } from "../data.js";
 import { clamp } from "../state.js";
 import { say } from "../words.js";
@@ -24,19 +24,19 @@ function scatter(space, { width, height, chosen, pick }) {
   const place = (one) => [46 + within((one.x - x0) / (x1 - x0 || 1)) * (width - 92), 20 + within((one.y - y0) / (y1 - y0 || 1)) * (height - 40)];
   const near = new Set(space.neighbours[chosen]?.map(([i]) => i));
   const taken = [];
-  const dots = all.map((one, i) => {
+  const rank = (i) => (i === chosen ? 2 : near.has(i) ? 1 : 0);
+  const dots = all.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // those that matter are named first
+    const one = all[i];
     const [x, y] = place(one);
-    const important = i === chosen || near.has(i);
-    const size = visible(one.label).length * 8;
-    const free = !taken.some(([a, b, w]) => Math.abs(a - x) < (w + size) / 2 && Math.abs(b - y) < 13);
-    if (free || important) taken.push([x, y, size]);
+    const [size] = widthsOf([visible(one.label)], i === chosen ? "700 14px" : near.has(i) ? "600 12px" : "12px");
+    const free = !taken.some(([a, b, w]) => Math.abs(a - x) < (w + size) / 2 + 4 && Math.abs(b - y) < 14);
+    if (free) taken.push([x, y, size]);
     return draw("g", { class: `dot ${i === chosen ? "on" : near.has(i) ? "near" : ""}`, onclick: () => pick(i), "data-index": i },
       draw("circle", { cx: x, cy: y, r: i === chosen ? 6 : 3.5 }, draw("title", {}, one.label)),
-      free || important ? draw("text", { x, y: y - 8, "text-anchor": "middle" }, visible(one.label)) : null);
+      free ? draw("text", { x, y: y - 8, "text-anchor": "middle" }, visible(one.label)) : null);
   });
-  const rank = (dot) => (dot.classList.contains("on") ? 2 : dot.classList.contains("near") ? 1 : 0);
   return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${all.length} embeddings in two dimensions by ${space.method}` },
-    dots.sort((a, b) => rank(a) - rank(b)));
+    dots.reverse()); // and drawn over the others
 }
 
 export const view = {

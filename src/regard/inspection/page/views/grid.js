@@ -1,6 +1,6 @@
 // All layers x heads as thumbnails, and the chosen map large with its tokens and the distribution of one row.
 
-import { make, choice, number, sharpCanvas, visible } from "../dom.js";
+import { make, choice, number, roving, sharpCanvas, visible } from "../dom.js";
 import { groups, maximum, strongest } from "../data.js";
 import { pixels } from "../colour.js";
 import { matrix, legend } from "../matrix.js";
@@ -36,16 +36,7 @@ function table(data, { group, kind }, page) {
   const top = Array.from({ length: heads }, (_, head) => make("span", { class: "thumb-head figure" }, heads > 1 ? say`head ${head + 1}` : say`one head`));
   const rows = maps.map((map) => [make("span", { class: "thumb-layer figure" }, say`layer ${map.layer + 1}`),
     Array.from({ length: heads }, (_, head) => (head < map.heads ? thumbnail(data, map, head, page) : make("span")))]);
-  const arrows = (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: heads, ArrowUp: -heads }[event.key];
-    const all = [...event.currentTarget.querySelectorAll(".thumb")];
-    const next = all[all.indexOf(document.activeElement) + by];
-    if (!by || !next) return;
-    event.preventDefault();
-    next.focus();
-  };
-  return make("div", { class: "thumbs", style: { "--heads": heads }, onkeydown: arrows, role: "group", "aria-label": say`${kind}: layers by heads` },
-    make("span"), top, rows);
+  return roving(make("div", { class: "thumbs", style: { "--heads": heads }, role: "group", "aria-label": say`${kind}: layers by heads` }, make("span"), top, rows), heads);
 }
 
 function readout(data, map, where) {

@@ -1,6 +1,6 @@
 // Lines between tokens for the chosen heads: thickness is weight. A hovered or focused token shows its distribution as numbers.
 
-import { draw, make, visible } from "../dom.js";
+import { draw, fitted, make, visible } from "../dom.js";
 import { headColour } from "../colour.js";
 import { distribution } from "../distribution.js";
 import { mapChoice } from "../levels.js";
@@ -43,12 +43,12 @@ function curves(map, heads, { left, right }) {
   return group;
 }
 
-function words(labels, { x, anchor, kind, choose }) {
+function words(labels, { x, room, anchor, kind, choose }) {
   return labels.map((label, i) => draw("g", {
     class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": say`${label}: show its distribution`, "data-kind": kind, "data-index": i,
     onpointerenter: () => choose(kind, i), onfocus: () => choose(kind, i), onclick: () => choose(kind, i),
   }, draw("rect", { x: anchor === "end" ? 0 : x - 4, y: i * STEP + 2, width: anchor === "end" ? x + 4 : 400, height: STEP - 4, rx: 6 }),
-  draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, visible(label))));
+  draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, fitted(visible(label), room, "16px"), draw("title", {}, label))));
 }
 
 function details(data, map, heads, { kind, index }) {
@@ -92,8 +92,8 @@ export const view = {
       if (kind === "query") page.note({ row: index });
     };
     picture.append(lines,
-      ...words(data.labels(map.queries), { x: left, anchor: "end", kind: "query", choose }),
-      ...words(data.labels(map.keys), { x: right, anchor: "start", kind: "key", choose }));
+      ...words(data.labels(map.queries), { x: left, room: left - 4, anchor: "end", kind: "query", choose }),
+      ...words(data.labels(map.keys), { x: right, room: width - right - 4, anchor: "start", kind: "key", choose }));
     element.append(make("section", { class: "card split" },
       make("div", { class: "scroll" }, make("div", { class: "line-heads quiet", style: { width: `${width}px` } }, make("span", {}, say`looks`), make("span", {}, say`is looked at`)), picture), panel));
     if (page.state.row !== undefined) choose("query", clamp(page.state.row, map.rows));

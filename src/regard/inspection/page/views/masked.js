@@ -7,7 +7,7 @@ import { say } from "../words.js";
 
 function line(data, { gaps, chosen, pick }) {
   const tokens = data.outputs[0].tokens;
-  return make("p", { class: "gapped", style: { "font-size": "18px", "line-height": "2" } }, data.axes.text.items.map((item, place) => {
+  return make("p", { class: "gapped", style: { "font-size": "18px", "line-height": "2.2", "margin-top": "8px" } }, data.axes.text.items.map((item, place) => {
     const gap = gaps.indexOf(place);
     if (gap < 0) return item.special ? null : [make("span", { style: { color: "var(--ink-soft)" } }, visible(item.text)), " "];
     return [make("button", { type: "button", class: "chip word-chip", "data-key": `gap:${gap}`, "aria-pressed": String(gap === chosen),

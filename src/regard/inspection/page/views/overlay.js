@@ -1,7 +1,7 @@
 // An image that was classified: where each head of each layer looked, rollout through all layers, and the answer without the
 // patches that matter most.
 
-import { choice, make, number, select } from "../dom.js";
+import { announce, choice, make, number, roving, select } from "../dom.js";
 import { distribution } from "../distribution.js";
 import { Picture } from "../picture.js";
 import { clamp } from "../state.js";
@@ -33,10 +33,10 @@ function thumbs(extra, maps, items, { head, chosen, pick }) {
     picture.lit(items, looked(map, one, null, extra.before));
     return make("button", { type: "button", class: "thumb", style: { width: "auto" }, title, "aria-pressed": String(map.name === chosen && one === head), "data-key": `overlay:${map.name}:${one}`, onclick: () => pick(map.name, one) }, picture.canvas);
   };
-  return make("div", { class: "thumbs", style: { "grid-template-columns": `auto repeat(${columns.length}, auto)` }, role: "group", "aria-label": say`layers by heads` },
+  return roving(make("div", { class: "thumbs", style: { "grid-template-columns": `auto repeat(${columns.length}, auto)` }, role: "group", "aria-label": say`layers by heads` },
     make("span"), columns.map((one) => make("span", { class: "thumb-head figure" }, one < 0 ? say`mean` : say`head ${one + 1}`)),
     maps.map((map) => [make("span", { class: "thumb-layer figure" }, map.rows === 1 ? say`pooling` : say`layer ${map.layer + 1}`),
-      columns.map((one) => (one < map.heads ? thumb(map, one) : make("span")))]));
+      columns.map((one) => (one < map.heads ? thumb(map, one) : make("span")))])), columns.length);
 }
 
 function removals(extra, items) {
@@ -63,7 +63,9 @@ export const view = {
     const map = maps.find((one) => one.name === page.state.map) || maps[maps.length - 1];
     const head = clamp(page.state.head, map.heads, -1);
     page.looked = rolling ? null : { map, head: Math.max(0, head) };
-    const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": say`the image, lit where the model looked` });
+    const many = !rolling && map.rows > 1; // patches that look, each by itself
+    const picture = new Picture(extra, SIZE, { "data-key": "overlay", "aria-label": say`the image, lit where the model looked`,
+      ...(many ? { role: "application", tabindex: 0, "aria-description": say`Arrow keys move over the patches, Escape leaves them` } : {}) });
     const panel = make("div", { class: "lines-side" });
     const rollout = Float32Array.from(items, (_, i) => (i < extra.before ? 0 : extra.rollout[i - extra.before]));
 
@@ -79,13 +81,23 @@ export const view = {
     let under = null;
     picture.canvas.addEventListener("pointermove", (event) => {
       const row = picture.under(items, event);
-      if (row < 0 || row === under || rolling || map.rows === 1) return;
+      if (row < 0 || row === under || !many) return;
       under = row;
       draw(row);
     });
     picture.canvas.addEventListener("pointerleave", () => {
       under = null;
       draw(null);
+    });
+
+    const across = Math.round(1 / (items[extra.before].box[2] - items[extra.before].box[0]));
+    picture.canvas.addEventListener("keydown", (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: across, ArrowUp: -across }[event.key];
+      if (!many || !(by || event.key === "Escape")) return;
+      event.preventDefault();
+      under = by ? Math.max(extra.before, Math.min(items.length - 1, under === null ? extra.before : under + by)) : null;
+      draw(under);
+      if (under !== null) announce(say`patch ${items[under].text}`);
     });
 
     const names = [...maps.map((one) => ({ key: one.name, label: one.title })), { key: ROLLOUT, label: say`Rollout, all layers` }];

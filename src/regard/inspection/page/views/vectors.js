@@ -1,7 +1,7 @@
 // Word vectors: a picture in two dimensions, the nearest words of one, and sums of words typed by the reader, all computed
 // here from the vectors in 8 bits.
 
-import { announce, choice, draw, make, number } from "../dom.js";
+import { announce, choice, draw, make, number, widthsOf } from "../dom.js";
 import { clamp } from "../state.js";
 import { say } from "../words.js";
 
@@ -47,17 +47,19 @@ function scatter(raw, points, { width, height, chosen, near, pick }) {
   };
   const [x, y] = [scale(xs, width), scale(ys, height)];
   const taken = [];
-  const dots = raw.words.map((word, i) => {
+  const rank = (i) => (i === chosen ? 2 : near.has(i) ? 1 : 0);
+  const dots = raw.words.map((_, i) => i).sort((a, b) => rank(b) - rank(a)).map((i) => { // those that matter are named first
+    const word = raw.words[i];
     const [at, up] = [x(points[i][0]), y(points[i][1])];
-    const free = i === chosen || !taken.some(([a, b]) => Math.abs(a - at) < 4 * word.length + 16 && Math.abs(b - up) < 12);
-    if (free) taken.push([at, up]);
+    const [size] = widthsOf([word], i === chosen ? "700 14px" : near.has(i) ? "600 12px" : "12px");
+    const free = !taken.some(([a, b, w]) => Math.abs(a - at) < (w + size) / 2 + 4 && Math.abs(b - up) < 14);
+    if (free) taken.push([at, up, size]);
     return draw("g", { class: `dot ${i === chosen ? "on" : near.has(i) ? "near" : ""}`, onclick: () => pick(i), "data-index": i },
       draw("circle", { cx: at, cy: up, r: i === chosen ? 6 : 3 }, draw("title", {}, word)),
       free ? draw("text", { x: at, y: up - 7, "text-anchor": "middle" }, word) : null);
   });
-  const rank = (dot) => (dot.classList.contains("on") ? 2 : dot.classList.contains("near") ? 1 : 0);
   return draw("svg", { width, height, class: "scatter", role: "img", "aria-label": say`${raw.words.length} words in two dimensions` },
-    dots.sort((a, b) => rank(a) - rank(b)));
+    dots.reverse()); // and drawn over the others
 }
 
 function list(raw, found, pick) {
@@ -89,7 +91,7 @@ export const view = {
     };
     const box = make("form", { class: "controls", onsubmit: ask },
       make("label", { class: "choice" }, make("span", { class: "choice-label" }, say`A word, or a sum: king - man + woman`),
-        make("input", { name: "sum", value: typed, "data-key": "vectors:sum", autocomplete: "off", spellcheck: "false" })),
+        make("input", { type: "text", name: "sum", value: typed, "data-key": "vectors:sum", autocomplete: "off", spellcheck: "false" })),
       make("button", { type: "submit", class: "chip word-chip", "data-key": "vectors:ask" }, say`Nearest`),
       methods.length > 1 ? choice(say`Picture`, methods.map((key) => ({ key, label: key })), method, (key) => page.change({ method: key })) : null);
     const room = Math.max(240, element.clientWidth - 48);
