@@ -95,14 +95,14 @@ export function widthsOf(texts, font) {
   return texts.map((text) => ruler.measureText(text).width);
 }
 
-// As many letters of a text as fit into a width, and a mark where some are left out.
-export function fitted(text, width, font) {
-  const letters = Array.from(text);
-  const fits = (count) => widthsOf([`${letters.slice(0, count).join("")}…`], font)[0] <= width;
-  if (widthsOf([text], font)[0] <= width) return text;
+// What stands in an SVG for a label: as many letters as fit into a width; where some are left out, pointing shows them all.
+export function fitted(label, width, font) {
+  const letters = Array.from(visible(label));
+  const cut = (count) => `${letters.slice(0, count).join("")}…`;
+  if (widthsOf([visible(label)], font)[0] <= width) return visible(label);
   let count = letters.length - 1;
-  while (count > 1 && !fits(count)) count--;
-  return `${letters.slice(0, count).join("")}…`;
+  while (count > 1 && widthsOf([cut(count)], font)[0] > width) count--;
+  return [cut(count), draw("title", {}, label)];
 }
 
 // Marks that would be invisible get a visible form.

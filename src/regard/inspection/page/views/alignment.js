@@ -74,7 +74,7 @@ function picture(data, map, head, { room, truth, chosen }) {
     };
     const leave = () => svg.classList.remove("choosing");
     return draw("text", { x: place[kind][i][0], y: place[kind][i][1], "text-anchor": anchor, "dominant-baseline": "central", class: `aligned ${kind}`, tabindex: 0,
-      role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, place.upright ? fitted(visible(label), place.width * 0.34 - 4, "500 17px") : visible(label), draw("title", {}, label));
+      role: "button", "data-index": i, "aria-label": label, onpointerenter: choose, onfocus: choose, onpointerleave: leave, onblur: leave }, place.upright ? fitted(label, place.width * 0.34 - 4, "500 17px") : visible(label));
   });
   svg.append(...word(keys, "key"), ...word(queries, "query"));
   return svg;

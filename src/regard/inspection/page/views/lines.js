@@ -48,7 +48,7 @@ function words(labels, { x, room, anchor, kind, choose }) {
     class: `line-word ${kind}`, tabindex: 0, role: "button", "aria-label": say`${label}: show its distribution`, "data-kind": kind, "data-index": i,
     onpointerenter: () => choose(kind, i), onfocus: () => choose(kind, i), onclick: () => choose(kind, i),
   }, draw("rect", { x: anchor === "end" ? 0 : x - 4, y: i * STEP + 2, width: anchor === "end" ? x + 4 : 400, height: STEP - 4, rx: 6 }),
-  draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, fitted(visible(label), room, "16px"), draw("title", {}, label))));
+  draw("text", { x, y: (i + 0.5) * STEP, "text-anchor": anchor, "dominant-baseline": "central" }, fitted(label, room, "16px"))));
 }
 
 function details(data, map, heads, { kind, index }) {
