@@ -121,6 +121,7 @@ class Maker:
                 b"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999999999999\r\n\r\n{}",
                 b"POST /v1/tag HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
                 b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+                b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 500_000,
                 rng.randbytes(rng.choice([1, 50, 3000])) + b"\r\n\r\n",
             ]
         )

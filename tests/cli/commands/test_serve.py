@@ -134,6 +134,15 @@ def test_where_no_run_can_be_served_it_says_why(tmp_path, free, capsys):
         assert stop.value.code == 1 and said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("key", ["", " ", "sesame "])
+def test_a_key_that_is_none_does_not_leave_the_door_open(small, free, monkeypatch, capsys, key):
+    monkeypatch.setenv("REGARD_KEY", key)
+    with pytest.raises(SystemExit) as stop:
+        call("serve", small, "--port", free)
+    said = "REGARD_KEY is set, but empty or with spaces at its ends; give a key, or unset it to want none"
+    assert stop.value.code == 1 and capsys.readouterr().err == f"regard: {said}\n"
+
+
 def test_a_port_that_cannot_be_had_is_said_before_anything_else(small, tmp_path, capsys):
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

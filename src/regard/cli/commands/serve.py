@@ -46,6 +46,8 @@ def run(
     key = os.environ.get(KEY, "")
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{KEY}: a key goes in a header of a request, so it has ASCII letters, digits and signs only")
+    if KEY in os.environ and (not key or key != key.strip()):
+        raise ConfigError(f"{KEY} is set, but empty or with spaces at its ends; give a key, or unset it to want none")
     starting = Starting(tuple(folders), given, host, key, engine, trust, _say)
     with listen(host, port) as taken:
         where = f"on {address(taken, host)} (Ctrl+C ends)"
