@@ -73,3 +73,15 @@ def test_weights_start_orthogonal_and_the_forget_gate_open():
         torch.testing.assert_close(gate @ gate.mT, torch.eye(4), atol=1e-5, rtol=0)
     assert (network.bias_ih_l0 + network.bias_hh_l0).tolist() == [0.0] * 4 + [1.0] * 4 + [0.0] * 8
     assert isinstance(network, nn.LSTM)
+
+
+def test_without_wide_vectors_an_lstm_is_computed_in_full_precision(monkeypatch):
+    monkeypatch.setattr("regard.layers.recurrent.has_wide_vectors", lambda: False)
+    x, read, encoder = torch.randn(2, 5, 3), Recurrent("lstm", 3, 4), RecurrentEncoder("lstm", 3, 4, both=True)
+    lengths = torch.tensor([5, 3])
+    exact = read(x, read.empty(2, x)), encoder(x, lengths)
+    with torch.autocast("cpu", torch.bfloat16):
+        near = read(x, read.empty(2, x)), encoder(x, lengths)
+        half = encoder(x.bfloat16(), lengths)[0]
+    torch.testing.assert_close(near, exact, rtol=0, atol=0)
+    assert half.dtype == torch.float32

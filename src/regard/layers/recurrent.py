@@ -4,14 +4,28 @@ Schmidhuber 1997), GRU (Cho et al. 2014)."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from regard.layers.linear import has_wide_vectors
+
+
+class LSTM(nn.LSTM):
+    """PyTorch's own, which oneDNN computes in half precision only on a CPU of wide vectors: elsewhere in float32."""
+
+    def forward(self, given: Any, state: Any = None) -> Any:
+        x = given.data if isinstance(given, PackedSequence) else given
+        if x.device.type != "cpu" or not torch.is_autocast_enabled("cpu") or has_wide_vectors():
+            return super().forward(given, state)
+        with torch.autocast("cpu", enabled=False):
+            return super().forward(given.float(), None if state is None else tuple(part.float() for part in state))
+
 
 Kind = Literal["rnn", "lstm", "gru"]
-KINDS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+KINDS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": LSTM, "gru": nn.GRU}
 
 
 class Recurrence(NamedTuple):
