@@ -122,3 +122,10 @@ def test_a_machine_is_idle_while_nothing_else_runs(monkeypatch, tmp_path, told, 
     assert is_idle() == idle
     workers.LOAD.write_text("")
     assert not is_idle()
+
+
+def test_what_the_system_does_for_a_moment_does_not_count(monkeypatch, tmp_path):
+    monkeypatch.setattr(workers, "LOAD", tmp_path / "loadavg")
+    workers.LOAD.write_text("0.20 0.18 0.12 2/80 11206\n")
+    monkeypatch.setattr(time, "sleep", lambda after: after and workers.LOAD.write_text("0.20 0.18 0.12 1/80 11206\n"))
+    assert is_idle()

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -26,6 +27,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 WIDE = 512  # rows and columns of a matrix from which a second thread pays for a single input
 LOAD = Path("/proc/loadavg")  # "0.20 0.18 0.12 1/80 11206": the fourth is how many run now, of how many there are
+MOMENTS = (0.0, 0.002, 0.005, 0.01)  # seconds between looks at it
 AHEAD = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
 
 
@@ -41,8 +43,15 @@ def available() -> int:
 
 
 def is_idle() -> bool:
-    """Whether nothing but this process runs on the machine at the moment; False where that is not told. Threads that
-    wait for each other at every small product are fast there, and a hundred times slower beside another program."""
+    """Whether nothing but this process runs on the machine, at one of a few moments at least: what the system itself
+    does now and then takes no core. Threads that wait for each other at every small product are fast there, and a
+    hundred times slower beside another program."""
+    return any(_is_alone(after) for after in MOMENTS)
+
+
+def _is_alone(after: float) -> bool:
+    """Whether this process alone runs, so many seconds later; False where that is not told."""
+    time.sleep(after)
     try:
         return int(LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]) <= 1
     except (OSError, ValueError, IndexError):
