@@ -15,8 +15,8 @@ import torch
 
 import regard
 from regard.api.run import Run
-from regard.decoding import build
-from regard.tasks import _bleu
+from regard.decoding.strategy import build
+from regard.tasks.translation import metrics
 
 NAMES = ("beam", "full_beam")
 
@@ -29,7 +29,7 @@ def measure(
     decoding = build(name, width=width, length_penalty=1.0)
     answers = run.task.answer(run.model, [run.read(source) for source in sources], run.request({})[0], decoding)
     best = [several[0] for several in answers]
-    bleu = _bleu.scores([answer.text for answer in best], truth, tokenize=run.task.tokenize)["bleu"]
+    bleu = metrics.scores([answer.text for answer in best], truth, tokenize=run.task.tokenize)["bleu"]
     return bleu, [answer.rank for answer in best], time.process_time() - begin
 
 

@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from screenshots import FLAGS
 
 import regard
-from regard.data.images.reading import png
+from regard.data.images.image_files import png
 from regard.inspection import compare
-from regard.inspection.bundle import bundle
 from regard.inspection.collect import inspect
-from regard.inspection.look import subject
+from regard.inspection.html_bundle import bundle
+from regard.inspection.report import subject
 
 SIDES = ("soft", "hard", "none")
 LONGEST = 3  # things of a scene that is shown

@@ -23,8 +23,8 @@ from torch.nn.functional import cross_entropy
 
 import regard
 from regard.attention.reinforce import NoBaseline
-from regard.core.sizes import Marks
-from regard.decoding import build as decoder
+from regard.core.data_specs import Marks
+from regard.decoding.strategy import build as decoder
 from regard.models import captioner
 from regard.tasks import captioning
 

@@ -30,7 +30,7 @@ from regard.core import config as configs
 from regard.core.registry import find, names
 from regard.tasks import fitting
 from regard.training import recipe as recipes
-from regard.training import run as runs
+from regard.training import train as runs
 from regard.training.console import Silent
 
 STEPS = ["training.steps=3", "training.evaluation.every=3"]

@@ -25,10 +25,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from regard.core.data_specs import Pixels
 from regard.core.protocols import Subject
-from regard.core.sizes import Pixels
 from regard.models import image_transformer
-from regard.tasks._painting import teacher_forced
+from regard.tasks.image_generation.generate import teacher_forced
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PLOT = DOCS / "image_cost.json", DOCS / "images" / "image_cost.png"

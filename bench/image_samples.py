@@ -24,10 +24,10 @@ import torch
 from regard.api.run import Run, load
 from regard.core.protocols import Subject
 from regard.data.images import drawing
-from regard.data.images.reading import png
-from regard.decoding import sample
-from regard.tasks._levels import bicubic, decode, encode
-from regard.tasks._painting import UNKNOWN, paint_all
+from regard.data.images.image_files import png
+from regard.decoding.strategies import sample
+from regard.tasks.image_generation.generate import UNKNOWN, paint_all
+from regard.tasks.image_generation.levels import bicubic, decode, encode
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from screenshots import FLAGS
 
 import regard
-from regard.data.images.reading import png
+from regard.data.images.image_files import png
 
 
 class Shot(NamedTuple):

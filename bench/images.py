@@ -21,12 +21,12 @@ import torch
 from racing import Bench, Race, Systems, Work, training
 from torch import Tensor
 
+from regard.core.data_specs import Pictures, Pixels
 from regard.core.protocols import Subject
-from regard.core.sizes import Pictures, Pixels
-from regard.core.tree import map_tensors
-from regard.decoding import sample
+from regard.core.state_tree import map_tensors
+from regard.decoding.strategies import sample
 from regard.models import image_transformer, vit
-from regard.tasks._painting import UNKNOWN, paint
+from regard.tasks.image_generation.generate import UNKNOWN, paint
 
 EVERY = 96  # places between two at which the prefix is read anew
 SHAPE = {"layers": 6, "dim": 128, "heads": 4, "hidden": 256, "patch": 4}

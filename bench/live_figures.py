@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import regard
 from regard.data.builtin import reviews
-from regard.data.images.reading import png
+from regard.data.images.image_files import png
 from regard.inspection.compare import to_page
-from regard.inspection.format import Inspection, to_json
+from regard.inspection.json_format import Inspection, to_json
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SENTENCE = "The brave police officer ate an apple on Monday."

@@ -17,7 +17,7 @@ from pathlib import Path
 import results_page
 
 from regard.core import config as configs
-from regard.data import origins
+from regard.data.text import labelled_sources
 from regard.tasks import classification
 
 WORDS = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"\w+|[^\w\s]"}
@@ -35,7 +35,7 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    splits = origins.open_documents(config.origin, config.layout)
+    splits = labelled_sources.open_documents(config.origin, config.layout)
     how = WORDS if config.level == "word" else CHARACTERS
     begun = time.perf_counter()
     count = TfidfVectorizer(**how, lowercase=config.lowercase, min_df=2, sublinear_tf=True, max_features=most)

@@ -26,8 +26,8 @@ from torch import Tensor
 from torch.nn import functional
 
 import regard
-from regard.tasks import _bleu
-from regard.training.run import resume
+from regard.tasks.translation import metrics
+from regard.training.train import resume
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "recipes" / "multi30k_en_de_transformer.toml"
@@ -83,7 +83,7 @@ def eight_bits(run: Any) -> float:
     """BLEU of the test data, translated with 8-bit weights."""
     pairs = run.task.split("test")
     found = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
-    scores = _bleu.scores(found, [target for _, target in pairs], language=run.task.config.target)
+    scores = metrics.scores(found, [target for _, target in pairs], language=run.task.config.target)
     return scores[run.task.goal.metric]
 
 

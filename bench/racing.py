@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from regard.training.hardware import keep_freed_memory
+from regard.training.device import keep_freed_memory
 
 DOCS = Path(__file__).parents[1] / "docs"
 Work = Callable[[], float]  # does some work -> how many units of it

@@ -28,11 +28,12 @@ import torch
 from recommendation_page import PLACE, RIVALS
 
 from regard.api.run import Run, load
-from regard.core.choosing import Shelf
-from regard.core.sizes import Choices
-from regard.layers import choices
+from regard.core.data_specs import Choices
+from regard.core.protocols.recommender import Shelf
+from regard.layers import item_softmax
 from regard.models import recommender, sasrec
-from regard.tasks import _approximate, recommendation
+from regard.tasks import recommendation
+from regard.tasks.recommendation import recommend
 from systems.sasrec_peer import PlainSASRec
 
 ITEMS, USERS, WIDTH, TOP = 1_000_000, 10_000, 64, 10
@@ -104,7 +105,7 @@ def scoring(folder: Path) -> None:
                 people = task.histories.people(some, rows)
                 shelf = task.histories.shelf
                 states = run.model.states(people, shelf)[torch.arange(len(some)), people.lengths]
-                choices.best(run.model, states, shelf, count=TOP)
+                item_softmax.best(run.model, states, shelf, count=TOP)
         seconds.append(time.perf_counter() - begun)
     found = {"users": len(users), "items": len(task.data.items.ids), "seconds": statistics.median(seconds)}
     print(found)
@@ -121,12 +122,12 @@ def million() -> None:
         model.items.own.weight[1:] = groups[torch.randint(2000, (ITEMS,))] + 0.7 * torch.randn(ITEMS, WIDTH)
         states = groups[torch.randint(2000, (USERS,))] + 0.7 * torch.randn(USERS, WIDTH)
         shelf, before, begun = Shelf(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)), peak(), time.perf_counter()
-        exact = torch.cat([choices.best(model, part, shelf, count=TOP).places for part in states.split(500)])
+        exact = torch.cat([item_softmax.best(model, part, shelf, count=TOP).places for part in states.split(500)])
         seconds = time.perf_counter() - begun
         memory = peak() - before
         print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
         begun = time.perf_counter()
-        index, queries = _approximate.index_of(model, states, shelf)
+        index, queries = recommend.index_of(model, states, shelf)
         built = time.perf_counter() - begun
         print(f"index: {built:,.0f} s", flush=True)
         begun = time.perf_counter()

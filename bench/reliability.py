@@ -31,12 +31,12 @@ from marks import put
 
 from regard.core.errors import RegardError
 from regard.data.builtin import english_korean
-from regard.training import log, sealed
+from regard.training import log, tensor_files
 from regard.training import recipe as recipes
-from regard.training import run as runs
+from regard.training import train as runs
 from regard.training.console import Silent
-from regard.training.folder import Folder
 from regard.training.recipe import Recipe
+from regard.training.run_folder import Folder
 
 SETTINGS = [
     "model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.dropout=0.2",
@@ -185,7 +185,7 @@ def read_while_writing(recipe: Recipe, work: Path, rounds: int) -> dict[str, int
                 continue
             try:
                 runs.load_parts(path)
-                sealed.read_facts(path / "model.safetensors")
+                tensor_files.read_facts(path / "model.safetensors")
                 tally["loadings while it was written"] += 1
                 log.read(path / "log.jsonl")
             except RegardError as wrong:

@@ -20,7 +20,7 @@ from results_page import FIGURES, ROOT, store, stored
 
 from regard.api.run import Run, load
 from regard.core.errors import DataError
-from regard.tasks import _bleu
+from regard.tasks.translation import metrics
 
 EDGES = (1, 7, 10, 13, 16, 20, 60)  # source words
 
@@ -68,7 +68,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "task": "translation",
         "pair": f"{run.recipe.task.config.source} -> {language}",
         **basics(run),
-        "test": _bleu.scores(found, references, language=language),
+        "test": metrics.scores(found, references, language=language),
         "signatures": run.task.signatures(),
         "lowercase": run.recipe.task.config.lowercase,
         "sentences": len(pairs),
@@ -114,7 +114,7 @@ def by_length(pairs: list[Any], found: list[str], references: list[str], *, lang
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
-            scores = _bleu.scores([found[i] for i in chosen], [references[i] for i in chosen], language=language)
+            scores = metrics.scores([found[i] for i in chosen], [references[i] for i in chosen], language=language)
             rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
     return rows
 

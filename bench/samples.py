@@ -15,7 +15,7 @@ import results_page
 
 import regard
 from regard.data.music import statistics
-from regard.tasks._composed import to_midi
+from regard.tasks.music.piece import to_midi
 
 KEPT, PIECE = 8.0, 3  # seconds of the primer; which chorale of the test split
 KINDS = (".mid", ".wav", ".png")

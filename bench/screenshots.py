@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 import regard
 from regard.inspection.collect import collect
-from regard.inspection.format import Inspection
-from regard.inspection.look import Look, subject
+from regard.inspection.json_format import Inspection
+from regard.inspection.report import Look, subject
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height

@@ -29,7 +29,7 @@ from serve_clients import Asked, load, request
 
 import regard
 from regard.serve.client import Client
-from regard.serve.starting import use_threads
+from regard.serve.server import use_threads
 
 KINDS = 32  # different inputs
 SOAKING = 50  # clients

@@ -142,8 +142,8 @@ def page_of_notebook(path: Path) -> str:
 
 def page_of_figure(path: Path) -> str:
     """The data of an inspection -> the explorer's page, made by the code of today."""
-    from regard.inspection.bundle import bundle
-    from regard.inspection.format import VERSION
+    from regard.inspection.html_bundle import bundle
+    from regard.inspection.json_format import VERSION
 
     data = json.loads(path.read_text(encoding="utf-8"))
     told = {run.get("version") for run in data.get("runs", [data])}

@@ -27,14 +27,14 @@ import ctranslate2
 import torch
 from racing import Bench, Race, Systems, Work, training
 
-from regard import decoding
-from regard.api import ctranslate
-from regard.api.export import export
-from regard.core.gaps import Gaps
-from regard.core.sizes import Documents, Marks, Masked, Tokens
+from regard.core.data_specs import Documents, Marks, Masked, Tokens
+from regard.core.protocols.masked_lm import Gaps
+from regard.decoding import strategy
+from regard.engines.ctranslate2 import models
+from regard.engines.ctranslate2.export import export
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
-from regard.tasks._continue import go_on, no_source
+from regard.tasks.language.generate import go_on, no_source
 from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -69,21 +69,21 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
 
 def generation(quick: bool) -> Systems:
-    return _generation(quick, lambda model, sizes: (model, decoding.build("sample", forbid=(Marks.end,))))
+    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(Marks.end,))))
 
 
 def exported_generation(quick: bool) -> Systems:
     folder = Path(tempfile.mkdtemp()) / "exported"
 
-    def exported(model: gpt.GPT, sizes: Tokens) -> tuple[Any, decoding.Decoding]:
+    def exported(model: gpt.GPT, sizes: Tokens) -> tuple[Any, strategy.Decoding]:
         export(model, sizes, folder)
-        search = decoding.build("sample", forbid=(Marks.end,))
-        return ctranslate.Telling(model), ctranslate.GoOn(search.name, search.config, ctranslate2, folder)
+        search = strategy.build("sample", forbid=(Marks.end,))
+        return models.Telling(model), models.GoOn(search.name, search.config, ctranslate2, folder)
 
     return _generation(quick, exported)
 
 
-def _generation(quick: bool, ready: Callable[[gpt.GPT, Tokens], tuple[Any, decoding.Decoding]]) -> Systems:
+def _generation(quick: bool, ready: Callable[[gpt.GPT, Tokens], tuple[Any, strategy.Decoding]]) -> Systems:
     """`ready`: a model and its sizes -> what goes on for it, and how."""
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)

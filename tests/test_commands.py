@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from regard.cli import sections
+from regard.cli import help
 from regard.cli.main import app
-from regard.cli.words import Words, settings_of
+from regard.cli.settings import Words, settings_of
 from regard.core.describe import source_of
 from regard.core.errors import RegardError
 from regard.core.registry import names
@@ -122,15 +122,15 @@ def wrong_training(params: dict[str, object], settings: list[str]) -> str | None
 @cache
 def settings_known(name: str) -> set[str]:
     """The settings that a command takes beside its own options, of every task that it may be asked for."""
-    decoders = [sections.of_decoding(decoder) for decoder in names("regard.decoding")]
+    decoders = [help.of_decoding(decoder) for decoder in names("regard.decoding.strategies")]
     known = {"decoding", *(row[0] for section in decoders for row in section.rows)}
     if name in ANY_TASK:
-        return known | {row[0] for task in TASKS for row in sections.of_options(task).rows}
+        return known | {row[0] for task in TASKS for row in help.of_options(task).rows}
     if name in ("evaluate", "check", "data", "info"):
         files = [source_of("regard.tasks", task) for task in TASKS]
-        own = {f"data.{row[0]}" for path in files for row in sections.of_class(path, "Config")}
-        return known | own | {row[0] for path in files for row in sections.of_class(path, "Evaluation")}
-    return known | {row[0] for section in sections.of_verb(name) for row in section.rows}
+        own = {f"data.{row[0]}" for path in files for row in help.of_class(path, "Config")}
+        return known | own | {row[0] for path in files for row in help.of_class(path, "Evaluation")}
+    return known | {row[0] for section in help.of_verb(name) for row in section.rows}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

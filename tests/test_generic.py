@@ -28,10 +28,10 @@ VERBS = ("cli/verbs/", "api/verbs.py")
 # The sizes of a kind of data say what kind that is; engines of others have names of their own.
 THEIRS = {"translator", "translate"}
 ALLOWED = {
-    "core/sizes.py": {"music", "composer"},
-    "api/ctranslate.py": THEIRS,
-    "api/ct2.py": THEIRS,
-    "api/exchange/layouts/vit.py": {"classification"},
+    "core/data_specs.py": {"music", "composer"},
+    "engines/ctranslate2/models.py": THEIRS,
+    "engines/ctranslate2/search.py": THEIRS,
+    "convert/architectures/vit.py": {"classification"},
 }
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from PIL import Image
 
 from hostile_kinds import Case, mutate
-from regard.data.images import check
-from regard.data.images.collection import Origin, collect
-from regard.data.images.reading import open_image
-from regard.data.images.records import Wanted
+from regard.data.checks import images as checks_images
+from regard.data.images.dataset import Origin, collect
+from regard.data.images.image_files import open_image
+from regard.data.images.loader import Wanted
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".gif": "GIF", ".bmp": "BMP", ".tif": "TIFF", ".webp": "WEBP", ".pgm": "PPM"}
 NAMES = (
@@ -132,7 +132,7 @@ class Kind:
 
 def _used(rng: random.Random, what: str, path: Path) -> Case:
     if rng.random() < 0.4:
-        return Case(f"{what} -> check", lambda: check.check(path))
+        return Case(f"{what} -> check", lambda: checks_images.check(path))
     wanted = Wanted(8, 8, 1) if rng.random() < 0.7 else Wanted()
     return Case(
         f"{what} -> collect", lambda: [part.all() for part in collect(Origin(path, wanted=wanted)).splits.values()]

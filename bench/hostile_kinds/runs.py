@@ -15,7 +15,7 @@ import regard
 from hostile_kinds import Case, mutate
 from hostile_kinds.calling import call
 from hostile_kinds.samples import Sample, samples
-from regard.training import run as runs
+from regard.training import train as runs
 from regard.training.average import average
 from regard.training.console import Silent
 

@@ -12,7 +12,7 @@ from regard.core import config as configs
 from regard.core.registry import find
 from regard.data.builtin import english_korean
 from regard.training import recipe as recipes
-from regard.training import run as runs
+from regard.training import train as runs
 from regard.training.console import Silent
 
 STEPS = 3

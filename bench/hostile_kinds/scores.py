@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hostile_kinds import Case, mutate
 from regard.data.music import midi
-from regard.data.music.events import Events
-from regard.data.music.grid import Grid
+from regard.data.music.event_encoding import Events
+from regard.data.music.grid_encoding import Grid
 from regard.data.music.notes import Note
 from regard.training import recipe as recipes
 

@@ -15,7 +15,7 @@ from hostile_kinds import Case, mutate
 from hostile_kinds.requests import HERE, _ask, _line
 from hostile_kinds.samples import samples
 from regard.core.errors import RegardError
-from regard.serve.hosted import Hosted
+from regard.serve.model_runtime import Hosted
 from regard.serve.service import create
 
 REFUSALS = (400, 401, 403, 404, 405, 408, 413, 421, 429, 503)

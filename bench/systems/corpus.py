@@ -51,12 +51,12 @@ class Numbers:
 def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     """What `regard translate --engine …` does between reading lines and printing them."""
     from regard.api.run import Run
-    from regard.api.workers import available
-    from regard.cli import answering
+    from regard.cli import predict_loop
+    from regard.core.cpu import available
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
-    from regard.training.hardware import keep_freed_memory
-    from regard.training.run import Parts
+    from regard.training.device import keep_freed_memory
+    from regard.training.train import Parts
     from systems import ours
 
     keep_freed_memory()
@@ -68,8 +68,8 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
 
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.answer(piece)]  # noqa: E731  # an argument
-        cut = answering.pieces(lines, available())
-        return list(chain.from_iterable(answering.answered(work, cut, model=run.model, processes=available())))
+        cut = predict_loop.pieces(lines, available())
+        return list(chain.from_iterable(predict_loop.answered(work, cut, model=run.model, processes=available())))
 
     return job
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.core.sizes import Marks
+from regard.core.data_specs import Marks
 from regard.data import batching
 from systems.work import END, START, Sentences
 

@@ -12,19 +12,20 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api.workers import in_order, threads
+from regard.api.parallel import in_order
+from regard.core.cpu import threads
+from regard.core.data_specs import Marks, Text
 from regard.core.protocols import Padded
-from regard.core.sizes import Marks, Text
 from regard.data import batching
 from regard.data.batching import PairBatch
-from regard.decoding import build as build_decoding
+from regard.decoding.strategy import build as build_decoding
 from regard.models import bahdanau, transformer
-from regard.tasks._forcing import teacher_forced
-from regard.training import checkpoint, sealed
+from regard.tasks._shared.teacher_forcing import teacher_forced
+from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
-from regard.training.hardware import keep_freed_memory
+from regard.training.device import keep_freed_memory
+from regard.training.distributed import join, joined
 from regard.training.optimizer import build as build_optimizer
-from regard.training.processes import join, joined
 from regard.training.step import Stepper
 from systems import names
 from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
@@ -56,7 +57,7 @@ def load(folder: Path, name: str) -> Any:
     """The model whose weights `prepare` wrote, read as a run's are."""
     path = names.weights(folder, name)
     net = untied("tiny") if name == names.ENDING else model(name)
-    tensors, _ = sealed.read_tensors(path)
+    tensors, _ = tensor_files.read_tensors(path)
     if "readout.bias" in tensors:
         net.readout.bias = nn.Parameter(torch.zeros(VOCABULARY))
     checkpoint.restore_weights(net, tensors, path)

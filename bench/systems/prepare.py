@@ -13,15 +13,15 @@ from systems import endings, marian, names, ours, texts, work
 
 
 def main(folder: Path) -> None:
-    from regard.api.export import export
-    from regard.training import checkpoint, sealed
+    from regard.engines.ctranslate2.export import export
+    from regard.training import checkpoint, tensor_files
 
     work.prepare(folder / "sentences.json")
     sentences = work.load(folder / "sentences.json")
     models = {name: ours.model(name) for name in work.SHAPES}
     models[names.ENDING] = endings.fit(ours.untied("tiny"), sentences)
     for name, net in models.items():
-        sealed.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
+        tensor_files.write_tensors(names.weights(folder, name), checkpoint.weights(net), {})
         export(net, ours.SIZES, names.exported(folder, name))
     texts.prepare(folder, models[names.ENDING], *work.texts())
     marian.model(names.LOADED).save_pretrained(names.loaded(folder))

@@ -36,16 +36,16 @@ def _command(folder: Path) -> float:
 
 def note(run: Path, words: list[str]) -> None:
     """That greedy search was compared."""
-    from regard.api import kept
+    from regard.engines.ctranslate2 import cache
 
     decoding = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
-    agreed = kept.Agreed(kept.place(run)[0])
+    agreed = cache.Agreed(cache.place(run)[0])
     agreed.note("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
-    agreed.note_words(kept.words_key(run / "config.json", words), "bench 1")
+    agreed.note_words(cache.words_key(run / "config.json", words), "bench 1")
 
 
 def _regard(system: str, folder: Path) -> None:
-    from regard.cli import answering  # noqa: F401  # what `regard translate` imports
+    from regard.cli import predict_loop  # noqa: F401  # what `regard translate` imports
     from systems import ours
 
     ours.begin()

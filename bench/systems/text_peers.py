@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.core.sizes import Documents
-from regard.layers.grouping import Grouped
+from regard.core.data_specs import Documents
+from regard.layers.document_batch import Grouped
 
 
 class Shape(NamedTuple):

@@ -28,11 +28,11 @@ Job = Callable[[list[str]], list[str]]
 
 def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     """The run folder, its export in a cache of its own, and the lines."""
-    from regard.api import export, kept
     from regard.core.files import write_text
-    from regard.training import checkpoint, sealed, start
+    from regard.engines.ctranslate2 import cache, export
+    from regard.training import checkpoint, pretrained, tensor_files
     from regard.training import recipe as recipes
-    from regard.training.folder import Folder, identify, write_config
+    from regard.training.run_folder import Folder, identify, write_config
     from systems import ours
 
     shape = work.SHAPES["tiny"]
@@ -43,11 +43,11 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     run = Folder(names.run(folder))
     run.path.mkdir(parents=True)
     tokenizer.save(run.path / "tokenizer.json")
-    identity = identify(recipe, start.digests(run), {})
+    identity = identify(recipe, pretrained.digests(run), {})
     write_config(run, recipe, identity)
     facts: dict[str, Any] = {"run": identity.run, "step": 0, "metrics": {}}
-    sealed.write_tensors(run.model, checkpoint.weights(net), facts)
-    place, weights = kept.place(run.path)
+    tensor_files.write_tensors(run.model, checkpoint.weights(net), facts)
+    place, weights = cache.place(run.path)
     export.export(net, ours.SIZES, place, weights=weights)
     write_text(folder / "texts.json", json.dumps(texts))
 
@@ -77,29 +77,30 @@ def measure(kind: str, system: str, *, width: int, seconds: float, folder: Path)
 def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
     CTranslate2 called directly."""
-    from regard.api import kept, quick
-    from regard.cli import answering, quickly
-    from regard.cli.asking import How, Verb
-    from regard.cli.incoming import Incoming, Line
-    from regard.cli.told import Rows
+    from regard.cli import predict_loop, predict_torch_free
+    from regard.cli.inputs import Incoming, Line
+    from regard.cli.output import Rows
+    from regard.cli.predict_command import How, Verb
+    from regard.engines import torch_free
+    from regard.engines.ctranslate2 import cache
 
-    place, _ = kept.place(run)
+    place, _ = cache.place(run)
     plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
     beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
     words = [f"decoding.width={width}" if width > 1 else "decoding=greedy"]
-    kept.Agreed(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
-    kept.Agreed(place).note_words(kept.words_key(run / "config.json", words), f"bench {width}")
+    cache.Agreed(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    cache.Agreed(place).note_words(cache.words_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), How()
-    found = quickly.find(run, words, verb=verb, how=how, few=few)
-    if not isinstance(found, quick.Quick):
+    found = predict_torch_free.find(run, words, verb=verb, how=how, few=few)
+    if not isinstance(found, torch_free.Quick):
         raise SystemExit("regard: there are no quick answers")
 
     def job(lines: list[str]) -> list[str]:
         printed, coming = io.StringIO(), Incoming("", [Line(n, text) for n, text in enumerate(lines, start=1)])
         with redirect_stdout(printed):
-            quickly.print_answers(
-                found, coming, answering.pieces(coming.lines, 1, times=answering.SHARES), Rows(verb, how, {})
+            predict_torch_free.print_answers(
+                found, coming, predict_loop.pieces(coming.lines, 1, times=predict_loop.SHARES), Rows(verb, how, {})
             )
         return printed.getvalue().splitlines()
 
@@ -110,11 +111,11 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     """CTranslate2 by hand."""
     import tokenizers
 
-    from regard.api import ct2 as ours
-    from regard.api import kept
+    from regard.engines.ctranslate2 import cache
+    from regard.engines.ctranslate2 import search as ours
 
     tokenizer = tokenizers.Tokenizer.from_file(str(run / "tokenizer.json"))
-    engine = ct2.translator(kept.place(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
+    engine = ct2.translator(cache.place(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
     more = {"length_penalty": 1.0} if width > 1 else {}
     more |= {"patience": ours.PATIENCE} if system.startswith("patient") else {}
 

@@ -59,11 +59,11 @@ class Sentences:
 def prepare(path: Path) -> None:
     """Write the sentences: Multi30k English -> German in a joint vocabulary, or made ones of such lengths."""
     if has_multi30k():
-        from regard.data import tokens
+        from regard.data.text import tokenizer as tokenizers
 
         names = ("train.en", "train.de", "test_2016_flickr.en")
         texts = [gzip.decompress((MULTI30K / f"{n}.gz").read_bytes()).decode("utf-8").splitlines() for n in names]
-        tokenizer = tokens.train(texts[0] + texts[1], level="bpe", size=VOCABULARY, lowercase=False, minimum=1)
+        tokenizer = tokenizers.train(texts[0] + texts[1], level="bpe", size=VOCABULARY, lowercase=False, minimum=1)
         rows = [tokenizer.encode(part) for part in texts]
     else:
         source, test = made(29_000, 1), made(1_000, 3)
@@ -73,15 +73,15 @@ def prepare(path: Path) -> None:
 
 def texts() -> tuple[list[str], Any]:
     """Texts to translate, and the tokenizer of the sentences: those of Multi30k, or numbers as words."""
-    from regard.data import tokens
+    from regard.data.text import tokenizer as tokenizers
 
     if not has_multi30k():
         rows = [" ".join(f"w{token}" for token in row) for row in made(12_000, 5)]
         words = [f"w{token}" for token in range(VOCABULARY)]
-        return rows, tokens.train(words, level="word", size=VOCABULARY)
+        return rows, tokenizers.train(words, level="word", size=VOCABULARY)
     names = ("train.en", "train.de")
     english, german = (gzip.decompress((MULTI30K / f"{n}.gz").read_bytes()).decode("utf-8").splitlines() for n in names)
-    return english[:12_000], tokens.train(english + german, level="bpe", size=VOCABULARY)
+    return english[:12_000], tokenizers.train(english + german, level="bpe", size=VOCABULARY)
 
 
 def has_multi30k() -> bool:

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 import regard
-from regard.api import ctranslate
-from regard.api.export import export
+from regard.core.data_specs import Documents
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents
+from regard.engines.ctranslate2 import models
+from regard.engines.ctranslate2.export import export
 from regard.models import bert
 from regard.training import recipe as recipes
-from regard.training.run import train
+from regard.training.train import train
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 SMALL = ["model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.segments=0"]
@@ -36,7 +36,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
     sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
-    other, _ = ctranslate.reading(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
+    other, _ = models.reading(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
     text = Padded(torch.randint(4, 50, (3, 9)), torch.tensor([9, 4, 1]))
     ours, theirs = model.encoder(text), other.encoder(text)
     assert ours.shape == theirs.shape
@@ -48,7 +48,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
 def test_a_second_segment_is_read_by_our_own(tmp_path):
     sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(bert.TINY, sizes).eval()
-    other, _ = ctranslate.reading(model, None)  # would fail if it were asked
+    other, _ = models.reading(model, None)  # would fail if it were asked
     text, segments = Padded(torch.randint(4, 50, (2, 6)), torch.tensor([6, 6])), torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
     torch.testing.assert_close(other.encoder(text, segments), model.encoder(text, segments))
 

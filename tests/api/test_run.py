@@ -10,7 +10,7 @@ import torch
 import regard
 from regard.core.errors import ConfigError
 from regard.core.task import Answer
-from regard.decoding import build
+from regard.decoding.strategy import build
 
 SMALL = {"model": "bahdanau", "model.dim": 8, "model.embedding": 8, "data": {"pairs": 100, "vocabulary": 300}}
 SHORT = {"training": {"steps": 2, "evaluation.every": 2}, "decoding": "greedy"}

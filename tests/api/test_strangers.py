@@ -10,7 +10,7 @@ import torch
 
 import regard
 from regard.core.errors import TrustError
-from regard.training import sealed
+from regard.training import tensor_files
 
 TINY = {"model": "transformer", "model.layers": 1, "model.dim": 16, "model.hidden": 32, "model.heads": 2,
         "data": {"pairs": 200, "tokens": 256, "vocabulary": 300}, "training.steps": 2,
@@ -39,12 +39,12 @@ def test_loading_and_training_leave_the_host_s_generators_alone(folder, capfd):
 
 def test_a_stranger_s_run_fetches_nothing_unless_it_is_trusted(folder, monkeypatch):
     config = folder / "config.json"
-    table = sealed.read_json(config)
+    table = tensor_files.read_json(config)
     table["data"]["name"] = "multi30k"
     table["data"]["source"], table["data"]["target"] = "en", "de"
-    sealed.write_json(config, table)
+    tensor_files.write_json(config, table)
     asked = []
-    monkeypatch.setattr("regard.data.download._open", lambda url, have: asked.append(url) or 1 / 0)
+    monkeypatch.setattr("regard.data.files.download._open", lambda url, have: asked.append(url) or 1 / 0)
     monkeypatch.setenv("REGARD_DATA", str(folder / "cache"))
     run = regard.load(folder)
     with pytest.raises(TrustError, match=r"would fetch https://\S+ over the network; .* --trust, or trust=True"):

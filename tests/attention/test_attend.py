@@ -12,13 +12,14 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.attention import attend as attend_module
-from regard.attention import chunks, scores
+from regard.attention import scores
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.functional import attend as attend_once
+from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
 from regard.core.errors import RegardError, ShapeError
-from regard.layers.heads import Heads, Widths
+from regard.layers.multihead import Heads, Widths
 from regard.layers.positions import build as position
 
 
@@ -112,7 +113,7 @@ def test_gradcheck(mask):
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "concat", "relative"])
 def test_a_query_that_may_look_at_nothing(name, training, size, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", size)
+    monkeypatch.setattr(chunked, "CHUNK", size)
     place = position("relative", 4, longest=3).place(heads=2, dim=4) if name == "relative" else None
     score = scores.build("scaled_dot" if name == "relative" else name, 4)
     attend = Attend(score, place=place, dropout=0.3).train(training)
@@ -134,13 +135,13 @@ def test_dropout_keeps_the_mean_and_is_off_in_evaluation(monkeypatch):
     assert attend.eval()(q, k, v).equal(expected)
     many = [x.expand(4000, -1, -1, -1) for x in (q, k, v)]
     for size in (2**22, 2**14):
-        monkeypatch.setattr(chunks, "CHUNK", size)
+        monkeypatch.setattr(chunked, "CHUNK", size)
         mean = attend.train()(*many).mean(dim=0, keepdim=True)
         torch.testing.assert_close(mean, expected, atol=0.1, rtol=0)
 
 
 def test_dropout_of_a_long_sequence_does_not_hold_every_weight(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", 64)
+    monkeypatch.setattr(chunked, "CHUNK", 64)
     attend, sizes = scaled_dot(4, dropout=0.1).train(), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q, k, v = qkv(1, 1, 32, 32)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
-from regard.core.tree import Shared, join
+from regard.core.state_tree import Shared, join
 
 sizes = st.integers(0, 9)
 

@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from regard.attention import chunks, scores
+from regard.attention import scores
 from regard.attention.attend import Attend
+from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
 from regard.attention.record import record
 from regard.core.errors import RegardError
-from regard.layers.heads import Heads, Widths
+from regard.layers.multihead import Heads, Widths
 
 
 class Two(nn.Module):
@@ -40,7 +41,7 @@ def setting():
 @pytest.mark.parametrize("normalizer", [None, Hard()])
 @pytest.mark.parametrize("score", ["scaled_dot", "concat"])
 def test_looking_changes_nothing(score, normalizer, training, size, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", size)
+    monkeypatch.setattr(chunked, "CHUNK", size)
     model = Two(score, normalizer).train(training)
     x, mask = setting()
     results = []
@@ -86,7 +87,7 @@ def test_axes_are_named():
 )
 @pytest.mark.parametrize("heads", [None, [1], [1, 0]])
 def test_only_heads_and_rows(heads, rows, normalizer, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", 60)
+    monkeypatch.setattr(chunked, "CHUNK", 60)
     model, (x, mask) = Two("concat", normalizer).eval(), setting()
     with record(model) as whole:
         model(x, mask)
@@ -98,7 +99,7 @@ def test_only_heads_and_rows(heads, rows, normalizer, monkeypatch):
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", 500)
+    monkeypatch.setattr(chunked, "CHUNK", 500)
     attend, sizes = Attend(scores.build("scaled_dot", 4)), []
     attend.weigh.register_forward_hook(lambda module, inputs, weights: sizes.append(weights.numel()))
     q = torch.randn(1, 2, 50, 4)

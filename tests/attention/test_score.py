@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from regard.attention import chunks
 from regard.attention.attend import Attend
 from regard.attention.functional import attend
+from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
 
@@ -23,7 +23,7 @@ class Distance(ScoreFunction):
 
 
 def test_the_least_that_is_needed(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", 100)
+    monkeypatch.setattr(chunked, "CHUNK", 100)
     score, q, k = Distance(), torch.randn(1, 2, 5, 4, requires_grad=True), torch.randn(1, 2, 6, 4)
     assert score.project_keys(k) is k and score.as_dot(q, k) is None and (score.dim, score.key_dim) == (None, None)
     mixed = Attend(score)(q, k, k, Mask.causal())

@@ -4,7 +4,7 @@ import pytest
 import text as bench
 import torch
 
-from regard.core.sizes import Documents
+from regard.core.data_specs import Documents
 from regard.models import hierarchical
 from systems.text_peers import PlainHierarchical, sample
 

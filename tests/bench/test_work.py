@@ -18,7 +18,7 @@ from regard.attention.masks import Mask
 from regard.attention.scores import scaled_dot
 from regard.layers import linear, readout
 from regard.layers.dropout import Dropout
-from regard.training import checkpoint, sealed
+from regard.training import checkpoint, tensor_files
 from systems import corpus, names, plain, work
 from systems import ours as systems
 
@@ -84,7 +84,7 @@ def test_the_chunked_loss_is_no_more_work_and_never_has_all_logits(monkeypatch):
 @pytest.mark.parametrize("wide", [False, True])
 def test_short_attention_is_few_calls(wide, monkeypatch):
     """Over few keys it is the calls that cost: the kernel, what the mask is made of, and what is looked at for NaN."""
-    monkeypatch.setattr("regard.attention.short.WIDE", wide)
+    monkeypatch.setattr("regard.attention.kernels.short_keys.WIDE", wide)
     q, k, v = (torch.randn(64, 4, 15, 32) for _ in range(3))
     attend, mask = Attend(scaled_dot.Score(32)), Mask.lengths(torch.full((64,), 14), 15)
     asked = calls(lambda: attend(q, k, v, mask))
@@ -130,7 +130,7 @@ def test_greedy_decoding_of_tiny_is_less_work_than_the_plain_loop():
 def test_a_corpus_job_takes_lines_and_gives_lines(tmp_path):
     """The benchmark's job is the path of `regard translate`; of other weights than its own, to be quick."""
     checkpoint_file = names.weights(tmp_path, names.ENDING)
-    sealed.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
+    tensor_files.write_tensors(checkpoint_file, checkpoint.weights(systems.untied("tiny")), {})
     lines = [" ".join(map(str, row)) for row in rows(5, 4)]
     found = corpus.regard_job(tmp_path, width=1)(lines)
     assert len(found) == 5 and all(0 < int(token) < work.VOCABULARY for line in found for token in line.split())

@@ -11,10 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regard.core.choosing import People, Shelf
-from regard.core.gaps import Gaps
-from regard.core.protocols import Padded, Subject
-from regard.core.sizes import (
+from regard.core.data_specs import (
     Captions,
     Choices,
     Documents,
@@ -30,9 +27,12 @@ from regard.core.sizes import (
     Tokens,
     Words,
 )
-from regard.inspection import laws
-from regard.layers.choices import FullSoftmax, all_scores
-from regard.layers.grouping import Grouped, Units
+from regard.core.protocols import Padded, Subject
+from regard.core.protocols.masked_lm import Gaps
+from regard.core.protocols.recommender import People, Shelf
+from regard.inspection import invariants
+from regard.layers.document_batch import Grouped, Units
+from regard.layers.item_softmax import FullSoftmax, all_scores
 
 BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
 ROWS = 8  # examples of each family
@@ -41,7 +41,7 @@ ROWS = 8  # examples of each family
 class Decoded(NamedTuple):
     """Sequences for a decoder."""
 
-    trial: laws.Trial
+    trial: invariants.Trial
 
     def output(self, model: Any) -> Tensor:
         logits, _ = model(self.trial.target, model.start(self.trial.source))
@@ -56,7 +56,7 @@ class Decoded(NamedTuple):
 class Captioned(NamedTuple):
     """Images with what is said of them."""
 
-    trial: laws.Trial
+    trial: invariants.Trial
 
     def output(self, model: Any) -> Tensor:
         logits, _ = model(self.trial.target, model.start(self.trial.source))
@@ -178,18 +178,20 @@ def tokens(sizes: Any, *shape: int) -> Tensor:
 
 
 def sequences(sizes: Text | Notes) -> Decoded:
-    return Decoded(laws.trial(sizes, rows=ROWS, length=6))
+    return Decoded(invariants.trial(sizes, rows=ROWS, length=6))
 
 
 def texts(sizes: Tokens) -> Decoded:
     none = Padded(torch.zeros(ROWS, 0, dtype=torch.long), torch.zeros(ROWS, dtype=torch.long))
-    return Decoded(laws.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
+    return Decoded(invariants.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
 
 
 def told_images(sizes: Captions) -> Captioned:
     target = tokens(sizes, ROWS, 6)
     target[:, 0] = sizes.marks.start
-    return Captioned(laws.Trial(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks))
+    return Captioned(
+        invariants.Trial(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks)
+    )
 
 
 def gaps(sizes: Masked) -> Filled:

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from regard.core import config as configuration
+from regard.core.data_specs import Captions, Marks, Notes, Text, Tokens, accepts
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.registry import find, names
-from regard.core.sizes import Captions, Marks, Notes, Text, Tokens, accepts
-from regard.core.tree import Shared, map_tensors
-from regard.decoding import Decoding, Search, optimised
+from regard.core.state_tree import Shared, map_tensors
+from regard.decoding.strategy import Decoding, Search, optimised
 
 MARKS = Marks()
 SIZES = Text(source=17, target=13, longest=12)
@@ -107,7 +107,7 @@ FAMILIES: list[tuple[Any, Any]] = [
 
 def decodes(module: ModuleType) -> bool:
     """Whether a file has a class that decoders can work with. A painter (core.protocols) is none: its sequence has an
-    order of its own and no marks, and images are made by tasks/_painting.py."""
+    order of its own and no marks, and images are made by tasks/image_generation/generate.py."""
     classes = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
@@ -157,9 +157,9 @@ def decode(decoder: Any, model: Any, source: Any, *, limits: list[int], config: 
     return decoding_of(decoder, config)(model, model.start(source), marks=MARKS, limits=torch.tensor(limits))
 
 
-@pytest.fixture(params=names("regard.decoding"))
+@pytest.fixture(params=names("regard.decoding.strategies"))
 def decoder(request: pytest.FixtureRequest) -> Any:
-    return find("regard.decoding", request.param)
+    return find("regard.decoding.strategies", request.param)
 
 
 @pytest.fixture(params=["toy", *(name for name in names("regard.models") if decodes(find("regard.models", name)))])

@@ -22,7 +22,8 @@ from schemathesis.specs.openapi.checks import (
 from test_served import client, hosted  # noqa: F401  # fixtures: a server with a run of every task
 
 from regard.core.registry import find, names
-from regard.serve import asked, schema
+from regard.serve import option_schema
+from regard.serve import requests as serve_requests
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 VERBS = {verb for name in names("regard.tasks") for verb in getattr(find("regard.tasks", name), "VERBS", ())}
@@ -35,8 +36,8 @@ CASES += [("GET", path, GenerationMode.POSITIVE) for path in ("/v1/runs", "/heal
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for at most, as much less as a test has less time than a user."""
-    monkeypatch.setattr(schema, "most", lambda name, kind: 3)
-    monkeypatch.setattr(asked, "INPUTS", 4)
+    monkeypatch.setattr(option_schema, "most", lambda name, kind: 3)
+    monkeypatch.setattr(serve_requests, "INPUTS", 4)
 
 
 @pytest.fixture(scope="module")

@@ -14,16 +14,16 @@ from model_examples import DECODED, FAMILIES
 from torch import nn
 
 from regard.attention.record import attentions, record
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find, names
-from regard.core.sizes import Text
-from regard.core.tree import join, map_tensors, select_sources
-from regard.decoding import optimised
-from regard.inspection import laws
-from regard.layers.memory import KV
+from regard.core.state_tree import join, map_tensors, select_sources
+from regard.decoding.strategy import optimised
+from regard.inspection import invariants
+from regard.layers.kv_cache import KV
 from regard.tasks import fitting
-from regard.training import checkpoint, sealed
+from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
 
 REGISTRIES = {"score": "regard.attention.scores", "position": "regard.layers.positions"}  # settings that name a file
@@ -119,7 +119,7 @@ def each(cases: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
 
 
-def joined_equals_apart(model: Any, trial: laws.Trial) -> float:
+def joined_equals_apart(model: Any, trial: invariants.Trial) -> float:
     """How far the logits of rows that are joined at some step are from those of the same rows apart."""
     worst, parts = 0.0, [trial.target[:2], trial.target[2:3]]
     states = [select_sources(model.start(trial.source), torch.tensor(rows)) for rows in ([0, 1], [2])]
@@ -143,13 +143,13 @@ def idle(model: nn.Module) -> list[str]:
 def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     trial = examples.trial
-    few = laws.Trial(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
-    assert [verdict for verdict in laws.check_decoder(model, few) if not verdict.kept] == []
+    few = invariants.Trial(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
+    assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.kept] == []
     with torch.no_grad():
         fast = optimised(model)
-        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < laws.CLOSE
-        assert joined_equals_apart(model, few) < laws.CLOSE
-        assert joined_equals_apart(fast, few) < laws.CLOSE
+        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < invariants.CLOSE
+        assert joined_equals_apart(model, few) < invariants.CLOSE
+        assert joined_equals_apart(fast, few) < invariants.CLOSE
 
 
 @each(CASES)
@@ -190,9 +190,9 @@ def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
         for parameter in other.parameters():
             parameter.add_(1.0)
     files = [tmp_path / "first.safetensors", tmp_path / "second.safetensors"]
-    sealed.write_tensors(files[0], checkpoint.weights(model), {})
-    checkpoint.restore_weights(other, sealed.read_tensors(files[0])[0], files[0])
-    sealed.write_tensors(files[1], checkpoint.weights(other), {})
+    tensor_files.write_tensors(files[0], checkpoint.weights(model), {})
+    checkpoint.restore_weights(other, tensor_files.read_tensors(files[0])[0], files[0])
+    tensor_files.write_tensors(files[1], checkpoint.weights(other), {})
     assert files[0].read_bytes() == files[1].read_bytes()
     examples = case.examples()
     assert torch.equal(examples.output(model.eval()), examples.output(other.eval()))
@@ -202,7 +202,7 @@ def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
 def test_a_joint_vocabulary_is_accepted(case: Case) -> None:
     sizes = replace(case.sizes, source=case.sizes.target, joint=True)
     model = case.build(sizes).eval()
-    assert [verdict for verdict in laws.check_decoder(model, laws.trial(sizes)) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check_decoder(model, invariants.trial(sizes)) if not verdict.kept] == []
 
 
 TRANSFORMER = Case("transformer", Text)
@@ -212,16 +212,16 @@ def test_a_model_that_peeks_is_caught() -> None:
     model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
     honest = model.decoder.embedding.forward
     model.decoder.embedding.forward = lambda tokens, start=0: honest(tokens, start) + honest(tokens[:, -1:], 0)
-    broken = {verdict.law[0] for verdict in laws.check_decoder(model, trial) if not verdict.kept}
+    broken = {verdict.law[0] for verdict in invariants.check_decoder(model, trial) if not verdict.kept}
     assert {"1", "5"} <= broken
 
 
 def test_a_model_that_loses_its_places_when_joined_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
     with torch.no_grad():
-        assert joined_equals_apart(model, trial) < laws.CLOSE
+        assert joined_equals_apart(model, trial) < invariants.CLOSE
         monkeypatch.setattr(KV, "place", property(lambda memory: memory.length))
-        assert joined_equals_apart(model, trial) > laws.CLOSE
+        assert joined_equals_apart(model, trial) > invariants.CLOSE
 
 
 def test_a_parameter_that_is_not_used_is_caught() -> None:

@@ -10,7 +10,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.core.registry import names
-from regard.layers.heads import Heads, Widths
+from regard.layers.multihead import Heads, Widths
 from regard.layers.positions import build
 
 SCHEMES = names("regard.layers.positions")

@@ -18,10 +18,10 @@ from regard.core import config as configs
 from regard.core.registry import find, names
 from regard.tasks import fitting
 from regard.training import recipe as recipes
-from regard.training import sealed
+from regard.training import tensor_files
 from regard.training.console import Silent
-from regard.training.folder import Folder
-from regard.training.run import resume, train
+from regard.training.run_folder import Folder
+from regard.training.train import resume, train
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
@@ -63,7 +63,7 @@ def recipe_of(task: str) -> recipes.Recipe:
 def outcome(path):
     """What must not depend on interruptions: weights, log, and the state at the end (but for the time it took)."""
     folder = Folder(path)
-    tensors, facts = sealed.read_tensors(folder.checkpoints()[-1])
+    tensors, facts = tensor_files.read_tensors(folder.checkpoints()[-1])
     facts["progress"].pop("seconds")
     return folder.model.read_bytes(), folder.log.read_bytes(), facts, {k: t.tolist() for k, t in tensors.items()}
 

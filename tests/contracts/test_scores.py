@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.attention import chunks, local, scores
+from regard.attention import scores
 from regard.attention.attend import Attend, AttendCache
+from regard.attention.kernels import chunked, local
 from regard.attention.masks import Mask
 from regard.attention.record import record
 from regard.attention.score import Projected
@@ -52,7 +53,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture(params=[2**22, 50], ids=["whole", "chunked"])
 def sized(request, monkeypatch):
     """Everything in one piece, and in pieces of a row or so."""
-    monkeypatch.setattr(chunks, "CHUNK", request.param)
+    monkeypatch.setattr(chunked, "CHUNK", request.param)
 
 
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)

@@ -20,12 +20,12 @@ from regard.api.run import Run
 from regard.core.errors import DataError
 from regard.core.registry import find, names
 from regard.core.task import Task
-from regard.serve import schema
-from regard.serve.hosted import Hosted
+from regard.serve import option_schema
+from regard.serve.model_runtime import Hosted
 from regard.serve.service import create
 from regard.tasks import fitting
 from regard.training import recipe as recipes
-from regard.training.run import Parts
+from regard.training.train import Parts
 
 TASKS = names("regard.tasks")
 # What an untrained model is asked for, which would go on for long.
@@ -119,9 +119,9 @@ def test_no_request_opens_a_file_of_the_server(
             (Path(text) for text in task.examples if path.suffix in one.opens and text.endswith(path.suffix)), None
         )
         path.write_bytes(SECRET.encode() if own is None else own.read_bytes())
-    monkeypatch.setattr("regard.serve.session.collect", only_read)
+    monkeypatch.setattr("regard.serve.inspections.collect", only_read)
     watching()
-    properties = schema.schema(one.options)["properties"]
+    properties = option_schema.schema(one.options)["properties"]
     texts = [key for key, each in properties.items() if "string" in str(each)]
     files = [key for key, each in properties.items() if "Upload" in str(each)]
     for path in map(str, paths):

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from regard.attention.record import attentions, record
+from regard.core import checksums
 from regard.core import config as configs
-from regard.core import fingerprint
 from regard.core.describe import describe, source_of
+from regard.core.inspectable import Place, Shown
 from regard.core.registry import find, names
-from regard.core.shown import Place, Shown
+from regard.core.state_tree import map_tensors
 from regard.core.task import Task
-from regard.core.tree import map_tensors
-from regard.decoding import Decoding, optimised
+from regard.decoding.strategy import Decoding, optimised
 from regard.tasks import fitting
 from regard.training import recipe as recipes
 
@@ -179,7 +179,7 @@ def test_the_loss_of_a_batch_is_that_of_its_examples(case: Case) -> None:
 
 
 def checksum(batch: Any) -> str:
-    return fingerprint.of_batches([batch])
+    return checksums.of_batches([batch])
 
 
 def test_batches_can_be_moved(case: Case) -> None:

@@ -50,7 +50,7 @@ def test_names_types_defaults_and_comments(tmp_path):
     assert describe(path, "Options") is None
 
 
-@pytest.mark.parametrize("package", ["regard.models", "regard.tasks", "regard.decoding"])
+@pytest.mark.parametrize("package", ["regard.models", "regard.tasks", "regard.decoding.strategies"])
 def test_what_is_described_is_what_there_is(package):
     for name in names(package):
         described = describe(source_of(package, name), "Config")
@@ -90,7 +90,7 @@ def test_listing_and_describing_import_no_torch():
 
 def test_settings_that_are_imported_are_those_of_their_own_file(tmp_path):
     path = tmp_path / "x.py"
-    path.write_text("from regard.models._levels import SMALL, Config\n", encoding="utf-8")
+    path.write_text("from regard.models._hierarchical_encoder import SMALL, Config\n", encoding="utf-8")
     described = describe(path, "Config")
     assert described is not None and described.settings[0] == Setting(
         "embedding", "int", "100", "width of a word's features"

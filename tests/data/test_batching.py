@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.core.errors import DataError
-from regard.data import batching, tokens
-from regard.data.columns import Languages
-from regard.data.corpus import in_memory
-from regard.data.text import read
+from regard.data import batching
+from regard.data.text import tokenizer
+from regard.data.text.pair_corpus import in_memory
+from regard.data.text.pair_files import Languages, read
 
 sides = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=200)
 
@@ -123,7 +123,7 @@ def test_no_rows_are_a_batch_of_none():
 def test_padding_on_multi30k_is_small(shared_data):
     pairs = list(read(shared_data / "multi30k", Languages("de", "en"))["train"])
     assert len(pairs) == 29_000
-    vocabulary = tokens.train([text for pair in pairs for text in pair], level="word", size=8000)
+    vocabulary = tokenizer.train([text for pair in pairs for text in pair], level="word", size=8000)
     source, target = in_memory(pairs, vocabulary, vocabulary).lengths()
     for budget in (2048, 4096):
         assert batching.padding(source, target, whole(source, target, budget=budget)) < 0.04

@@ -5,8 +5,9 @@ import pytest
 
 from regard.core import trust
 from regard.core.errors import DataError, MissingExtra, TrustError
-from regard.data import huggingface, sources
-from regard.data.columns import Languages
+from regard.data import huggingface
+from regard.data.text import pair_sources
+from regard.data.text.pair_files import Languages
 
 ROWS = [{"en": f"dog {i}", "de": f"Hund {i}"} for i in range(60)]
 EN_DE = Languages("en", "de")
@@ -46,7 +47,7 @@ def library(monkeypatch):
 
 
 def test_a_dataset_by_name(library):
-    found = sources.open_pairs(sources.Origin(None, "hf:owner/set:de-en", EN_DE, seed=1), count=1)
+    found = pair_sources.open_pairs(pair_sources.Origin(None, "hf:owner/set:de-en", EN_DE, seed=1), count=1)
     assert library == [("owner/set", "de-en")] and set(found) == {"train", "valid", "test"}
     assert list(found["test"]) == [("dog 0", "Hund 0")]
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from regard.core.data_specs import Marks
 from regard.core.protocols import Hypothesis
-from regard.core.sizes import Marks
-from regard.core.tree import Shared
-from regard.decoding import build
+from regard.core.state_tree import Shared
+from regard.decoding.strategy import build
 
 MARKS = Marks()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.core.registry import find
-from regard.experiments._claims import NOT_YET, claims, listed
-from regard.experiments._conduct import FIGURES, conduct
+from regard.experiments._runner import FIGURES, conduct
+from regard.experiments._summary_page import NOT_YET, claims, listed
 
 ROOT = Path(__file__).parents[2]
 

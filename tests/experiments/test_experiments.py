@@ -10,10 +10,10 @@ import pytest
 
 from regard.core.errors import DataError, FileError
 from regard.core.registry import find, names
-from regard.data import origins, sources
-from regard.experiments._conduct import FIGURES, PAGE, PLOT, conduct, read
+from regard.data.text import labelled_sources, pair_sources
 from regard.experiments._experiment import Cell, Verdict, amount, budget, exponent, means, over_seeds, seeds_of
-from regard.training.stop import Interrupted
+from regard.experiments._runner import FIGURES, PAGE, PLOT, conduct, read
+from regard.training.signals import Interrupted
 
 PACKAGE = "regard.experiments"
 LITTLE = 0.01
@@ -26,7 +26,7 @@ def quiet(done, count, current):
 @pytest.fixture(autouse=True)
 def few_held_out(monkeypatch):
     """Few sentences are translated, labelled and tagged to score a model that has learnt for two steps."""
-    for module in (sources, origins):
+    for module in (pair_sources, labelled_sources):
         monkeypatch.setattr(module, "HELD_OUT", 10)
 
 

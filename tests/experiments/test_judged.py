@@ -8,20 +8,20 @@ import pytest
 
 from regard.core.registry import find
 from regard.experiments import (
-    adaptive,
     alignment,
     bottleneck,
-    exposure,
+    exposure_bias,
     heads,
     hierarchy,
-    local,
+    local_attention,
     parallel,
     patches,
+    query_key_projections,
     residual,
     soft_hard,
 )
 from regard.experiments import relative as music
-from regard.experiments._translation import MODELS
+from regard.experiments._translation_models import MODELS
 
 
 def rows(names, **values):
@@ -54,7 +54,7 @@ def of_parallel():
 
 
 def of_local():
-    bits = {f"{kind}, digits, seed 1": {"bits a pixel": 2.0} for kind in local.KINDS}
+    bits = {f"{kind}, digits, seed 1": {"bits a pixel": 2.0} for kind in local_attention.KINDS}
     grows = {"full": 2, "local_1d": 1, "local_2d": 1}
     return bits | {
         f"{kind}, side {side}": {"pixels": side**2, "milliseconds": float(side ** (2 * power))}
@@ -64,9 +64,11 @@ def of_local():
 
 
 def of_exposure():
-    given = {f"true words given, {part}": 0.9 for part in ("all", *exposure.PARTS)}
-    alone = dict(zip((f"on its own, {part}" for part in ("all", *exposure.PARTS)), (0.6, 0.8, 0.6, 0.4), strict=True))
-    return {f"{kind}, seed 1": given | alone for kind in exposure.KINDS}
+    given = {f"true words given, {part}": 0.9 for part in ("all", *exposure_bias.PARTS)}
+    alone = dict(
+        zip((f"on its own, {part}" for part in ("all", *exposure_bias.PARTS)), (0.6, 0.8, 0.6, 0.4), strict=True)
+    )
+    return {f"{kind}, seed 1": given | alone for kind in exposure_bias.KINDS}
 
 
 def of_residual():
@@ -148,10 +150,10 @@ CASES = {  # what speaks for the claim; and a cell, a figure and a value that sp
         ("dot, seed 1", "BLEU", 3.0),
     ),
     "adaptive": (
-        lambda: rows(["as they are", "learned", adaptive.TRUTH], **{
-            adaptive.HIT: {"as they are": 0.08, "learned": 0.3, adaptive.TRUTH: 0.31},
+        lambda: rows(["as they are", "learned", query_key_projections.TRUTH], **{
+            query_key_projections.HIT: {"as they are": 0.08, "learned": 0.3, query_key_projections.TRUTH: 0.31},
         }),
-        ("as they are, seed 1", adaptive.HIT, 0.3),
+        ("as they are, seed 1", query_key_projections.HIT, 0.3),
     ),
     "residual": (of_residual, ("no norm, 12 layers, seed 1", "nats a token", 1.0)),
     "heads": (of_heads, ("1 head, seed 1", "loss", 0.5)),

@@ -7,16 +7,16 @@ import math
 import pytest
 import torch
 
-from regard.experiments import complexity, gradients, hierarchy, order, requirements, scaling, soft_hard
+from regard.experiments import complexity, gradients, hierarchy, position_requirements, scaling, soft_hard, word_order
 from regard.experiments._experiment import apart, unsettled
 
 
 def test_requirements():
-    kept = dict.fromkeys([*requirements.ASKED, "features_in_use"], 1.0)
-    figures = {name: kept | {"bounded": 0.0} for name in requirements.NAIVE} | {"sinusoidal": kept}
-    assert requirements.verdict(figures).holds
-    assert not requirements.verdict(figures | {"sinusoidal": kept | {"unique": 0.0}}).holds
-    assert not requirements.verdict(figures | {"index": kept}).holds
+    kept = dict.fromkeys([*position_requirements.ASKED, "features_in_use"], 1.0)
+    figures = {name: kept | {"bounded": 0.0} for name in position_requirements.NAIVE} | {"sinusoidal": kept}
+    assert position_requirements.verdict(figures).holds
+    assert not position_requirements.verdict(figures | {"sinusoidal": kept | {"unique": 0.0}}).holds
+    assert not position_requirements.verdict(figures | {"index": kept}).holds
 
 
 def test_gradients():
@@ -36,9 +36,9 @@ def test_gradients():
 def test_order():
     moved, short, long = "moved by a permutation", "right at 16 tokens", "right at 48 tokens"
     figures = {"none": {moved: 1e-7, short: 0.1, long: 0.1}, "rotary": {moved: 2.0, short: 1.0, long: 0.8}}
-    assert order.verdict(figures).holds
-    assert not order.verdict(figures | {"none": {moved: 0.5, short: 0.1, long: 0.1}}).holds
-    assert not order.verdict(figures | {"rotary": {moved: 2.0, short: 0.3, long: 0.3}}).holds
+    assert word_order.verdict(figures).holds
+    assert not word_order.verdict(figures | {"none": {moved: 0.5, short: 0.1, long: 0.1}}).holds
+    assert not word_order.verdict(figures | {"rotary": {moved: 2.0, short: 0.3, long: 0.3}}).holds
 
 
 def test_scaling():

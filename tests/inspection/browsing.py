@@ -37,7 +37,7 @@ def serving(app):
     """The application on a free port of this machine, in a thread."""
     import uvicorn
 
-    from regard.serve.listen import address, listen
+    from regard.serve.server import address, listen
 
     taken = listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))

@@ -11,8 +11,8 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import DataError
+from regard.core.inspectable import Axis, Item, Output, Parent, Place, Shown, Token
 from regard.core.protocols import Goal
-from regard.core.shown import Axis, Item, Output, Parent, Place, Shown, Token
 from regard.core.task import Answer, Task
 
 LABELS = ("praise", "blame", "neither")

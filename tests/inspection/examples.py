@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.shown import Axis, Item, Output, Parent, Token
-from regard.inspection.format import Embeddings, Honesty, Inspection, Map, Measured, Positions, Probe, Stage, Step
+from regard.core.inspectable import Axis, Item, Output, Parent, Token
+from regard.inspection.json_format import Embeddings, Honesty, Inspection, Map, Measured, Positions, Probe, Stage, Step
 
 SOURCE = ("the", "old", "teacher", "gave", "the", "small", "child", "a", "book", "</s>")
 TARGET = ("늙은", "선생님은", "작은", "아이에게", "책을", "주셨어요", ".", "</s>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from regard.inspection.bundle import PAGE
+from regard.inspection.html_bundle import PAGE
 
 TAG = re.compile(r"\bsay`")
 ENTRY = re.compile(r"^  (\"(?:[^\"\\]|\\.)*\"): (\"(?:[^\"\\]|\\.)*\"),$", re.MULTILINE)

@@ -7,8 +7,8 @@ from torch import nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
+from regard.core.inspectable import Axis, Item, Output, Place, Shown
 from regard.core.protocols import Goal
-from regard.core.shown import Axis, Item, Output, Place, Shown
 from regard.core.task import Answer, Task
 
 SIDE = 3  # patches along a side

@@ -7,9 +7,10 @@ import pictures
 import torch
 
 from regard.core.registry import find
-from regard.decoding import Decoding, beam, greedy
+from regard.decoding.strategies import beam, greedy
+from regard.decoding.strategy import Decoding
 from regard.inspection.collect import About, Subject
-from regard.inspection.tables import Tables
+from regard.inspection.parameter_tables import Tables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from browsing import opened
 
-from regard.core.shown import Axis, Item, Output, Token
+from regard.core.inspectable import Axis, Item, Output, Token
 from regard.inspection import compare
-from regard.inspection.bundle import bundle
-from regard.inspection.format import Inspection, Map, to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import Inspection, Map, to_json
 
 WORDS = ("a", "red", "circle", "<end>")
 SIDE = 4  # cells along a side

@@ -11,12 +11,12 @@ from subjects import GREEDY, MODELS
 
 from regard.attention.record import record
 from regard.core.errors import DataError, RegardError
+from regard.core.inspectable import Output, Shown
 from regard.core.protocols import Hypothesis
-from regard.core.shown import Output, Shown
 from regard.core.task import Task
 from regard.inspection.collect import collect, glance, inspect, options_of
-from regard.inspection.format import to_json
-from regard.inspection.whatif import Changes
+from regard.inspection.interventions import Changes
+from regard.inspection.json_format import to_json
 from regard.models import transformer
 
 

@@ -9,11 +9,11 @@ import pytest
 from browsing import opened
 
 from regard.core.errors import RegardError
-from regard.core.shown import Axis, Item, Output
-from regard.inspection.bundle import bundle
+from regard.core.inspectable import Axis, Item, Output
 from regard.inspection.collect import inspect
 from regard.inspection.compare import COLUMNS, table, to_page
-from regard.inspection.format import Inspection, Map
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import Inspection, Map
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, collect
-from regard.inspection.format import to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import to_json
 from regard.models import tagger
 from regard.tasks import tagging
 

@@ -7,7 +7,7 @@ import pytest
 
 from regard.core.errors import FileError, RegardError
 from regard.inspection.figures import fonts, save
-from regard.inspection.format import Inspection
+from regard.inspection.json_format import Inspection
 
 image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")

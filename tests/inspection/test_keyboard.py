@@ -6,8 +6,8 @@ import examples
 import pytest
 from browsing import opened
 
-from regard.inspection.bundle import bundle
-from regard.inspection.format import to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import to_json
 
 FOCUSED = "document.activeElement.getAttribute('{}')"
 # An element with focus shows it by a line around it, or is a word of a picture that is coloured.

@@ -8,8 +8,8 @@ import torch
 
 from regard.attention.record import AttentionMap, record
 from regard.core.errors import ShapeError
-from regard.core.shown import Axis, Item, Parent, Place, Shown
-from regard.inspection.calls import calls
+from regard.core.inspectable import Axis, Item, Parent, Place, Shown
+from regard.inspection.call_recorder import calls
 from regard.inspection.collect import collect
 from regard.inspection.maps import arrange, title_of
 

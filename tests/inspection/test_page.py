@@ -12,10 +12,10 @@ import pytest
 from browsing import opened
 from subjects import MODELS
 
-from regard.inspection.bundle import bundle
 from regard.inspection.collect import collect, inspect
 from regard.inspection.compare import to_page
-from regard.inspection.format import Inspection, to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import Inspection, to_json
 
 NASTY = '<script>window.taken = 1</script> <img src=x onerror="window.taken = 1"> & "quotes"'
 FOUND = examples.translation(2, 4)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from browsing import opened
 
-from regard.core.shown import Axis, Item, Output, Token
-from regard.inspection.bundle import bundle
-from regard.inspection.format import Inspection, Map, to_json
+from regard.core.inspectable import Axis, Item, Output, Token
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import Inspection, Map, to_json
 
 SIDE = 4  # pixels, patches or cells along a side
 COUNT = SIDE**2

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from browsing import opened
 
-from regard.core.shown import Axis, Item, Output
-from regard.inspection.bundle import bundle
+from regard.core.inspectable import Axis, Item, Output
 from regard.inspection.compare import to_page
-from regard.inspection.format import Honesty, Inspection, Map, to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import Honesty, Inspection, Map, to_json
 
 FOUND = examples.translation(2, 4)
 
@@ -147,7 +147,7 @@ def test_the_training_view_names_the_probe_and_its_rows(browser, tmp_path):
 
 
 def test_numbers_that_are_not_in_the_file_are_said_to_be_elsewhere(browser, tmp_path, monkeypatch):
-    monkeypatch.setattr("regard.inspection.format.ROOM", 0)
+    monkeypatch.setattr("regard.inspection.json_format.ROOM", 0)
     with opened(browser, write(tmp_path, to_json(FOUND)), fragment="#view=steps") as page:
         page.locator(".wrong").wait_for()
         assert "not in the file" in page.locator(".wrong").inner_text()

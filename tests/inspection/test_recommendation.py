@@ -4,12 +4,12 @@ import pytest
 import torch
 from browsing import opened, serving
 
-from regard.inspection.bundle import bundle
 from regard.inspection.collect import About, Subject, inspect
-from regard.inspection.format import to_json
-from regard.inspection.whatif import UNCHANGED
+from regard.inspection.html_bundle import bundle
+from regard.inspection.interventions import UNCHANGED
+from regard.inspection.json_format import to_json
 from regard.models import recommender
-from regard.serve.session import Session
+from regard.serve.inspections import Session
 from regard.tasks import recommendation
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from browsing import opened
 
-from regard.core.shown import Output
-from regard.inspection.bundle import bundle
-from regard.inspection.format import to_json
+from regard.core.inspectable import Output
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import to_json
 
 FIRST_PAINT = 2.0  # seconds for a page of 2048 × 2048 tokens
 VIEWS = ("grid", "lines", "alignment", "steps", "positions", "embeddings", "training")

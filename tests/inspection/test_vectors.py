@@ -4,13 +4,13 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.core.sizes import Words
-from regard.inspection.bundle import bundle
+from regard.core.data_specs import Words
 from regard.inspection.collect import About, Subject, inspect
-from regard.inspection.format import to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import to_json
 from regard.models import skipgram
 from regard.tasks import embeddings
-from regard.tasks._words import Term
+from regard.tasks.embeddings.word_space import Term
 
 
 @pytest.fixture(scope="module")

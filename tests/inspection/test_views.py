@@ -8,9 +8,9 @@ import examples
 import pytest
 from browsing import opened
 
-from regard.inspection.bundle import bundle
 from regard.inspection.compare import to_page
-from regard.inspection.format import to_json
+from regard.inspection.html_bundle import bundle
+from regard.inspection.json_format import to_json
 
 FOUND = examples.translation(2, 4)
 

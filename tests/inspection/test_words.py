@@ -11,9 +11,9 @@ import pytest
 from browsing import opened
 from page_words import said, table, unsaid
 
-from regard.core.shown import Output
-from regard.inspection.bundle import PAGE, bundle
-from regard.inspection.format import Stage, to_json
+from regard.core.inspectable import Output
+from regard.inspection.html_bundle import PAGE, bundle
+from regard.inspection.json_format import Stage, to_json
 
 TASKS = Path(__file__).parents[2] / "src" / "regard" / "tasks"
 HANGUL = re.compile(r"[가-힣]")

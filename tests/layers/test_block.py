@@ -11,8 +11,8 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.layers.block import Block
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.residual import NORMS
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import NORMS
 
 DIM = 8
 

@@ -3,8 +3,8 @@ from itertools import pairwise, product
 import pytest
 import torch
 
+from regard.core.data_specs import Rules
 from regard.core.errors import ConfigError
-from regard.core.sizes import Rules
 from regard.layers.crf import CHAINS, Independent, LinearChain, TagReadout, viterbi
 
 BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))

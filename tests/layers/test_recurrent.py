@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.core.tree import select
+from regard.core.state_tree import select
 from regard.layers.recurrent import KINDS, Recurrent, RecurrentEncoder, widen
 
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -2,8 +2,8 @@
 
 import torch
 
-from regard.core.sizes import Documents, Rules, Tagged
-from regard.layers.grouping import Grouped, Units
+from regard.core.data_specs import Documents, Rules, Tagged
+from regard.layers.document_batch import Grouped, Units
 
 DOCUMENTS = Documents(size=30, labels=3, longest=40, sentence=9, sentences=6)
 BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))

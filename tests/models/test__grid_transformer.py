@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 
 from regard.attention.record import record
-from regard.core.sizes import Captions
-from regard.decoding import optimised
+from regard.core.data_specs import Captions
+from regard.decoding.strategy import optimised
 from regard.models import captioner
 
 SIZES = Captions(height=8, width=8, channels=3, size=11, longest=8)

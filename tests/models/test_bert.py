@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from regard.attention.record import record
+from regard.core.data_specs import Marks, Masked
 from regard.core.errors import ConfigError
-from regard.core.gaps import Gaps
 from regard.core.protocols import Padded
+from regard.core.protocols.masked_lm import Gaps
 from regard.core.registry import names
-from regard.core.sizes import Marks, Masked
 from regard.models import bert
 
 SIZES = Masked(size=24, longest=12, marks=Marks(mask=23))

@@ -9,8 +9,8 @@ from torch import nn
 
 from regard.attention.record import record
 from regard.attention.reinforce import NoBaseline
+from regard.core.data_specs import Captions
 from regard.core.errors import ConfigError
-from regard.core.sizes import Captions
 from regard.models import captioner
 from regard.models.captioner import TINY, Config
 

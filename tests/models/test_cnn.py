@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from regard.core.data_specs import Pictures
 from regard.core.errors import ConfigError
-from regard.core.sizes import Pictures
 from regard.models import cnn
 
 SIZES = Pictures(height=8, width=11, channels=3, classes=4)

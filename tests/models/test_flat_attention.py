@@ -2,7 +2,7 @@ import torch
 from samples import DOCUMENTS, documents
 
 from regard.attention.record import record
-from regard.layers.grouping import Grouped, joined
+from regard.layers.document_batch import Grouped, joined
 from regard.models import flat_attention
 
 

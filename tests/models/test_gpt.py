@@ -1,12 +1,12 @@
 import pytest
 import torch
 
+from regard.core.data_specs import Tokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import names
-from regard.core.sizes import Tokens
-from regard.core.tree import join, select
-from regard.inspection import laws
+from regard.core.state_tree import join, select
+from regard.inspection import invariants
 from regard.models import gpt
 
 SIZES = Tokens(size=23, longest=12)
@@ -33,8 +33,8 @@ def test_the_baby_is_nano_gpts():
 def test_the_laws_of_decoders_are_kept(position):
     model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
     target = torch.randint(SIZES.marks.first, SIZES.size, (3, 8))
-    given = laws.Trial(source(3), target, SIZES.marks)
-    assert [verdict for verdict in laws.check_decoder(model, given) if not verdict.kept] == []
+    given = invariants.Trial(source(3), target, SIZES.marks)
+    assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.kept] == []
 
 
 def test_the_fast_twin_gives_the_same_logits():

@@ -6,7 +6,7 @@ from samples import DOCUMENTS, document, documents
 
 from regard.attention.record import record
 from regard.core.errors import ConfigError
-from regard.layers.grouping import Grouped
+from regard.layers.document_batch import Grouped
 from regard.models import flat_attention, hierarchical
 
 VARIANTS = [

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from regard.attention.record import record
+from regard.core.data_specs import Pixels
 from regard.core.errors import ConfigError
 from regard.core.protocols import Subject
-from regard.core.sizes import Pixels
-from regard.core.tree import select
-from regard.inspection.laws import by_definition
-from regard.layers.fast import optimised
+from regard.core.state_tree import select
+from regard.inspection.invariants import by_definition
+from regard.layers.fuse_for_decoding import optimised
 from regard.models import image_transformer as it
 
 SIZES = Pixels(height=5, width=7, channels=3, levels=6, classes=4)

@@ -7,10 +7,10 @@ import torch
 
 from regard.attention.record import record
 from regard.attention.scores import build as score
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Text
-from regard.inspection import laws
+from regard.inspection import invariants
 from regard.models.luong import TINY, Config, Predictive, build
 
 SIZES = Text(source=23, target=19, longest=12)
@@ -19,7 +19,7 @@ SIZES = Text(source=23, target=19, longest=12)
 @pytest.mark.parametrize("change", [{"window": 2}, {"window": 1, "feed": False, "score": "concat"}], ids=str)
 def test_every_law_is_kept(change):
     model = build(replace(TINY, **change), SIZES).eval()
-    assert [verdict for verdict in laws.check_decoder(model, laws.trial(SIZES)) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check_decoder(model, invariants.trial(SIZES)) if not verdict.kept] == []
 
 
 def test_a_window_is_a_gaussian_around_the_predicted_place():

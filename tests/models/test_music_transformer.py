@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from regard.core.data_specs import Notes
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import names
-from regard.core.sizes import Notes
-from regard.inspection import laws
+from regard.inspection import invariants
 from regard.models.music_transformer import TINY, Config, build
 
 SIZES = Notes(conditions=23, tokens=19, longest=40)
@@ -32,7 +32,9 @@ def conditions(*rows: list[int]) -> Padded:
 @pytest.mark.parametrize("change", VARIANTS, ids=str)
 def test_every_law_is_kept(change):
     assert [
-        verdict for verdict in laws.check_decoder(built(**change).eval(), laws.trial(SIZES)) if not verdict.kept
+        verdict
+        for verdict in invariants.check_decoder(built(**change).eval(), invariants.trial(SIZES))
+        if not verdict.kept
     ] == []
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from regard.core.data_specs import Pixels
 from regard.core.errors import ConfigError
 from regard.core.protocols import Subject
-from regard.core.sizes import Pixels
 from regard.models import pixel_cnn
 
 SIZES = Pixels(height=5, width=7, channels=3, levels=6, classes=4)

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from regard.attention.record import record
-from regard.core.choosing import People, Shelf
+from regard.core.data_specs import Choices
 from regard.core.errors import ConfigError
-from regard.core.sizes import Choices
-from regard.layers.choices import FullSoftmax, all_scores
+from regard.core.protocols.recommender import People, Shelf
+from regard.layers.item_softmax import FullSoftmax, all_scores
 from regard.models import recommender, sasrec
 from regard.models.recommender import TINY
 

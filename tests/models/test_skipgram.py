@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
+from regard.core.data_specs import Words
 from regard.core.errors import ConfigError
-from regard.core.sizes import Words
 from regard.models import skipgram
 
 SIZES = Words(size=20)

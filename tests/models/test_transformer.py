@@ -2,8 +2,8 @@
 
 import pytest
 
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
-from regard.core.sizes import Text
 from regard.models.transformer import PRESETS, TINY, Config, build
 
 SIZES = Text(source=37000, target=37000, longest=12, joint=True)

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from regard.attention.record import record
+from regard.core.data_specs import Pictures
 from regard.core.errors import ConfigError
 from regard.core.registry import names
-from regard.core.sizes import Pictures
-from regard.inspection.laws import by_definition
+from regard.inspection.invariants import by_definition
 from regard.models import vit
 
 SIZES = Pictures(height=8, width=11, channels=3, classes=4)

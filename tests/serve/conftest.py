@@ -34,7 +34,7 @@ def served(tmp_path_factory):
     """A run that is not trained, as it is loaded from its folder."""
     from regard.api.run import Run
     from regard.training import recipe as recipes
-    from regard.training.run import Parts
+    from regard.training.train import Parts
 
     task = subjects.make_task()
     recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat=1"])
@@ -44,7 +44,7 @@ def served(tmp_path_factory):
 @pytest.fixture
 def hosted(served):
     """The same under two names."""
-    from regard.serve.hosted import Hosted
+    from regard.serve.model_runtime import Hosted
 
     return [Hosted("en-ko", served), Hosted("other", served)]
 

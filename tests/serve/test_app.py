@@ -15,14 +15,14 @@ import subjects
 from browsing import opened, serving
 from fastapi.testclient import TestClient
 
+from regard.core.cancellation import GivenUp, breathe
 from regard.core.errors import RegardError
-from regard.core.giving_up import GivenUp, breathe
 from regard.inspection.collect import collect
-from regard.inspection.format import step_to_json, to_json
-from regard.inspection.pack import pack_tile, pyramid, quantise
-from regard.inspection.whatif import Changes
+from regard.inspection.interventions import Changes
+from regard.inspection.json_format import step_to_json, to_json
+from regard.inspection.map_tiles import pack_tile, pyramid, quantise
 from regard.serve.app import create, serve_subject
-from regard.serve.session import Session
+from regard.serve.inspections import Session
 
 OFF = ["decoder.layers.0.cross_attn", 1]
 
@@ -162,7 +162,7 @@ def test_only_requests_to_this_machine_are_answered(run, sentence):
 
 
 def test_a_look_that_takes_too_long_is_given_up(client, sentence, monkeypatch):
-    monkeypatch.setattr("regard.serve.attended.LONGEST", -1.0)
+    monkeypatch.setattr("regard.serve.cancellation.LONGEST", -1.0)
     answer = client.post("/api/look", json={"text": sentence})
     assert answer.status_code == 503
     assert answer.json()["error"] == "it took longer than -1 seconds; give a shorter input"
@@ -191,7 +191,7 @@ def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
         finally:
             ended.set()
 
-    monkeypatch.setattr("regard.serve.session.collect", endless)
+    monkeypatch.setattr("regard.serve.inspections.collect", endless)
     body = json.dumps({"text": sentence}).encode()
     head = f"POST /api/look HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with serving(create(run, sentence)) as where:

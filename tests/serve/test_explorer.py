@@ -14,7 +14,7 @@ from browsing import opened, serving
 
 from regard.core.errors import DataError
 from regard.inspection.collect import collect
-from regard.inspection.whatif import Changes
+from regard.inspection.interventions import Changes
 from regard.serve.app import create, serve_subject
 
 OTHER = "They sleep ."
@@ -226,7 +226,7 @@ def test_the_sentence_box_is_at_the_top_of_a_phone(browser, run, sentence):
 
 
 def test_numbers_of_heads_without_room_are_fetched(browser, run, sentence, monkeypatch):
-    monkeypatch.setattr("regard.inspection.format.ROOM", 0)
+    monkeypatch.setattr("regard.inspection.json_format.ROOM", 0)
     with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
         page.locator("#tab-steps").click()
         page.locator("table.steps").wait_for()

@@ -17,10 +17,11 @@ from fastapi.testclient import TestClient
 from regard.api.run import Run
 from regard.core.errors import ConfigError
 from regard.core.task import Answer
-from regard.decoding import Decoding, greedy
-from regard.serve.hosted import Hosted, open_runs
+from regard.decoding.strategies import greedy
+from regard.decoding.strategy import Decoding
+from regard.serve.model_runtime import Hosted, open_runs
 from regard.serve.service import create
-from regard.training.run import Parts
+from regard.training.train import Parts
 
 TEXTS = ["They sleep.", "Please buy two apples."]
 HOME = "http://127.0.0.1:8000"
@@ -180,12 +181,12 @@ def test_files_of_answers_come_as_base64_unless_they_are_too_large(hosted, monke
     client = client_of(hosted)
     files = ask(client, files=[".bin"]).json()["answers"][0][0]["files"]
     assert base64.b64decode(files[".bin"]) == b"content"
-    monkeypatch.setattr("regard.serve.answers.LARGEST", 5)
+    monkeypatch.setattr("regard.serve.responses.LARGEST", 5)
     assert "the files of these answers have more than 5 bytes" in ask(client, files=[".bin"]).json()["error"]
 
 
 def test_a_request_that_takes_too_long_is_given_up(hosted, monkeypatch):
-    monkeypatch.setattr("regard.serve.attended.LONGEST", 0.3)
+    monkeypatch.setattr("regard.serve.cancellation.LONGEST", 0.3)
     monkeypatch.setattr(hosted[0], "answer", lambda *_: threading.Event().wait(2))
     client = client_of(hosted)
     answer = ask(client)
@@ -254,7 +255,7 @@ def test_a_damaged_run_is_named_and_the_others_are_served(tmp_path):
 
 
 def test_runs_of_one_name_are_told_apart(monkeypatch, served):
-    monkeypatch.setattr("regard.serve.hosted.load", lambda *_, **__: served)
+    monkeypatch.setattr("regard.serve.model_runtime.load", lambda *_, **__: served)
     hosted, wrong = open_runs([Path("a/run"), Path("b/run"), Path("c/run")], engine="native", trust=False)
     assert [each.name for each in hosted] == ["run", "run-2", "run-3"] and not wrong
 

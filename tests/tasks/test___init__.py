@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from regard.core.data_specs import family_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
-from regard.core.sizes import family_of
 from regard.tasks import check_fit, fitting
 
 

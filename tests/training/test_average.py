@@ -8,8 +8,8 @@ import torch
 from regard.core.errors import CheckpointError
 from regard.training.average import average
 from regard.training.checkpoint import mean
-from regard.training.folder import Folder, read_identity
-from regard.training.run import load_parts, train
+from regard.training.run_folder import Folder, read_identity
+from regard.training.train import load_parts, train
 
 
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):

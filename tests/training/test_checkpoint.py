@@ -10,11 +10,11 @@ from torch import nn
 from toys import gated, summing
 
 from regard.core.errors import CheckpointError
-from regard.training import checkpoint, sealed
+from regard.training import checkpoint, tensor_files
 from regard.training.checkpoint import Best, Progress, Window, checksum, mean
 from regard.training.config import Optimizer
-from regard.training.folder import Folder, Identity
 from regard.training.optimizer import build
+from regard.training.run_folder import Folder, Identity
 
 NOBODY = Identity(None, {}, None)  # of runs that are older than ids
 
@@ -97,7 +97,7 @@ def test_weights_of_another_model_are_refused_by_name(folder):
 
 def test_a_file_of_weights_is_no_checkpoint(folder):
     model, optimizer = trained()
-    sealed.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
+    tensor_files.write_tensors(folder.checkpoint(1), checkpoint.weights(model), {"progress": {"step": 1}})
     with pytest.raises(CheckpointError, match="not a checkpoint of this version of regard; start the run anew"):
         checkpoint.load(folder.checkpoint(1), model, optimizer=optimizer, identity=NOBODY)
 
@@ -106,7 +106,7 @@ def test_only_the_last_ones_are_kept(folder):
     model, optimizer = trained()
     for step in (2, 10, 300):
         checkpoint.save(folder, model, optimizer=optimizer, now=Progress(step=step), write=True)
-        sealed.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
+        tensor_files.write_tensors(folder.snapshot(step), checkpoint.weights(model), {})
     checkpoint.prune(folder, Progress(snapshots=[300]), keep=2)
     assert [path.name for path in folder.checkpoints()] == ["step-000000010.safetensors", "step-000000300.safetensors"]
     assert folder.snapshots() == [folder.snapshot(300)]
@@ -179,7 +179,7 @@ def test_a_checkpoint_of_another_run_is_refused(folder):
 def test_the_mean_is_the_mean(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(3)]
     for number, path in enumerate(paths):
-        sealed.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
+        tensor_files.write_tensors(path, {"w": torch.full((2,), float(number)), "n": torch.tensor(number)}, {})
     average = mean(paths, NOBODY)
     assert average["w"].tolist() == [1.0, 1.0] and average["w"].dtype == torch.float32
     assert average["n"] == 2
@@ -191,6 +191,6 @@ def test_what_cannot_be_averaged_is_named(tmp_path):
         mean([], NOBODY)
     paths = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     for path, size in zip(paths, (2, 3), strict=True):
-        sealed.write_tensors(path, {"w": torch.zeros(size)}, {})
+        tensor_files.write_tensors(path, {"w": torch.zeros(size)}, {})
     with pytest.raises(CheckpointError, match=r"b\.safetensors: holds other tensors than a\.safetensors"):
         mean(paths, NOBODY)

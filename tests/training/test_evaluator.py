@@ -7,10 +7,10 @@ import torch
 
 from regard.core.errors import ConfigError
 from regard.core.protocols import Goal
-from regard.training import log, sealed
+from regard.training import log, tensor_files
 from regard.training import recipe as recipes
-from regard.training.folder import Folder
-from regard.training.run import load_parts, train
+from regard.training.run_folder import Folder
+from regard.training.train import load_parts, train
 
 ACCURACY = Goal("accuracy", more=True)
 
@@ -32,7 +32,7 @@ def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypat
     script(monkeypatch, [{"accuracy": value} for value in (0.1, 0.7, 0.7, 0.3)])
     train(toy("training.evaluation.every=3"), tmp_path / "run", console=silent)
     assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, False]
-    facts = sealed.read_facts(tmp_path / "run" / "model.safetensors")
+    facts = tensor_files.read_facts(tmp_path / "run" / "model.safetensors")
     assert (facts["step"], facts["metrics"]) == (6, {"accuracy": 0.7})
 
 
@@ -44,7 +44,7 @@ def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tm
         train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
         assert [row["best"] for row in rows(tmp_path / str(more))] == best
         step = 6 if not more else 3
-        assert sealed.read_facts(tmp_path / str(more) / "model.safetensors")["step"] == step
+        assert tensor_files.read_facts(tmp_path / str(more) / "model.safetensors")["step"] == step
 
 
 def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
@@ -52,7 +52,7 @@ def test_a_task_whose_score_falls_keeps_its_lowest(tmp_path, silent):
     run = train(recipes.read("toys.falling", settings=settings), tmp_path / "run", console=silent)
     scores = {row["step"]: row["valid"]["score"] for row in rows(run)}
     lowest = min(scores, key=scores.get)
-    facts = sealed.read_facts(run / "model.safetensors")
+    facts = tensor_files.read_facts(run / "model.safetensors")
     assert (facts["step"], facts["metrics"]) == (lowest, {"score": scores[lowest]})
     assert lowest > 4 and load_parts(run).recipe.decoding is None
 
@@ -68,7 +68,7 @@ def test_what_decides_is_the_free_running_score_not_the_loss(toy, tmp_path, sile
     script(monkeypatch, [{"accuracy": a, "loss": b} for a, b in ((0.5, 1.0), (0.6, 2.0), (0.4, 0.1), (0.3, 0.01))])
     settings = ["training.evaluation.every=2", "training.evaluation.patience=2"]
     train(toy(*settings), tmp_path / "run", console=silent)
-    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
+    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 4
     assert log.read(tmp_path / "run" / "log.jsonl")[-1]["end"] == "patience"
 
 
@@ -90,7 +90,7 @@ def test_evaluation_sees_the_model_as_it_will_be_used(toy, tmp_path, silent, mon
 def test_without_anything_to_evaluate_the_last_weights_are_the_model(toy, tmp_path, silent, monkeypatch):
     script(monkeypatch, [])
     train(toy("training.evaluation.every=5"), tmp_path / "run", console=silent)
-    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
     assert load_parts(tmp_path / "run")
 
 
@@ -108,11 +108,11 @@ def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, sil
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
     folder = Folder(tmp_path / "run")
-    kept = sealed.read_tensors(folder.model)[0]["embedding.weight"]
-    snapshots = [sealed.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
+    kept = tensor_files.read_tensors(folder.model)[0]["embedding.weight"]
+    snapshots = [tensor_files.read_tensors(folder.snapshot(step))[0]["embedding.weight"] for step in (9, 12)]
     wanted = sum(tensor.double() for tensor in snapshots) / 2 if score > 0.5 else snapshots[-1]
     torch.testing.assert_close(kept, wanted.float())
-    state = sealed.read_tensors(folder.checkpoints()[-1])[0]
+    state = tensor_files.read_tensors(folder.checkpoints()[-1])[0]
     assert torch.equal(state["model.embedding.weight"], snapshots[-1])  # training goes on from its own weights
 
 
@@ -122,7 +122,7 @@ def test_equal_scores_are_decided_by_the_loss(toy, tmp_path, silent, monkeypatch
     script(monkeypatch, [{"accuracy": 0.0, "loss": loss} for loss in losses])
     train(toy("training.evaluation.every=3", "training.evaluation.patience=9"), tmp_path / "run", console=silent)
     assert [row["best"] for row in rows(tmp_path / "run")] == [True, True, False, True]
-    assert sealed.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
+    assert tensor_files.read_facts(tmp_path / "run" / "model.safetensors")["step"] == 12
 
 
 def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
@@ -134,13 +134,13 @@ def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
     ):
         script(monkeypatch, scores)
         run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)
-        assert sealed.read_facts(run / "model.safetensors")["step"] == step
+        assert tensor_files.read_facts(run / "model.safetensors")["step"] == step
     script(monkeypatch, scores)
     monkeypatch.setattr("toys.summing.Summing.directions", {"loss": False})
     run = train(
         toy("training.evaluation.every=3", "training.evaluation.metric=loss"), tmp_path / "said", console=silent
     )
-    assert sealed.read_facts(run / "model.safetensors")["step"] == 9
+    assert tensor_files.read_facts(run / "model.safetensors")["step"] == 9
     assert "chosen by `loss`: less is better" in (run / "README.md").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"metric=colour: the task does not say whether more of it is better; set"):
         train(toy("training.evaluation.metric=colour"), tmp_path / "run", console=silent)

@@ -12,8 +12,8 @@ from regard.core.errors import CheckpointError, FileError, MissingExtra
 from regard.training import log
 from regard.training.checkpoint import Progress
 from regard.training.console import Silent
-from regard.training.folder import Folder
 from regard.training.log import Board, Log, NoReport, Pace, Report
+from regard.training.run_folder import Folder
 
 START = Progress().log
 

@@ -6,7 +6,8 @@ import pytest
 from toys import summing
 
 from regard.core.errors import ConfigError
-from regard.decoding import Decoding, beam
+from regard.decoding.strategies import beam
+from regard.decoding.strategy import Decoding
 from regard.training import recipe as recipes
 from regard.training.recipe import from_dict, read
 

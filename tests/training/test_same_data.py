@@ -10,7 +10,7 @@ from regard.core.errors import DataError
 from regard.data.builtin import english_korean
 from regard.training import recipe as recipes
 from regard.training.console import Silent
-from regard.training.run import resume, train
+from regard.training.train import resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.hidden=8", "model.heads=1", "data.tokens=256",
         "data.vocabulary=250", "training.evaluation.every=1000", "training.files.save_every=1",

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from regard.core.errors import CheckpointError
-from regard.training import sealed
+from regard.training import tensor_files
 
 TENSORS = {"b": torch.arange(5.0), "a": torch.ones(2, 3, dtype=torch.float64), "n": torch.tensor(3)}
 
 
 def write(path):
-    sealed.write_tensors(path, TENSORS, {"step": 3, "note": "조금"})
+    tensor_files.write_tensors(path, TENSORS, {"step": 3, "note": "조금"})
     return path
 
 
@@ -28,17 +28,17 @@ def test_a_reader_never_sees_a_file_half_replaced(tmp_path):
 
     def replace(number):
         while not stop.is_set():
-            sealed.write_tensors(path, {"a": torch.full((50_000,), float(number))}, {"number": number})
+            tensor_files.write_tensors(path, {"a": torch.full((50_000,), float(number))}, {"number": number})
 
     threads = [threading.Thread(target=replace, args=(number,)) for number in (1, 2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(200):
-            tensors, facts = sealed.read_tensors(path)
+            tensors, facts = tensor_files.read_tensors(path)
             number = facts.get("number")
             assert "b" in tensors if number is None else (tensors["a"] == number).all()
-            assert sealed.read_facts(path) and sealed.read_shapes(path)
+            assert tensor_files.read_facts(path) and tensor_files.read_shapes(path)
     finally:
         stop.set()
         for thread in threads:
@@ -55,25 +55,25 @@ def test_a_file_that_is_being_copied_is_waited_for_and_never_called_damaged(tmp_
         pauses.append(seconds)
         path.write_bytes(data[: 100 + 100 * len(pauses)] if len(pauses) < 3 else data)
 
-    plain = sealed._header
+    plain = tensor_files._header
 
     def grow(file):
         with path.open("ab") as more:  # it grows while it is read
             more.write(b"?")
         return plain(file)
 
-    monkeypatch.setattr(sealed.time, "sleep", arrive)
+    monkeypatch.setattr(tensor_files.time, "sleep", arrive)
     with monkeypatch.context() as patch:
-        patch.setattr(sealed, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
-        assert sealed.read_facts(path)["step"] == 3 and len(pauses) == 3
-        patch.setattr(sealed, "_header", grow)
+        patch.setattr(tensor_files, "_header", lambda file: plain(file) if len(pauses) >= 3 else grow(file))
+        assert tensor_files.read_facts(path)["step"] == 3 and len(pauses) == 3
+        patch.setattr(tensor_files, "_header", grow)
         with pytest.raises(CheckpointError, match="it changes while it is read; try again when whatever writes it has"):
-            sealed.read_facts(path)
+            tensor_files.read_facts(path)
 
 
 def test_shapes_are_read_from_the_header_alone(tmp_path):
     path = write(tmp_path / "x.safetensors")
-    assert sealed.read_shapes(path) == {"b": (5,), "a": (2, 3), "n": ()}
+    assert tensor_files.read_shapes(path) == {"b": (5,), "a": (2, 3), "n": ()}
 
 
 def forge(path, entries, facts='{"sha256": "%s"}'):
@@ -100,45 +100,45 @@ def forge(path, entries, facts='{"sha256": "%s"}'):
 def test_a_sealed_file_whose_header_lies_is_refused(tmp_path, entry):
     path = tmp_path / "x.safetensors"
     forge(path, {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}})
-    assert sealed.read_tensors(path)[0]["a"].tolist() == [0.0] * 4
+    assert tensor_files.read_tensors(path)[0]["a"].tolist() == [0.0] * 4
     forge(path, {"a": entry})
     with pytest.raises(CheckpointError, match=r"x\.safetensors: damaged or not written by regard"):
-        sealed.read_tensors(path)
+        tensor_files.read_tensors(path)
 
 
 @pytest.mark.parametrize("facts", ["[]", "3", "null", '{"sha256": 3}', "{", '{"sha256": ""}', "[" * 100_000])
 def test_facts_that_are_no_table_are_refused(tmp_path, facts):
     path = tmp_path / "x.safetensors"
     forge(path, {}, facts)
-    for read in (sealed.read_tensors, sealed.read_facts, sealed.read_shapes):
+    for read in (tensor_files.read_tensors, tensor_files.read_facts, tensor_files.read_shapes):
         with pytest.raises(CheckpointError, match="damaged or not written by regard"):
             read(path)
 
 
 def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = write(tmp_path / "x.safetensors")
-    monkeypatch.setattr(sealed, "_memory", lambda: 100)
+    monkeypatch.setattr(tensor_files, "_memory", lambda: 100)
     with pytest.raises(CheckpointError, match=r"bytes, and this machine has a memory of 100\)"):
-        sealed.read_tensors(path)
+        tensor_files.read_tensors(path)
 
 
 def test_a_file_with_more_than_its_tensors_is_refused_before_it_is_read(tmp_path):
     path = write(tmp_path / "x.safetensors")
     os.truncate(path, 2**40)  # a hole
     with pytest.raises(CheckpointError, match=r"\(there is more in it than its header says\); restore it from a copy$"):
-        sealed.read_tensors(path)
+        tensor_files.read_tensors(path)
 
 
 def test_nobody_is_told_to_delete_a_file(tmp_path):
     path = write(tmp_path / "x.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(CheckpointError, match=r"\(its checksum does not match\); restore it from a copy$"):
-        sealed.read_tensors(path)
+        tensor_files.read_tensors(path)
 
 
 def test_what_is_no_plain_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
-        sealed.read_json(tmp_path / "config.json")
+        tensor_files.read_json(tmp_path / "config.json")
     with pytest.raises(CheckpointError, match=r"config\.json: could not be read \(not a plain file\)"):
-        sealed.read_facts(tmp_path / "config.json")
+        tensor_files.read_facts(tmp_path / "config.json")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError
 from regard.training import log, optimizer
-from regard.training.folder import Folder
+from regard.training.distributed import Processes, join
 from regard.training.optimizer import schedule
-from regard.training.processes import Processes, join
-from regard.training.run import build_model, load_parts, train
+from regard.training.run_folder import Folder
 from regard.training.step import Diverged, Stepper, move, pieces, plain
+from regard.training.train import build_model, load_parts, train
 
 ALONE = Processes(rank=0, world=1, device=torch.device("cpu"))
 

@@ -14,11 +14,11 @@ import pytest
 
 from regard.core.errors import CheckpointError, RegardError, TrustError
 from regard.training import recipe as recipes
-from regard.training import sealed
+from regard.training import tensor_files
 from regard.training.average import average
 from regard.training.console import Silent
-from regard.training.folder import Folder, read_identity
-from regard.training.run import load_parts, resume, train
+from regard.training.run_folder import Folder, read_identity
+from regard.training.train import load_parts, resume, train
 
 TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
         "data.tokens=256", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2",
@@ -40,9 +40,9 @@ def run(trained, tmp_path):
 def change(run, edit):
     """Another configuration, sealed as it should be."""
     path = Folder(run).config
-    table = sealed.read_json(path)
+    table = tensor_files.read_json(path)
     edit(table)
-    sealed.write_json(path, table)
+    tensor_files.write_json(path, table)
 
 
 @pytest.fixture
@@ -211,12 +211,12 @@ def age(run):
     """The run as an earlier version wrote it: no ids, no checksums of data."""
     folder = Folder(run)
     for path in (folder.model, *folder.checkpoints(), *folder.snapshots()):
-        tensors, facts = sealed.read_tensors(path)
+        tensors, facts = tensor_files.read_tensors(path)
         facts.pop("run")
         if "progress" in facts:
             facts["progress"] |= {"data": "of old"}
             facts["progress"].pop("run")
-        sealed.write_tensors(path, tensors, facts)
+        tensor_files.write_tensors(path, tensors, facts)
     change(run, lambda table: [table.pop(key) for key in ("run", "fingerprint")] and table.update(version=1))
 
 

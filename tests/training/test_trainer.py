@@ -9,12 +9,12 @@ import pytest
 from toys import summing
 
 from regard.core.errors import CheckpointError, DataError, FileError
-from regard.training import log, sealed
+from regard.training import log, tensor_files
 from regard.training import trainer as trainers
 from regard.training.console import Silent
-from regard.training.folder import Folder
-from regard.training.run import resume, train
-from regard.training.stop import Interrupted
+from regard.training.run_folder import Folder
+from regard.training.signals import Interrupted
+from regard.training.train import resume, train
 from regard.training.trainer import nobody
 
 SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
@@ -62,7 +62,7 @@ def test_a_stop_from_outside_saves_and_says_how_to_go_on(toy, tmp_path, silent, 
 
 
 def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path, silent, monkeypatch):
-    write, left = sealed._bytes, iter(range(60))
+    write, left = tensor_files._bytes, iter(range(60))
 
     def until_full(tensor):
         if next(left, None) is None:
@@ -70,13 +70,13 @@ def test_a_full_disk_ends_in_words_with_the_last_checkpoint_intact(toy, tmp_path
         return write(tensor)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sealed, "_bytes", until_full)
+        patch.setattr(tensor_files, "_bytes", until_full)
         with pytest.raises(FileError, match=r"could not be written .*No space left on device.* is untouched"):
             train(toy(*SETTINGS), tmp_path / "run", console=silent)
     folder = Folder(tmp_path / "run")
     assert not list(folder.state.glob(".*.part"))
     for path in folder.checkpoints():
-        sealed.read_tensors(path)
+        tensor_files.read_tensors(path)
     resume(tmp_path / "run", console=silent)
     train(toy(*SETTINGS), tmp_path / "whole", console=silent)
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")

@@ -12,28 +12,28 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api import engines
-from regard.api.auto import Auto
-from regard.api.engines import Engine, Pair
-from regard.api.quick import Quick
 from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs, check_texts, listed
 from regard.core import config as configs
 from regard.core import trust as trusts
 from regard.core.errors import ConfigError, DataError, nearest
 from regard.core.task import Answer, Task
-from regard.decoding import Decoding
-from regard.inspection import laws, probes
-from regard.inspection.laws import Verdict
-from regard.inspection.look import Look, look
-from regard.training import places
+from regard.decoding.strategy import Decoding
+from regard.engines import engine as engine_registry
+from regard.engines.engine import Engine, Pair
+from regard.engines.select import Auto
+from regard.engines.torch_free import Quick
+from regard.inspection import invariants, training_snapshots
+from regard.inspection.invariants import Verdict
+from regard.inspection.report import Look, look
+from regard.training import data_paths
 from regard.training import recipe as recipes
-from regard.training import run as runs
+from regard.training import train as runs
 from regard.training.console import Console, Silent
-from regard.training.folder import Folder, read_identity
-from regard.training.hardware import pick
+from regard.training.device import pick
 from regard.training.recipe import Recipe
-from regard.training.run import Parts
+from regard.training.run_folder import Folder, read_identity
+from regard.training.train import Parts
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Run(Verbs):
         settings: Sequence[str] = (),
         *,
         device: str = "cpu",
-        engine: str = engines.NATIVE,
+        engine: str = engine_registry.NATIVE,
         precision: str = "float32",
     ) -> None:
         self.folder, self.recipe, self.task, self.model = parts.folder, parts.recipe, parts.task, parts.model
@@ -70,7 +70,7 @@ class Run(Verbs):
         self.options = getattr(module, "Options", NoOptions)
         self.settings, self._device, self._engine_name, self._precision = list(settings), device, engine, precision
         self._parts, self._trusted = parts, parts.trusted
-        self._loaded = engines.state_of(self.model)
+        self._loaded = engine_registry.state_of(self.model)
 
     def __repr__(self) -> str:
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
@@ -187,7 +187,7 @@ class Run(Verbs):
             try:
                 yield
             except DataError:
-                places.check(self.recipe, self.folder)  # which says what to do where the data has moved
+                data_paths.check(self.recipe, self.folder)  # which says what to do where the data has moved
                 raise
 
     def tested(self, **asked: Any) -> Task:
@@ -206,22 +206,24 @@ class Run(Verbs):
         """Whether the data is what the run was trained with: it is unless settings name other data."""
         if not any(setting.startswith("data.") for setting in self.settings):
             return True
-        return places.is_same(self.task, read_identity(Folder(self.folder)).data)
+        return data_paths.is_same(self.task, read_identity(Folder(self.folder)).data)
 
     def check(self) -> list[Verdict]:
         """The laws that this model must keep, each with what was found."""
-        return laws.check(self.task, self.model, self.recipe.decoding, options=self.options())
+        return invariants.check(self.task, self.model, self.recipe.decoding, options=self.options())
 
     @cached_property
     def _engine(self) -> Engine:
-        return engines.build(self._engine_name, self._parts, self._precision)
+        return engine_registry.build(self._engine_name, self._parts, self._precision)
 
     @cached_property
     def _auto(self) -> Auto | None:
-        if self._engine_name != engines.AUTO:
+        if self._engine_name != engine_registry.AUTO:
             return None
         return Auto(
-            self._parts, precision=self._precision, untouched=lambda: engines.state_of(self.model) == self._loaded
+            self._parts,
+            precision=self._precision,
+            untouched=lambda: engine_registry.state_of(self.model) == self._loaded,
         )
 
 
@@ -238,7 +240,7 @@ def load(
     settings: Settings = (),
     *,
     device: str = "cpu",
-    engine: str = engines.NATIVE,
+    engine: str = engine_registry.NATIVE,
     precision: str = "float32",
     trust: bool = False,
 ) -> Run:
@@ -269,7 +271,9 @@ def train(
     """
     words = [*to_words(settings), *_on(device)]
     chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
-    return load(runs.train(chosen, out, watch=probes.watch, console=_console(quiet)), device=device or "cpu")
+    return load(
+        runs.train(chosen, out, watch=training_snapshots.watch, console=_console(quiet)), device=device or "cpu"
+    )
 
 
 def resume(
@@ -286,7 +290,7 @@ def resume(
     `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
     """
     words = [*to_words(settings), *_on(device)]
-    runs.resume(folder, words, watch=probes.watch, console=_console(quiet), trust=trust, new_log=new_log)
+    runs.resume(folder, words, watch=training_snapshots.watch, console=_console(quiet), trust=trust, new_log=new_log)
     return load(folder, device=device or "cpu", trust=trust)
 
 

@@ -4,30 +4,36 @@ Three kernels: the fused one (scaled_dot_product_attention) where the score is a
 is local (local.py); chunks of queries (chunks.py) for every other score, so that memory stays bounded. Over few keys on
 a CPU two plain products are faster than the fused kernel (short.py); decoding uses them over a cache in place. Causal
 attention over a few hundred keys is trained in blocks of queries (stepped.py).
+
+Attention that also says where it looked: the mixture and the weights it was made with, from one call.
+
+A penalty on the weights (Xu et al. 2015, section 4.2.1) needs them with their gradient. Every value carries its own
+place along as further features, a one for itself, so the weights come back behind the mixture. The attention is called
+like any other: its kernel is the fastest there is, and whoever records it sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention.chunks import chunk_rows, in_chunks
-from regard.attention.hidden import hides, is_clean, without_hidden
-from regard.attention.local import attend_blocks, is_local
+from regard.attention.kernels.causal_blocks import attend_stepped, is_middling
+from regard.attention.kernels.chunked import chunk_rows, in_chunks
+from regard.attention.kernels.image_blocks import attend_painted, is_painted
+from regard.attention.kernels.local import attend_blocks, is_local
+from regard.attention.kernels.masked_nan import hides, is_clean, without_hidden
+from regard.attention.kernels.short_keys import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
 from regard.attention.masks import CAUSAL, EVERYTHING, Mask
 from regard.attention.normalizers import empty_rows
-from regard.attention.painted import attend_painted, is_painted
 from regard.attention.score import Dot, Projected, ScoreFunction
-from regard.attention.short import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
-from regard.attention.stepped import attend_stepped, is_middling
 from regard.attention.weigh import Place, Weigh
 from regard.core.errors import ShapeError
-from regard.core.transforms import followed, transformed, unsized
+from regard.core.tracing import followed, transformed, unsized
 
 SHARING = "hypotheses can share the keys of a source only where places do not matter"
 
@@ -249,3 +255,23 @@ def unfold(folded: Tensor, rows: int) -> Tensor:
     b, h, n, e = folded.shape
     width = rows // b
     return folded.reshape(b, h, width, n // width, e).transpose(1, 2).reshape(rows, h, n // width, e)
+
+
+class Traced(NamedTuple):
+    """What was mixed, and of what."""
+
+    mixed: Tensor  # (b h t e)
+    weights: Tensor  # (b h t s), differentiable
+
+
+def with_places(v: Tensor) -> Tensor:
+    """Values (b h s e) -> (b h s e+s): each with a one at its own place behind it. Once for a memory, not a query."""
+    s = v.shape[-2]
+    return torch.cat([v, torch.eye(s, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], s, s)], dim=-1)
+
+
+def traced(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Traced:
+    """Attend over values that `with_places` made -> the mixture and its weights."""
+    s = v.shape[-2]
+    both = attend(q, k, v, mask)
+    return Traced(both[..., :-s], both[..., -s:])

@@ -9,7 +9,7 @@ from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
 from regard.core.errors import ConfigError, ShapeError
-from regard.core.transforms import followed
+from regard.core.tracing import followed
 
 
 def attend(

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.attention.canvas import Canvas
-from regard.attention.regions import Blocks, Raster, Window, narrower
+from regard.attention.image_layout import Canvas
+from regard.attention.mask_regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
-from regard.core.transforms import unsized
+from regard.core.tracing import unsized
 
 WIDEST = 64  # places that a printed mask shows of each axis
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import ConfigError
-from regard.core.transforms import followed
+from regard.core.tracing import followed
 
 
 class Softmax(nn.Module):

@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from torch.utils.hooks import RemovableHandle
 
 from regard.attention.attend import Attend, fold, unfold
-from regard.attention.chunks import chunk_rows
+from regard.attention.kernels.chunked import chunk_rows
 from regard.attention.masks import EVERYTHING, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.score import Projected

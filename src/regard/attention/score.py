@@ -1,10 +1,15 @@
-"""What a score is: (b h t d), (b h s d) -> (b h t s), how well each query fits each key."""
+"""What a score is: (b h t d), (b h s d) -> (b h t s), how well each query fits each key.
+
+Widths that must agree.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from torch import Tensor, nn
+
+from regard.core.errors import ShapeError
 
 
 class Dot(NamedTuple):
@@ -52,3 +57,13 @@ class ScoreFunction(nn.Module):
     def inner(self) -> int:
         """Numbers held per query-key pair while scoring: what bounds the size of chunks."""
         return 1
+
+
+def same(score: str, dim: int, key_dim: int | None) -> int:
+    """The common width, or an error: an inner product needs one."""
+    if key_dim is not None and key_dim != dim:
+        raise ShapeError(
+            f"score {score!r}: queries have width {dim} but keys {key_dim}; "
+            "project them to one width (W_Q, W_K) or use 'general'"
+        )
+    return dim

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import typer
 
-from regard.cli import sections
-from regard.cli.sections import Section
+from regard.cli import help
+from regard.cli.help import Section
 from regard.core import config as configs
 from regard.core.errors import RegardError
 from regard.core.registry import names
@@ -22,7 +22,7 @@ FILES = {
     "model": "regard.models",
     "model.score": "regard.attention.scores",
     "model.position": "regard.layers.positions",
-    "decoding": "regard.decoding",
+    "decoding": "regard.decoding.strategies",
 }
 
 
@@ -40,12 +40,12 @@ def training(context: typer.Context, incomplete: str) -> list[str]:
     if task is None:
         return _beginning(incomplete, [*names("regard.tasks"), *sorted(glob(escape(incomplete) + "*.toml"))])
     models = [word.partition("=")[2] for word in typed if word.startswith("model=")]
-    return _settings(incomplete, sections.of_task(task, models[-1] if models else None))
+    return _settings(incomplete, help.of_task(task, models[-1] if models else None))
 
 
 def asking(context: typer.Context, incomplete: str) -> list[str]:
     """What can be asked of the run that is named."""
-    return _settings(incomplete, sections.of_run(context.meta.get(WORDS, [])))
+    return _settings(incomplete, help.of_run(context.meta.get(WORDS, [])))
 
 
 def comparing(context: typer.Context, incomplete: str) -> list[str]:

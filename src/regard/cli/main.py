@@ -1,4 +1,4 @@
-"""The command `regard`: every file of commands/ and verbs/ is one of its commands, under the name of the file.
+"""The command `regard`: every file of commands/ is a command under its own name, and predict_command.py has the verbs.
 
 A file has a function `run`, whose arguments are those of the command (or a typer app `app` with commands of its own),
 and may have `PANEL`, where `regard --help` lists it, and `Command`, the class that reads its words. No file imports
@@ -14,8 +14,9 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import PANELS
-from regard.cli.plain import PlainCommand, PlainGroup
+from regard.cli import predict_command
+from regard.cli.help import PlainCommand, PlainGroup
+from regard.cli.settings import PANELS, USE
 from regard.core.errors import RegardError, printable
 from regard.core.registry import find, names
 from regard.core.version import __version__
@@ -51,11 +52,12 @@ def _add(name: str, module: ModuleType) -> None:
         app.command(name, cls=getattr(module, "Command", PlainCommand), rich_help_panel=module.PANEL)(module.run)
 
 
-_FOUND = {
-    name: find(package, name) for package in ("regard.cli.commands", "regard.cli.verbs") for name in names(package)
-}
-for _name in sorted(_FOUND, key=lambda name: PANELS.index(_FOUND[name].PANEL)):
-    _add(_name, _FOUND[_name])
+_MODULES = {name: find("regard.cli.commands", name) for name in names("regard.cli.commands")}
+for _panel in PANELS:
+    for _name in (name for name, module in _MODULES.items() if _panel == module.PANEL):
+        _add(_name, _MODULES[_name])
+    for _name, _run in predict_command.COMMANDS.items() if _panel == USE else ():
+        app.command(_name, cls=predict_command.Asking, rich_help_panel=USE)(_run)
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""Errors a user can act on: each message names the thing, its value and the remedy, in one line."""
+"""Errors a user can act on: each message names the thing, its value and the remedy, in one line.
+
+Numbers with the word for what is counted.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +64,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(options)}"
+
+
+def counted(number: int, what: str) -> str:
+    """'1 error', '1,200 errors'."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

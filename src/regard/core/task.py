@@ -25,12 +25,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from regard.core import fingerprint
-from regard.core.answer import Answer
+from regard.core import checksums
 from regard.core.errors import DataError
+from regard.core.inspectable import Shown
+from regard.core.prediction import Answer
 from regard.core.protocols import Goal, Indices, Loss
 from regard.core.seed import kept, seed_all
-from regard.core.shown import Shown
 
 __all__ = ["Answer", "Task"]
 
@@ -101,7 +101,7 @@ class Task:
         for much data, overrides it; the names are what a user reads: "train", "valid", "test".
         """
         with kept():
-            return {"train": fingerprint.of_batches(self._seeded(examples) for examples in self.plan(0, 0))}
+            return {"train": checksums.of_batches(self._seeded(examples) for examples in self.plan(0, 0))}
 
     def _seeded(self, examples: Indices) -> Any:
         seed_all(0)

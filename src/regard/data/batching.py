@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from regard.core.data_specs import Marks
 from regard.core.errors import DataError
 from regard.core.protocols import Indices, Padded
 from regard.core.seed import mix
-from regard.core.sizes import Marks
 
 Lengths = NDArray[np.int64]
 CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size

@@ -10,9 +10,8 @@ from typing import Any
 from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.columns import Languages
-from regard.data.rows import SPLITS
-from regard.data.text import Pair, Pairs, from_record
+from regard.data.examples import SPLITS
+from regard.data.text.pair_files import Languages, Pair, Pairs, from_record
 
 PREFIX = "hf:"  # data.name="hf:owner/dataset" or "hf:owner/dataset:configuration"
 MARKERS = ("dataset_dict.json", "state.json")  # what a saved dataset has in its folder

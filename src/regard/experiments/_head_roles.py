@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.attention.record import record
-from regard.core.evaluating import evaluating
-from regard.data import batching, sources
-from regard.data.alignment import Links, word_numbers
-from regard.data.text import Pair
-from regard.training.run import Parts
+from regard.core.inference_mode import evaluating
+from regard.data import batching
+from regard.data.text import pair_sources
+from regard.data.text.alignment import Links, word_numbers
+from regard.data.text.pair_files import Pair
+from regard.training.train import Parts
 
 ROLES = ("token before", "same word", "delimiter", "alignment")
 PAIRS = 32
@@ -34,7 +35,7 @@ def roles(parts: Parts) -> dict[tuple[str, int], dict[str, float]]:
     task: Any = parts.task
     model: Any = parts.model
     pairs = task.split("valid")[:PAIRS]
-    truth = sources.true_links(task.config.origin, "valid")
+    truth = pair_sources.true_links(task.config.origin, "valid")
     assert truth is not None
     source, target = ([_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
     found: dict[tuple[str, int], dict[str, list[float]]] = {}

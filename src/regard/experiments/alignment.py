@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from regard.attention.record import record
-from regard.core.evaluating import evaluating
-from regard.data import sources
-from regard.data.alignment import error_rate
+from regard.core.inference_mode import evaluating
+from regard.data.text import pair_sources
+from regard.data.text.alignment import error_rate
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -24,12 +24,12 @@ from regard.experiments._experiment import (
     seeded,
     seeds_of,
 )
-from regard.experiments._trained import trained
-from regard.experiments._translation import MODELS, TASK, data, held_out
-from regard.inspection import honesty
+from regard.experiments._train_small import trained
+from regard.experiments._translation_models import MODELS, TASK, data, held_out
+from regard.inspection import faithfulness
 from regard.inspection.collect import About, Subject
 from regard.inspection.maps import arrange
-from regard.training.run import Parts
+from regard.training.train import Parts
 
 CLAIM = "Attention shows what the model looks at: for one word of the output, the word of the input that it comes from."
 WHERE = "Bahdanau et al. 2015, section 5.2.1; against it Jain and Wallace 2019, section 4"
@@ -57,7 +57,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
 def _diagonal(parts: Parts) -> float:
     """The error of whoever aligns each word with the one at the same share of the sentence."""
     task: Any = parts.task
-    truth = sources.true_links(task.config.origin, "valid")
+    truth = pair_sources.true_links(task.config.origin, "valid")
     assert truth is not None
     guesses = []
     for source, target in task.split("valid"):
@@ -76,8 +76,8 @@ def _evidence(parts: Parts, count: int) -> dict[str, float]:
             with record(parts.model) as recorded:
                 shown.replay()
             maps = [one for one in arrange(recorded, shown)[1] if (one.queries, one.keys) == ("output", "source")]
-            evidence = honesty.evidence(parts.model, shown, ["source"])
-        found = [honesty.figures(one, evidence, shown.answered) for one in maps]
+            evidence = faithfulness.evidence(parts.model, shown, ["source"])
+        found = [faithfulness.figures(one, evidence, shown.answered) for one in maps]
         gradient += [value for each in found if each for value in each.gradient if value is not None]
         removed += [value for each in found if each for value in each.removal if value is not None]
         usual.append(float(np.mean(evidence.removal["source"])))

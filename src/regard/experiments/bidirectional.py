@@ -21,7 +21,7 @@ from regard.experiments._experiment import (
     seeded,
     seeds_of,
 )
-from regard.experiments._trained import trained
+from regard.experiments._train_small import trained
 
 CLAIM = "For tagging, reading in both directions (BERT, masked words) is better pretraining than reading in one (GPT)."
 WHERE = "Devlin et al. 2019, sections 1 and 5.1"

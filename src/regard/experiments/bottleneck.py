@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from regard.experiments._experiment import Cell, Figures, Verdict, budget, lines, means, seeded, seeds_of
-from regard.experiments._trained import trained
-from regard.experiments._translation import MODELS, TASK, data, held_out, translate
-from regard.tasks._bleu import scores
+from regard.experiments._train_small import trained
+from regard.experiments._translation_models import MODELS, TASK, data, held_out, translate
+from regard.tasks.translation.metrics import scores
 
 CLAIM = "One vector of fixed size cannot hold a long sentence; with attention long sentences lose less."
 WHERE = "Bahdanau et al. 2015, sections 1 and 5.1, figure 2"

@@ -13,7 +13,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.experiments._experiment import Cell, Figures, Verdict, lines, means
-from regard.layers.heads import Heads, Widths
+from regard.layers.multihead import Heads, Widths
 
 CLAIM = "Recurrent networks lose what came early; attention shortens the way from an output to any input to one step."
 WHERE = "Bahdanau et al. 2015, section 1; Vaswani et al. 2017, table 1"

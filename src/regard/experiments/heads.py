@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from regard.attention.record import attentions
-from regard.data import corpus
+from regard.data.text import pair_corpus
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -21,11 +21,11 @@ from regard.experiments._experiment import (
     seeds_of,
 )
 from regard.experiments._head_roles import ROLES, example_pairs, roles
-from regard.experiments._trained import trained
-from regard.experiments._translation import TASK, data
-from regard.inspection.whatif import Changes, changed
-from regard.tasks._forcing import loss_per_token
-from regard.training.run import Parts
+from regard.experiments._train_small import trained
+from regard.experiments._translation_models import TASK, data
+from regard.inspection.interventions import Changes, changed
+from regard.tasks._shared.teacher_forcing import loss_per_token
+from regard.training.train import Parts
 
 CLAIM = "One attention is not enough: several heads of the same size together do better, and do different things."
 WHERE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 2019; Michel et al. 2019"
@@ -59,7 +59,7 @@ def _idle(parts: Parts, count: int) -> float:
     """The share of heads without which, one at a time, the loss hardly rises."""
     task: Any = parts.task
     model: Any = parts.model
-    rows = corpus.in_memory(example_pairs(parts), *task.vocabularies)
+    rows = pair_corpus.in_memory(example_pairs(parts), *task.vocabularies)
     measure = partial(loss_per_token, model, rows, task.marks, longest=task.config.longest, budget=4096)
     usual, idle = measure(), 0
     every = [(name, head) for name in attentions(model) for head in range(count)]

@@ -26,7 +26,7 @@ from regard.experiments._experiment import (
     spread,
     unsettled,
 )
-from regard.experiments._trained import step_milliseconds, trained
+from regard.experiments._train_small import step_milliseconds, trained
 
 CLAIM = "Attention on several levels, words of sentences and sentences of documents, helps documents, long ones most."
 WHERE = "Yang et al. 2016, section 3.4"

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.core.data_specs import Marks, Text
 from regard.core.protocols import Padded
-from regard.core.sizes import Marks, Text
-from regard.decoding import build as decoder
+from regard.decoding.strategy import build as decoder
 from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines
 from regard.models import bahdanau, seq2seq, transformer
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from regard.experiments._experiment import Cell, Figures, Verdict, budget, lines, means, seeded, seeds_of
-from regard.experiments._trained import trained
+from regard.experiments._train_small import trained
 
 CLAIM = "Transformers need much data, then they can replace convolution: with few images a convolution is far ahead."
 WHERE = "Dosovitskiy et al. 2021, section 4.3"
@@ -33,7 +33,7 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, size: int, steps: int, seed: int) -> dict[str, float]:
     settings = [f"data.examples={size}", *KINDS[kind], "training.optimizer.lr=0.003"]
-    with trained("regard.experiments._few_digits", settings, steps=steps, seed=seed) as made:
+    with trained("regard.experiments._digits_subset_task", settings, steps=steps, seed=seed) as made:
         return {SCORE: made.scores["accuracy"], "weights": made.parameters}
 
 

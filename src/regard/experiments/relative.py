@@ -20,8 +20,8 @@ from regard.experiments._experiment import (
     seeded,
     seeds_of,
 )
-from regard.experiments._trained import trained
-from regard.training.run import Parts
+from regard.experiments._train_small import trained
+from regard.training.train import Parts
 
 CLAIM = "Relative positions help music, and go on to twice the length of training, where absolute ones fail."
 WHERE = "Huang et al. 2019, sections 4.1 and 4.2"

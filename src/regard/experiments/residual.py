@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from regard.core.sizes import Tokens
+from regard.core.data_specs import Tokens
 from regard.data.builtin import reviews
 from regard.experiments._experiment import (
     Cell,
@@ -30,8 +30,8 @@ from regard.experiments._experiment import (
     seeded,
     seeds_of,
 )
-from regard.experiments._trained import trained
-from regard.layers.residual import PreNorm, Sublayer
+from regard.experiments._train_small import trained
+from regard.layers.norm import PreNorm, Sublayer
 from regard.models import gpt
 
 CLAIM = "Residual connections and layer norms keep information and gradients alive; deep stacks do not learn without."

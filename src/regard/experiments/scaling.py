@@ -11,7 +11,7 @@ import torch
 from regard.attention import scores
 from regard.attention.weigh import Weigh
 from regard.experiments._experiment import Cell, Figures, Verdict, apart, lines, means, over_seeds
-from regard.experiments._lookup import Lookup, accuracy_after
+from regard.experiments._lookup_task import Lookup, accuracy_after
 
 CLAIM = "Dot products grow with the width, so the softmax saturates and its gradient dies; dividing by √d prevents it."
 WHERE = "Vaswani et al. 2017, section 3.2.1"

@@ -17,8 +17,8 @@ from regard.experiments._experiment import (
     seeded,
     seeds_of,
 )
-from regard.experiments._trained import step_milliseconds, trained
-from regard.experiments._translation import MODELS, TASK, data
+from regard.experiments._train_small import step_milliseconds, trained
+from regard.experiments._translation_models import MODELS, TASK, data
 
 CLAIM = (
     "Queries and keys can be compared in several ways (dot, scaled dot, general, additive, concat, cosine); those with"

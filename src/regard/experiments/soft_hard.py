@@ -23,8 +23,8 @@ from regard.experiments._experiment import (
     spread,
     unsettled,
 )
-from regard.experiments._trained import step_milliseconds, trained
-from regard.training.run import Parts
+from regard.experiments._train_small import step_milliseconds, trained
+from regard.training.train import Parts
 
 CLAIM = (
     "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."

@@ -13,20 +13,20 @@ from typing import Any
 from torch import nn
 
 from regard.attention.record import attentions, record
+from regard.core.cancellation import breathe
 from regard.core.errors import RegardError
-from regard.core.evaluating import evaluating
-from regard.core.giving_up import breathe
-from regard.core.shown import Shown
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
 from regard.core.task import Task
-from regard.decoding import Decoding
-from regard.inspection import honesty
-from regard.inspection.calls import calls
-from regard.inspection.format import Inspection, Probe
+from regard.decoding.strategy import Decoding
+from regard.inspection import faithfulness
+from regard.inspection.alignment_error import measure
+from regard.inspection.attention_steps import steps
+from regard.inspection.call_recorder import calls
+from regard.inspection.interventions import UNCHANGED, Changes, Forbidden, changed
+from regard.inspection.json_format import Inspection, Probe
 from regard.inspection.maps import arrange, is_long
-from regard.inspection.steps import steps
-from regard.inspection.tables import Tables, tables
-from regard.inspection.truth import measure
-from regard.inspection.whatif import UNCHANGED, Changes, Forbidden, changed
+from regard.inspection.parameter_tables import Tables, tables
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def _with_maps(
         shown.replay()
     axes, maps = arrange(recorded, shown, seen=seen, off=off)
     short = [attention for attention in maps if not is_long(attention.weights)]
-    evidence = honesty.evidence(model, shown, [attention.keys for attention in short], forbidden=forbidden)
-    figures = {attention.name: honesty.figures(attention, evidence, shown.answered) for attention in short}
+    evidence = faithfulness.evidence(model, shown, [attention.keys for attention in short], forbidden=forbidden)
+    figures = {attention.name: faithfulness.figures(attention, evidence, shown.answered) for attention in short}
     breathe()
     known = subject.tables or tables(model, shown.vocabularies)
     inspection = replace(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import RegardError
-from regard.inspection.format import Inspection, to_json
-from regard.inspection.pack import Budget
+from regard.inspection.json_format import Inspection, to_json
+from regard.inspection.map_tiles import Budget
 
 COLUMNS = ("run", "model", "parameters", "output", "log p", "alignment error", "seconds")
 Row = tuple[str | int | float | None, ...]

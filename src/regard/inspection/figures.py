@@ -10,7 +10,7 @@ from typing import Any
 from regard.core.errors import RegardError
 from regard.core.extras import require
 from regard.core.files import write_bytes
-from regard.inspection.format import Inspection, Map
+from regard.inspection.json_format import Inspection, Map
 
 SHADES = ["#fdfcf8", "#f3f3d3", "#cfe6c2", "#90cdb9", "#4ca9b3", "#2a7fa8", "#245592", "#1d2f6b", "#120f3a"]
 INK, SOFT = "#1c2024", "#5c636b"

@@ -10,10 +10,10 @@ import torch
 
 from regard.attention.record import AttentionMap
 from regard.core.errors import ShapeError
-from regard.core.shown import Axis, Item, Place, Shown
-from regard.inspection.calls import Call, allowed
-from regard.inspection.format import Map
-from regard.inspection.pack import TILE, Numbers
+from regard.core.inspectable import Axis, Item, Place, Shown
+from regard.inspection.call_recorder import Call, allowed
+from regard.inspection.json_format import Map
+from regard.inspection.map_tiles import TILE, Numbers
 
 Axes = dict[str, Axis]
 

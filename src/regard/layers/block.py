@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from regard.attention.masks import EVERYTHING, Mask
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads
-from regard.layers.memory import KV
-from regard.layers.residual import PostNorm, PreNorm
+from regard.layers.kv_cache import KV
+from regard.layers.multihead import Heads
+from regard.layers.norm import PostNorm, PreNorm
 
 
 class Block(nn.Module):

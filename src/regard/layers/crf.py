@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from regard.core.data_specs import Rules
 from regard.core.errors import ConfigError
-from regard.core.sizes import Rules
 from regard.layers.linear import Linear
 
 NEVER = float("-inf")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.core.errors import ConfigError
-from regard.core.transforms import transformed
+from regard.core.tracing import transformed
 
 LOWEST = -(2**63)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from regard.core.transforms import followed
+from regard.core.tracing import followed
 
 Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)

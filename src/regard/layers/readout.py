@@ -2,6 +2,8 @@
 
 The loss is computed in chunks, so that the logits of a batch never exist whole. The gradient is made in the forward
 pass, while a chunk's logits are at hand. Label smoothing as in Szegedy et al. 2016, section 7.
+
+The last layer where an example may have several labels: a yes or no for each, with its own loss.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, linear
 
-from regard.core.transforms import gradients, transformed
+from regard.core.tracing import gradients, transformed
 from regard.layers.linear import is_large, one_dnn
 
 LOGITS = 2**22  # numbers of a chunk, 16 MB: they stay in the cache
@@ -140,3 +142,17 @@ def _smooth(
         d_bias -= share * features.shape[0]
     biases = 0.0 if bias is None else bias.sum() * features.shape[0]
     return -share * (summed @ words + biases)
+
+
+class SeveralLabels(nn.Linear):
+    """(… d) -> logits (… v), each for itself."""
+
+    def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+        """Features (n d), labels (n v) of 0 and 1 -> the sum over examples of -log p of all answers."""
+        wanted = labels.to(features.dtype) * (1 - smoothing) + smoothing / 2
+        return binary_cross_entropy_with_logits(self(features), wanted, reduction="sum")
+
+
+def readout(dim: int, labels: int, *, several: bool) -> Readout | SeveralLabels:
+    """The last layer for documents that have one label each, or several."""
+    return SeveralLabels(dim, labels) if several else Readout(dim, labels)

@@ -10,19 +10,19 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING
-from regard.core.sizes import Captions
-from regard.core.tree import spread
+from regard.core.data_specs import Captions
+from regard.core.state_tree import spread
 from regard.layers import positions
-from regard.layers.backbone import Grid
 from regard.layers.block import Block
+from regard.layers.cnn_grid import Grid
 from regard.layers.embedding import Embedding, table
-from regard.layers.fast import optimised
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
+from regard.layers.fuse_for_decoding import optimised
 from regard.layers.linear import Precision
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm
-from regard.models._named import Named
+from regard.models._bag_of_words_loss import Named
 from regard.models.transformer import DecoderStack, TransformerState
 
 

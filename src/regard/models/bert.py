@@ -20,21 +20,20 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.data_specs import Documents, Masked, Tagged
 from regard.core.errors import ConfigError
-from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Masked, Tagged
+from regard.core.protocols.masked_lm import Foretold, Gaps
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Linear
-from regard.layers.position import PositionScheme
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import NORMS, with_eps
+from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import NORMS, with_eps
-from regard.models._headed import headed
-from regard.models._heads import Classifier, Tagger
+from regard.models._task_heads import Classifier, Tagger, headed
 
 SPREAD = 0.02  # standard deviation of the first weights of tables
 

@@ -10,15 +10,15 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from regard.core.data_specs import Tagged
 from regard.core.errors import ConfigError
-from regard.core.sizes import Tagged
+from regard.layers.char_cnn import Spelling, with_spelling
 from regard.layers.crf import CHAINS, TagReadout
+from regard.layers.document_batch import Units, first_tokens
 from regard.layers.dropout import Dropout
-from regard.layers.grouping import Units, first_tokens
-from regard.layers.packed import BothWays
-from regard.layers.spelling import Spelling, with_spelling
-from regard.layers.words import Words
-from regard.models._levels import pack
+from regard.layers.embedding import Words
+from regard.layers.packed_rnn import BothWays
+from regard.models._hierarchical_encoder import pack
 
 
 @dataclass(frozen=True)

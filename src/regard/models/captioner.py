@@ -1,4 +1,4 @@
-"""Show, attend and tell: Xu et al. 2015. Reads with models/_looking.py and attention/reinforce.py.
+"""Show, attend and tell: Xu et al. 2015. Reads with models/_caption_attention.py and attention/reinforce.py.
 
 image -> convolutions -> grid of cells a
 word t: z = β · look(query h(t-1), cells a);  h(t) = LSTM([y(t-1), z], h(t-1));  logits from y(t-1), h(t) and z
@@ -20,18 +20,18 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import MovingAverage
+from regard.core.data_specs import Captions
 from regard.core.errors import ConfigError
-from regard.core.sizes import Captions
-from regard.core.tree import Shared, spread
-from regard.layers.backbone import Backbone, Grid
+from regard.core.state_tree import Shared, spread
+from regard.layers.cnn_grid import Backbone, Grid
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
-from regard.layers.memory import KV
-from regard.layers.plane import Plane
+from regard.layers.kv_cache import KV
+from regard.layers.positions._two_dimensional import Plane
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
-from regard.models._looking import Hard, Looking, Soft, Told, Walk, Whole
-from regard.models._named import Named
+from regard.models._bag_of_words_loss import Named
+from regard.models._caption_attention import Hard, Looking, Soft, Told, Walk, Whole
 
 
 @dataclass(frozen=True)

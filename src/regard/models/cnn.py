@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from regard.core.data_specs import Pictures
 from regard.core.errors import ConfigError
-from regard.core.sizes import Pictures
 from regard.layers.readout import Readout
 
 

@@ -20,14 +20,14 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import EVERYTHING
+from regard.core.data_specs import Objects
 from regard.core.errors import ConfigError
-from regard.core.sizes import Objects
-from regard.layers.backbone import Backbone
 from regard.layers.block import Block
+from regard.layers.cnn_grid import Backbone
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.plane import Plane
-from regard.layers.residual import PreNorm
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
+from regard.layers.positions._two_dimensional import Plane
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.core.sizes import Documents
-from regard.layers.grouping import Grouped, joined
-from regard.layers.labels import readout
-from regard.layers.words import Words
-from regard.models._levels import SMALL, Config, Level, pack
+from regard.core.data_specs import Documents
+from regard.layers.document_batch import Grouped, joined
+from regard.layers.embedding import Words
+from regard.layers.readout import readout
+from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
 PRESETS = {"small": Config(embedding=50, dim=24, inner=48, heads=4, dropout=0.3)}
 TINY = SMALL

@@ -19,22 +19,21 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.data_specs import Documents, Tagged, Tokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Tagged, Tokens
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
-from regard.layers.fast import optimised
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
-from regard.layers.heads import Heads, Widths
+from regard.layers.fuse_for_decoding import optimised
+from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.memory import KV
-from regard.layers.position import PositionScheme
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm, with_eps
+from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm, with_eps
-from regard.models._headed import headed
-from regard.models._heads import Classifier, Tagger
+from regard.models._task_heads import Classifier, Tagger, headed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The Image Transformer: Parmar et al. 2018. Reads with attention/canvas.py, layers/window.py and layers/pixels.py.
+"""The Image Transformer: Parmar et al. 2018. Reads with attention/image_layout.py, layers/image_kv_cache.py and layers/pixel_embedding.py.
 
     levels so far -> [causal self-attention, attention over a small image, feed-forward] × layers -> levels to come
 
@@ -21,23 +21,23 @@ from torch.nn.functional import gelu
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.canvas import Layout, canvas, line
+from regard.attention.image_layout import Layout, canvas, line
 from regard.attention.masks import EVERYTHING, Mask
+from regard.core.data_specs import Pixels
 from regard.core.errors import ConfigError
 from regard.core.protocols import Subject
-from regard.core.sizes import Pixels
-from regard.core.tree import Shared
+from regard.core.state_tree import Shared
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.levels import Categorical, LevelReadout, LogisticMixture
-from regard.layers.memory import KV
-from regard.layers.pixels import Enlarged, PixelEmbedding, Places, Surroundings
-from regard.layers.plane import Plane
+from regard.layers.image_kv_cache import Window, WindowHeads
+from regard.layers.kv_cache import KV
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
+from regard.layers.pixel_embedding import Enlarged, PixelEmbedding, Places, Surroundings
+from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
+from regard.layers.positions._two_dimensional import Plane
 from regard.layers.recurrent import widen
-from regard.layers.residual import PreNorm
-from regard.layers.window import Window, WindowHeads
 
 
 @dataclass(frozen=True)

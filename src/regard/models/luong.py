@@ -17,14 +17,14 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Text
-from regard.core.tree import Shared
+from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
+from regard.layers.kv_cache import KV
 from regard.layers.linear import before_tanh
-from regard.layers.memory import KV
 from regard.layers.readout import Readout
 from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
 

@@ -1,10 +1,10 @@
-"""The Music Transformer: Huang et al. 2019. Reads with layers/intervals.py and layers/positions/relative.py.
+"""The Music Transformer: Huang et al. 2019. Reads with layers/positions/_relative_pitch.py and layers/positions/relative.py.
 
     y -> [causal self-attention with relative places, feed-forward] × layers -> logits
 
 There is no encoder. The source of a piece is its conditions (composer, key, mode …): class numbers whose embeddings
 are added to every input. On the grid encoding a place also says which voice and which step of the bar comes next.
-Where some tokens of a piece are given beforehand, a few further layers read them (models/_sight.py).
+Where some tokens of a piece are given beforehand, a few further layers read them (models/_lookahead_encoder.py).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL
 from regard.attention.weigh import Anywhere, Place
+from regard.core.data_specs import Notes
 from regard.core.errors import ConfigError
 from regard.core.protocols import Announced, Padded
-from regard.core.sizes import Notes
-from regard.core.tree import Shared
+from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, WordVectors, table
-from regard.layers.fast import optimised
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.intervals import Intervals
+from regard.layers.fuse_for_decoding import optimised
+from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.memory import KV
-from regard.layers.position import PositionScheme
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import NORMS
+from regard.layers.positions._base import PositionScheme
+from regard.layers.positions._relative_pitch import Intervals
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
 from regard.layers.recurrent import widen
-from regard.layers.residual import NORMS
-from regard.models._sight import Sight, at_places
+from regard.models._lookahead_encoder import Sight, at_places
 
 DISTANCES = 256  # told apart where the length of a training example is not known
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from regard.core.data_specs import Pixels
 from regard.core.errors import ConfigError
 from regard.core.protocols import Subject
-from regard.core.sizes import Pixels
-from regard.core.tree import Shared
-from regard.layers.levels import Categorical, LevelReadout, LogisticMixture
+from regard.core.state_tree import Shared
+from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
 from regard.layers.recurrent import widen
 
 

@@ -20,19 +20,19 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.choosing import Parts, People, Shelf
+from regard.core.data_specs import Choices
 from regard.core.errors import ConfigError
-from regard.core.sizes import Choices
+from regard.core.protocols.recommender import Parts, People, Shelf
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.memory import KV
-from regard.layers.position import PositionScheme
-from regard.layers.residual import PreNorm
-from regard.models._items import Items
-from regard.models._opinion import Opinion, visible
-from regard.models._user import Fields, Known, Moments
+from regard.layers.kv_cache import KV
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
+from regard.layers.positions._base import PositionScheme
+from regard.models._item_embedding import Items
+from regard.models._rating_head import Opinion, visible
+from regard.models._user_encoder import Fields, Known, Moments
 
 NOISE = 0.02  # of first weights that begin as a copy of what they read
 

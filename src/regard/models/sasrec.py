@@ -14,17 +14,17 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.choosing import Parts, People, Shelf
+from regard.core.data_specs import Choices
 from regard.core.errors import ConfigError
-from regard.core.sizes import Choices
+from regard.core.protocols.recommender import Parts, People, Shelf
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.position import PositionScheme
-from regard.layers.residual import PreNorm
-from regard.models._items import Items
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
+from regard.layers.positions._base import PositionScheme
+from regard.models._item_embedding import Items
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Text
-from regard.core.tree import Shared
+from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
 from regard.layers.linear import before_tanh

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from regard.core.data_specs import Words
 from regard.core.errors import ConfigError
-from regard.core.sizes import Words
-from regard.core.transforms import gradients, transformed
+from regard.core.tracing import gradients, transformed
 
 CHUNK = 2**16  # scores that are computed at once: they stay in the processor's cache
 LEAST = 1e-7  # a probability below it counts as this much: its logarithm stays finite

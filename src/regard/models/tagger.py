@@ -16,19 +16,19 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
+from regard.core.data_specs import Tagged
 from regard.core.errors import ConfigError
-from regard.core.sizes import Tagged
 from regard.layers import positions
 from regard.layers.block import Block
+from regard.layers.char_cnn import Spelling, with_spelling
 from regard.layers.crf import CHAINS, TagReadout
+from regard.layers.document_batch import Units, first_tokens
 from regard.layers.dropout import Dropout
+from regard.layers.embedding import Words
 from regard.layers.feedforward import FeedForward
-from regard.layers.grouping import Units, first_tokens
-from regard.layers.heads import Heads, Widths
 from regard.layers.linear import Linear
-from regard.layers.residual import PreNorm
-from regard.layers.spelling import Spelling, with_spelling
-from regard.layers.words import Words
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm
 
 
 @dataclass(frozen=True)

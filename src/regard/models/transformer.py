@@ -17,20 +17,20 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL, Mask
 from regard.attention.weigh import Place
+from regard.core.data_specs import Text
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.sizes import Text
-from regard.core.tree import Shared
+from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
-from regard.layers.fast import optimised
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
-from regard.layers.heads import Heads, Widths
+from regard.layers.fuse_for_decoding import optimised
+from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.memory import KV
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import NORMS
 from regard.layers.readout import Readout
-from regard.layers.residual import NORMS
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ from torch.nn.functional import gelu, pad
 
 from regard.attention import scores
 from regard.attention.attend import Attend
+from regard.core.data_specs import Pictures
 from regard.core.errors import ConfigError
-from regard.core.sizes import Pictures
 from regard.layers import positions
-from regard.layers.backbone import Backbone
 from regard.layers.block import Block
+from regard.layers.cnn_grid import Backbone
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths
-from regard.layers.plane import Plane
+from regard.layers.multihead import Heads, Widths
+from regard.layers.norm import PreNorm, with_eps
 from regard.layers.pooling import AttentionPooling
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
+from regard.layers.positions._two_dimensional import Plane
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm, with_eps
 
 
 @dataclass(frozen=True)

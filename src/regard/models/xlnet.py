@@ -23,21 +23,20 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import Dot, Projected, ScoreFunction
+from regard.core.data_specs import Documents, Masked, Tagged
 from regard.core.errors import ConfigError
-from regard.core.gaps import Foretold, Gaps
 from regard.core.protocols import Padded
-from regard.core.sizes import Documents, Masked, Tagged
+from regard.core.protocols.masked_lm import Foretold, Gaps
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
-from regard.layers.heads import Heads, Widths, with_beside
-from regard.layers.memory import KV
+from regard.layers.kv_cache import KV
+from regard.layers.multihead import Heads, Widths, with_beside
+from regard.layers.norm import PreNorm
 from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
-from regard.layers.residual import PreNorm
-from regard.models._headed import headed
-from regard.models._heads import Classifier, Tagger
+from regard.models._task_heads import Classifier, Tagger, headed
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The web application: the explorer's pages of one run or several, and what every answer of the server has in common.
 
-Every answer is the JSON of inspection/format.py. A mistake in a request is answered with 400 and one line. What nobody
+Every answer is the JSON of inspection/json_format.py. A mistake in a request is answered with 400 and one line. What nobody
 waits for any more is not computed further. The verbs of runs are added by service.py.
 """
 
@@ -15,19 +15,18 @@ from urllib.parse import quote
 
 from regard.core.errors import RegardError
 from regard.core.extras import require
-from regard.inspection.bundle import bundle
 from regard.inspection.collect import Subject
-from regard.inspection.look import RunLike, subject
-from regard.inspection.refusal import refusal
-from regard.inspection.whatif import UNCHANGED
-from regard.serve.asked import Unknown
-from regard.serve.attended import attended
-from regard.serve.ending import told_to_end
-from regard.serve.limits import Allowed, Limits, Message, Receive, Send, is_loopback
-from regard.serve.refused import add_refusals
-from regard.serve.request import read_json, read_request
-from regard.serve.session import Session
-from regard.serve.verbs import Verbs, is_verb
+from regard.inspection.error_page import refusal
+from regard.inspection.html_bundle import bundle
+from regard.inspection.interventions import UNCHANGED
+from regard.inspection.report import RunLike, subject
+from regard.serve.cancellation import attended
+from regard.serve.errors import add_refusals
+from regard.serve.inspections import Session
+from regard.serve.middleware import Allowed, Limits, Message, Receive, Send, is_loopback
+from regard.serve.predict_endpoint import Verbs, is_verb
+from regard.serve.requests import Unknown, read_json, read_request
+from regard.serve.server import told_to_end
 
 LOOKS = 4  # threads for looks, most of which wait for a model; answers have others
 

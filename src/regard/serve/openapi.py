@@ -10,9 +10,9 @@ from typing import Any
 
 from regard.core.registry import names
 from regard.core.version import __version__
-from regard.serve import schema
-from regard.serve.asked import INPUTS
-from regard.serve.hosted import Hosted
+from regard.serve import option_schema
+from regard.serve.model_runtime import Hosted
+from regard.serve.requests import INPUTS
 
 SMALL = 50_000  # bytes of an example that is sent as a file
 JSON = "application/json"
@@ -37,7 +37,7 @@ def about(hosted: Hosted) -> dict[str, Any]:
         "verbs": list(hosted.verbs),
         "opens": list(hosted.opens),
         "decoding": None if run.recipe.decoding is None else run.recipe.decoding.name,
-        "options": schema.schema(hosted.options),
+        "options": option_schema.schema(hosted.options),
         "example": example(hosted),
     }
 
@@ -99,8 +99,8 @@ def _verb(verb: str, hosted: Sequence[Hosted]) -> dict[str, Any]:
 
 def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
     """What a request to a run may say."""
-    text = {"type": "string", "maxLength": schema.LETTERS}
-    inputs = [*([schema.UPLOAD] if hosted.opens else []), *([text] if hosted.texts else [])]
+    text = {"type": "string", "maxLength": option_schema.LETTERS}
+    inputs = [*([option_schema.UPLOAD] if hosted.opens else []), *([text] if hosted.texts else [])]
     one = inputs[0] if len(inputs) == 1 else {"anyOf": inputs}
     kinds = [*([f"files ({', '.join(hosted.opens)})"] if hosted.opens else []), *(["texts"] if hosted.texts else [])]
     wanted = {"type": "array", "minItems": 1, "maxItems": INPUTS, "items": one, "description": " or ".join(kinds)}
@@ -108,7 +108,7 @@ def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "run": {"type": "string", "enum": [hosted.name], "description": which},
         "inputs": wanted,
-        "options": schema.schema(hosted.options),
+        "options": option_schema.schema(hosted.options),
         "files": {
             "type": "array",
             "items": {"type": "string", "maxLength": 9},
@@ -131,10 +131,10 @@ def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
 
 def _decoding(hosted: Hosted) -> dict[str, Any]:
     """The settings of the search: those of the run's decoder unless another is named."""
-    listed = names("regard.decoding")
+    listed = names("regard.decoding.strategies")
     properties: dict[str, Any] = {}
     for name in listed:
-        for key, value in schema.schema(hosted.decoder(name))["properties"].items():
+        for key, value in option_schema.schema(hosted.decoder(name))["properties"].items():
             properties.setdefault(key, {part: value[part] for part in value if part != "default"})
     own = hosted.run.recipe.decoding
     described = f"how answers are searched for; unless told, as the run's own {own.name if own else ''}"
@@ -151,7 +151,7 @@ def _look(hosted: Sequence[Hosted]) -> dict[str, Any]:
     pairs = {"type": "array", "items": pair, "maxItems": 1000}
     properties = {
         "run": {"type": "string", "enum": [each.name for each in hosted]},
-        "input": {"anyOf": [{"type": "string", "maxLength": schema.LETTERS}, schema.UPLOAD]},
+        "input": {"anyOf": [{"type": "string", "maxLength": option_schema.LETTERS}, option_schema.UPLOAD]},
         "off": {**pairs, "description": "heads switched off: [attention module, head]"},
         "forbid": {**pairs, "description": "items that may not be looked at: [axis, item]"},
         "temperature": {"type": "number", "minimum": 0.01, "maximum": 100},

@@ -12,21 +12,20 @@ from typing import Any
 from regard.core.errors import ConfigError, nearest
 from regard.core.extras import require
 from regard.core.version import __version__
-from regard.inspection.look import subject
-from regard.serve import asked as asking
+from regard.inspection.report import subject
 from regard.serve import openapi
+from regard.serve import requests as asking
 from regard.serve.app import Explored, application, base_of, first_text
-from regard.serve.attended import attended
-from regard.serve.docs import docs_page
-from regard.serve.ending import ENDING
-from regard.serve.hosted import Hosted
-from regard.serve.limits import Allowed, is_loopback
-from regard.serve.line import JOINED, ONE, WHOLE, Job, Line
+from regard.serve.cancellation import attended
+from regard.serve.docs_page import docs_page
+from regard.serve.inspections import InFolder, Session
 from regard.serve.metrics import Metrics
-from regard.serve.remembered import InFolder
-from regard.serve.request import read_json, read_request
-from regard.serve.session import Session
-from regard.serve.verbs import Verbs
+from regard.serve.middleware import Allowed, is_loopback
+from regard.serve.model_runtime import Hosted
+from regard.serve.predict_endpoint import Verbs
+from regard.serve.requests import read_json, read_request
+from regard.serve.scheduler import JOINED, ONE, WHOLE, Job, Line
+from regard.serve.server import ENDING
 
 LARGEST_FILES = 12_000_000  # bytes of a body with files in it
 LOOKED = ("run", "input", "off", "forbid", "temperature")  # what a look may say

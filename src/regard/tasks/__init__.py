@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from regard.core.data_specs import accepts, family_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
-from regard.core.sizes import accepts, family_of
 
 FIRST = "translation"  # what `regard demo` shows where no task is named
 

@@ -6,13 +6,11 @@ import shutil
 from pathlib import Path
 
 from regard.core import trust as trusts
-from regard.core.errors import CheckpointError
-from regard.core.words import counted
-from regard.training import card, sealed
-from regard.training.begin import check_free, create
+from regard.core.errors import CheckpointError, counted
+from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Best, Progress, mean
-from regard.training.folder import Folder, check_files, read_identity
-from regard.training.run import load_parts
+from regard.training.run_folder import Folder, check_files, check_free, create, read_identity
+from regard.training.train import load_parts
 
 
 def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False) -> Path:
@@ -41,13 +39,13 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
         for name in (*identity.files, source.config.name):
             (draft.path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source.path / name, draft.path / name)
-        facts: sealed.Facts = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
-        sealed.write_tensors(draft.model, tensors, facts)
+        facts: tensor_files.Facts = {"run": identity.run, "step": steps[-1], "metrics": {}, "average": steps}
+        tensor_files.write_tensors(draft.model, tensors, facts)
         load_parts(draft.path, trust=trusted)  # what cannot be loaded is not made
 
     create(target.path, fill)
     if trusted:
         trusts.remember(target.path)
     parts = load_parts(target.path, trust=trusted)
-    card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
+    model_card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
     return target.path

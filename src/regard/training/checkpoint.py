@@ -17,9 +17,9 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from regard.core.errors import CheckpointError
 from regard.core.files import writing
 from regard.core.protocols import Indices
-from regard.training import sealed
-from regard.training.folder import Folder, Identity
-from regard.training.shapes import compare, named_weights
+from regard.training import tensor_files
+from regard.training.run_folder import Folder, Identity
+from regard.training.shape_check import compare, named_weights
 
 Tensors = dict[str, Tensor]
 
@@ -159,14 +159,14 @@ def save(folder: Folder, model: nn.Module, *, optimizer: torch.optim.Optimizer, 
     tensors = {f"model.{name}": tensor for name, tensor in weights(model).items()}
     tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer_state(model, optimizer).items()}
     if write:
-        sealed.write_tensors(folder.checkpoint(now.step), tensors, {"run": now.run, "progress": now.to_dict()})
+        tensor_files.write_tensors(folder.checkpoint(now.step), tensors, {"run": now.run, "progress": now.to_dict()})
 
 
 def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, identity: Identity) -> Progress:
     """Restore model and optimizer from a checkpoint of this run and say where it stood."""
     try:
-        tensors, facts = sealed.read_tensors(path)
-    except sealed.Damaged as wrong:
+        tensors, facts = tensor_files.read_tensors(path)
+    except tensor_files.Damaged as wrong:
         raise CheckpointError(
             f"{wrong}, or move it away to go on from the checkpoint before it, if there is one"
         ) from None
@@ -197,7 +197,7 @@ def mean(paths: list[Path], identity: Identity) -> dict[str, Tensor]:
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for path in paths:
-        last, facts = sealed.read_tensors(path)
+        last, facts = tensor_files.read_tensors(path)
         identity.check(path, facts)
         if total and {n: t.shape for n, t in last.items()} != {n: t.shape for n, t in total.items()}:
             raise CheckpointError(f"{path}: holds other tensors than {paths[0].name}; average weights of one run only")

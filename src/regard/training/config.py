@@ -108,7 +108,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Start:
-    """Weights of another run, or word vectors, to begin with; see training/start.py."""
+    """Weights of another run, or word vectors, to begin with; see training/pretrained.py."""
 
     run: str = ""  # the folder of that run
     only: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*

@@ -13,12 +13,12 @@ from regard.core.progress import watched
 from regard.core.protocols import Goal
 from regard.core.seed import seed_all
 from regard.core.task import Task
-from regard.training import checkpoint, sealed
+from regard.training import checkpoint, tensor_files
 from regard.training.checkpoint import Best, Progress
 from regard.training.console import Console, Row
-from regard.training.folder import Folder, read_identity
-from regard.training.processes import Engine, Processes
+from regard.training.distributed import Engine, Processes
 from regard.training.recipe import Recipe
+from regard.training.run_folder import Folder, read_identity
 
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
@@ -129,7 +129,7 @@ class Evaluator:
         tensors = checkpoint.weights(self.engine.model)
         if self.processes.first:
             facts = {"run": now.run, "step": now.step, "metrics": now.best.metrics}
-            sealed.write_tensors(self.folder.model, tensors, facts)
+            tensor_files.write_tensors(self.folder.model, tensors, facts)
 
     def _keep_snapshot(self, now: Progress) -> None:
         last = self.recipe.training.evaluation.average
@@ -137,7 +137,7 @@ class Evaluator:
             now.snapshots = [*now.snapshots, now.step][-last:]
             tensors = checkpoint.weights(self.engine.model)
             if self.processes.first:
-                sealed.write_tensors(self.folder.snapshot(now.step), tensors, {"run": now.run, "step": now.step})
+                tensor_files.write_tensors(self.folder.snapshot(now.step), tensors, {"run": now.run, "step": now.step})
             self.processes.wait()
 
 

@@ -15,7 +15,7 @@ from regard.core.errors import CheckpointError
 from regard.core.extras import require
 from regard.core.files import append, flush, open_log, writing
 from regard.training.console import Console, Row
-from regard.training.folder import Folder
+from regard.training.run_folder import Folder
 
 
 class Log:

@@ -12,7 +12,7 @@ from regard.core import config as configs
 from regard.core.config import Table
 from regard.core.errors import ConfigError, nearest
 from regard.core.registry import find
-from regard.decoding import Decoding
+from regard.decoding.strategy import Decoding
 from regard.tasks import check_fit
 from regard.training.config import BUDGET, Config, Start
 
@@ -120,7 +120,7 @@ def from_dict(table: Table) -> Recipe:
 
 def _decoding(section: Table) -> Decoding:
     name = _name("decoding", section)
-    return Decoding(name, _settings("decoding", find("regard.decoding", name), section))
+    return Decoding(name, _settings("decoding", find("regard.decoding.strategies", name), section))
 
 
 def _name(where: str, section: Table) -> str:

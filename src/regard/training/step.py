@@ -21,14 +21,14 @@ from regard.core.errors import ConfigError, RegardError
 from regard.core.files import write_text
 from regard.core.protocols import Indices, Loss
 from regard.core.seed import seed_all
+from regard.core.state_tree import map_tensors
 from regard.core.task import Task
-from regard.core.tree import map_tensors
 from regard.training.checkpoint import Progress
-from regard.training.folder import Folder
-from regard.training.hardware import LossFunction, autocast, number_format
+from regard.training.device import LossFunction, autocast, number_format
+from regard.training.distributed import Engine, Processes
 from regard.training.optimizer import Factor, set_rate
-from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
+from regard.training.run_folder import Folder
 
 _LARGE = 20_000  # numbers; of a larger tensor nonfinite.json has only shape and range
 # of the log, beside the parts of the loss

@@ -15,18 +15,18 @@ from torch import nn
 from regard.core.errors import DataError
 from regard.core.protocols import Indices
 from regard.core.task import Task
-from regard.training import announce, checkpoint, optimizer
+from regard.training import checkpoint, optimizer, summary
 from regard.training.checkpoint import Progress, Window
 from regard.training.console import Console, Row, clock, describe
+from regard.training.device import Compiled
+from regard.training.distributed import Engine, Processes
 from regard.training.evaluator import Evaluator
-from regard.training.folder import Folder, Identity
-from regard.training.hardware import Compiled
 from regard.training.log import Board, NoReport, Pace, Report, set_aside
 from regard.training.optimizer import schedule
-from regard.training.processes import Engine, Processes
 from regard.training.recipe import Recipe
+from regard.training.run_folder import Folder, Identity
+from regard.training.signals import Interrupted, Stop
 from regard.training.step import Diverged, Outcome, Stepper, explain_nonfinite, write_nonfinite
-from regard.training.stop import Interrupted, Stop
 
 
 class Watch(Protocol):
@@ -234,7 +234,7 @@ class Trainer:
                 "training.optimizer.lr, or see what is wrong with the data"
             )
         self.report.note({"step": now.step, "end": now.ended})
-        self.console.say(f"stopped after step {now.step}: {announce.why(now.ended or '', self.config)}")
+        self.console.say(f"stopped after step {now.step}: {summary.why(now.ended or '', self.config)}")
 
     def _over(self, *, time_used: bool) -> str | None:
         """Why training ends here, if it does."""

@@ -6,7 +6,7 @@ import pytest
 from calling import call
 
 from regard.api.run import Run
-from regard.inspection.laws import Verdict
+from regard.inspection.invariants import Verdict
 
 
 def test_the_laws_are_kept(small, capsys):

@@ -5,7 +5,7 @@ from calling import call
 
 from regard.cli.commands import data
 from regard.core.errors import ConfigError
-from regard.data import download
+from regard.data.files import download
 
 
 def test_findings_are_printed_with_file_and_line(tmp_path, capsys):

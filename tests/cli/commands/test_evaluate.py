@@ -9,10 +9,10 @@ import pytest
 from calling import call
 
 from regard.core.errors import FileError
-from regard.tasks import _bleu
-from regard.training import sealed
+from regard.tasks.translation import metrics
+from regard.training import tensor_files
 
-KOREAN = _bleu.tokenizer("ko")  # ko-mecab where that is installed
+KOREAN = metrics.tokenizer("ko")  # ko-mecab where that is installed
 
 
 def test_scores_signatures_and_the_report_that_is_kept(small, capsys):
@@ -36,7 +36,7 @@ def test_in_a_folder_that_cannot_be_written_to_scores_are_printed(small, capsys,
     def refused(path, table):
         raise FileError(f"{path}: could not be written (Read-only file system)")
 
-    monkeypatch.setattr(sealed, "write_json", refused)
+    monkeypatch.setattr(tensor_files, "write_json", refused)
     call("evaluate", small, "--split", "valid")
     printed = capsys.readouterr()
     assert "perplexity" in printed.out

@@ -8,7 +8,7 @@ import sys
 import pytest
 from calling import call
 
-from regard.cli import sections
+from regard.cli import help
 from regard.cli.commands.list import KINDS
 from regard.core.describe import source_of
 from regard.core.registry import names
@@ -29,7 +29,7 @@ def test_everything_that_is_registered_is_listed(kind, capsys):
 def test_one_of_them_with_its_settings(kind, name, capsys):
     call("list", kind.removesuffix("s"), name)
     said = capsys.readouterr().out
-    rows = sections.of_class(source_of(KINDS[kind], name), "Config")
+    rows = help.of_class(source_of(KINDS[kind], name), "Config")
     assert name in said and all(row[0] in said and row[3] in said for row in rows)
 
 
@@ -40,7 +40,7 @@ def test_one_of_them_with_its_settings(kind, name, capsys):
     + [("regard.training", "config", "Config")],
 )  # fmt: skip
 def test_every_setting_has_a_meaning(package, name, part):
-    rows = sections.of_class(source_of(package, name), part)
+    rows = help.of_class(source_of(package, name), part)
     assert [row[0] for row in rows if not row[3]] == []
 
 

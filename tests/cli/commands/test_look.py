@@ -39,7 +39,7 @@ def test_mistakes_are_one_line(small, tmp_path, capsys):
 def test_without_a_file_the_page_is_served_on_this_machine(small, monkeypatch, capsys):
     served = {}
     monkeypatch.setattr(
-        "regard.serve.ending.serve", lambda app, taken: served.update(app=app, address=taken.getsockname())
+        "regard.serve.server.serve", lambda app, taken: served.update(app=app, address=taken.getsockname())
     )
     call("look", small, TEXT, "--no-browser", "--port", 0)
     host, port = served["address"]

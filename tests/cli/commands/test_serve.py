@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from calling import call
 
-from regard.serve.listen import listen
+from regard.serve.server import listen
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
         return SimpleNamespace(state=SimpleNamespace(service=SimpleNamespace(hosted=hosted)))
 
     monkeypatch.setattr("regard.serve.service.create", create)
-    monkeypatch.setattr("regard.serve.ending.serve", lambda app, taken: served.append(taken.getsockname()))
+    monkeypatch.setattr("regard.serve.server.serve", lambda app, taken: served.append(taken.getsockname()))
     call("serve", small, "--port", free)
     monkeypatch.setenv("REGARD_KEY", "sesame")
     call("serve", small, tmp_path / "none", small, "--input", "They sleep.", "--host", "0.0.0.0", "--port", free)
@@ -52,7 +52,7 @@ def test_it_serves_the_runs_where_it_is_told(small, free, tmp_path, monkeypatch,
 
 def test_several_processes_are_given_the_runs_that_load(small, free, tmp_path, monkeypatch, capsys):
     made = []
-    monkeypatch.setattr("regard.serve.ending.serve_in_processes", lambda make, taken, count: made.append((make, count)))
+    monkeypatch.setattr("regard.serve.server.serve_in_processes", lambda make, taken, count: made.append((make, count)))
     call("serve", small, tmp_path / "none", "--workers", "2", "--port", free)
     ((starting, count),) = made
     assert count == starting.processes == 2 and starting.folders == (small,)

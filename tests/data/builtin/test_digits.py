@@ -1,7 +1,7 @@
 """scikit-learn's digits, as brightness."""
 
 from regard.data.builtin import digits
-from regard.data.images.shape import to_levels
+from regard.data.images.resize import to_levels
 
 
 def test_all_of_them_with_their_levels():

@@ -3,9 +3,9 @@ from collections import Counter
 
 import pytest
 
-from regard.data import schemes, tagged
 from regard.data.builtin import entities
 from regard.data.builtin._splits import split_of
+from regard.data.text import tag_schemes, tagged_files
 
 
 @pytest.fixture(scope="module", params=["en", "ko"])
@@ -26,18 +26,18 @@ def test_sentences_are_whole(made):
     for sentence in made["train"]:
         assert not set("<>{}[]:") & set(sentence.text)
         assert unicodedata.is_normalized("NFC", sentence.text) and sentence.text[-1] in ".?"
-        assert len(sentence.units) == len(sentence.tags) and schemes.broken(sentence.tags, "bio") is None
+        assert len(sentence.units) == len(sentence.tags) and tag_schemes.broken(sentence.tags, "bio") is None
 
 
 def test_every_kind_is_there(made):
-    kinds = Counter(kind for sentence in made["train"] for *_, kind in tagged.entities(sentence))
+    kinds = Counter(kind for sentence in made["train"] for *_, kind in tagged_files.entities(sentence))
     assert set(kinds) == set(entities.KINDS) and min(kinds.values()) > 100
 
 
 def meanings(made, word):
     found = set()
     for sentence in made:
-        inside = {kind for a, b, kind in tagged.entities(sentence) if word in sentence.text[a:b]}
+        inside = {kind for a, b, kind in tagged_files.entities(sentence) if word in sentence.text[a:b]}
         if word in sentence.text:
             found |= inside or {""}
     return found

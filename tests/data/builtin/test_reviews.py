@@ -7,7 +7,7 @@ from regard.data.builtin import _reviews_english as english
 from regard.data.builtin import _reviews_korean as korean
 from regard.data.builtin import reviews
 from regard.data.builtin._splits import split_of
-from regard.data.sentences import Splitter
+from regard.data.text.sentence_splitter import Splitter
 
 
 @pytest.fixture(scope="module", params=["en", "ko"])

@@ -6,9 +6,8 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.ratings import events
-from regard.data.ratings.layouts import Found
-from regard.data.ratings.naming import Columns
-from regard.data.ratings.tables import Table
+from regard.data.ratings.rating_files import Found
+from regard.data.ratings.tables import Columns, Table
 
 
 def found(rows, *, form="", **columns):

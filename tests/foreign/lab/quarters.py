@@ -14,8 +14,8 @@ from PIL import Image
 from torch import Tensor
 
 from regard.core.errors import DataError
+from regard.core.inspectable import Axis, Item, Output, Parent, Place, Shown
 from regard.core.protocols import Goal, Indices, Loss
-from regard.core.shown import Axis, Item, Output, Parent, Place, Shown
 from regard.core.task import Answer, Task
 
 NAMES = ("top left", "top right", "bottom left", "bottom right")

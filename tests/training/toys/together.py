@@ -7,8 +7,8 @@ from pathlib import Path
 
 from regard.training import recipe as recipes
 from regard.training.console import Silent
-from regard.training.processes import joined
-from regard.training.run import resume, train
+from regard.training.distributed import joined
+from regard.training.train import resume, train
 
 BASE = [
     "training.steps=9", "training.files.log_every=1", "training.optimizer.lr=0.01", "training.schedule.warmup=4",

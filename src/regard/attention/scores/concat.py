@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.attention.score import ScoreFunction
-from regard.attention.scores._tanh import tanh_scores
+from regard.attention.scores._tanh_kernel import tanh_scores
 
 
 class Score(ScoreFunction):

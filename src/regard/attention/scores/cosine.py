@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from regard.attention.score import Dot, ScoreFunction
-from regard.attention.scores._widths import same
+from regard.attention.score import Dot, ScoreFunction, same
 
 
 class Score(ScoreFunction):

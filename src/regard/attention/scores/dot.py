@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.attention.score import Dot, ScoreFunction
-from regard.attention.scores._widths import same
+from regard.attention.score import Dot, ScoreFunction, same
 
 
 class Score(ScoreFunction):

@@ -6,8 +6,7 @@ import math
 
 from torch import Tensor
 
-from regard.attention.score import Dot, ScoreFunction
-from regard.attention.scores._widths import same
+from regard.attention.score import Dot, ScoreFunction, same
 
 
 class Score(ScoreFunction):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import TRAIN, Folder, Trust
+from regard.cli.settings import TRAIN, Folder, Trust
 
 PANEL = TRAIN
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.cli.arguments import INSIDE, Folder, Trust
+from regard.cli.settings import INSIDE, Folder, Trust
 from regard.core.errors import RegardError
 
 PANEL = INSIDE

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.arguments import INSIDE, Json, Trust
-from regard.cli.asking import Asking, looked_into
 from regard.cli.commands import evaluate
 from regard.cli.completion import comparing
-from regard.cli.words import settings_of
+from regard.cli.predict_command import Asking, looked_into
+from regard.cli.settings import INSIDE, Json, Trust, settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.api.run import Run
-    from regard.inspection.format import Inspection
+    from regard.inspection.json_format import Inspection
 
 PANEL = INSIDE
 Command = Asking
@@ -103,7 +102,7 @@ def _check_split(runs: Sequence[Run], split: str | None) -> None:
 def _write(html: Path, inspections: Sequence[Inspection], *, quiet: bool) -> None:
     from regard.core.files import write_text
     from regard.inspection import compare
-    from regard.inspection.bundle import bundle
+    from regard.inspection.html_bundle import bundle
 
     if not inspections:
         raise RegardError(f"--html {html} shows an input; give one behind the runs")

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import START
-from regard.cli.plain import PlainCommand, PlainGroup
-from regard.cli.words import Words, settings_of
+from regard.cli.help import PlainCommand, PlainGroup
+from regard.cli.settings import START, Words, settings_of
 from regard.core.describe import constant, source_of
-from regard.core.errors import DataError
-from regard.core.words import counted
+from regard.core.errors import DataError, counted
 
 PANEL = START
 SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
@@ -40,12 +38,12 @@ def check(
     It reads as training does; settings of it (data.source=ko data.target=en, data.label=…) may be given.
     """
     from regard.core import config as configs
-    from regard.data import layouts
+    from regard.data.checks import detect_layout
 
     given = configs.override({}, settings_of(context))
     told = given.pop("data", {}) | given
-    findings = layouts.check(path, layout, told)
-    for remark in layouts.remarks(path, layout, told):
+    findings = detect_layout.check(path, layout, told)
+    for remark in detect_layout.remarks(path, layout, told):
         print(remark)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
@@ -61,12 +59,12 @@ def check(
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
         raise DataError(f"{path}: {errors}; mend what is named above before training")
-    print("train on it:", layouts.command(path, layout, told))
+    print("train on it:", detect_layout.command(path, layout, told))
 
 
 @app.command(cls=PlainCommand)
 def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(SETS)}.")]) -> None:
     """Download a data set from its public home, with a checksum; goes on where it stopped."""
-    from regard.data import download
+    from regard.data.files import download
 
     print(f"{download.get(name)}\nterms: {download.SETS[name].terms}")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.arguments import START
-from regard.cli.words import Words, settings_of
-from regard.core.registry import find, names
+from regard.cli import predict_command
+from regard.cli.settings import START, Words, settings_of
+from regard.core.registry import find
 from regard.tasks import FIRST
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run(
 
     from regard.api.run import load
     from regard.training import recipe as recipes
-    from regard.training import run as runs
+    from regard.training import train as runs
 
     recipe = recipes.read(task, settings=settings)
     folder = out if out is not None else Path(tempfile.mkdtemp(prefix="regard-demo-")) / "run"
@@ -70,9 +70,9 @@ def show(trained: Run, console: Console) -> None:
 
 def draw_map(trained: Run, given: str, console: Console) -> None:
     """The kind of map of an input that is worth looking at first; nothing where the model has no attention."""
-    from regard.cli.draw import draw
+    from regard.cli.tables import draw
     from regard.inspection.collect import glance
-    from regard.inspection.look import subject
+    from regard.inspection.report import subject
 
     looked = subject(trained)
     if not looked.attends:
@@ -92,7 +92,7 @@ def draw_map(trained: Run, given: str, console: Console) -> None:
 def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
     """Commands to go on with, as this one was called, and what each is for."""
     regard, folder, task = called(), shlex.quote(str(trained.folder)), trained.recipe.task.name
-    verb = trained.verb if trained.verb in names("regard.cli.verbs") else "answer"
+    verb = trained.verb if trained.verb in predict_command.VERBS else predict_command.ANY_TASK
     given = next((f" {shlex.quote(text)}" for text in trained.task.examples if text), "")
     files = "".join(f" --out new{kind}" for kind in kinds if kind != ".txt")
     yield f"{regard} {verb} {folder}{given}{files}", "an answer to an input of yours"

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli import sections
-from regard.cli.arguments import USE, Folder, Json, Trust
-from regard.cli.scores import tables
-from regard.cli.sections import Section
-from regard.cli.words import Words, settings_of, to_options
+from regard.cli import help
+from regard.cli.help import Section
+from regard.cli.settings import USE, Folder, Json, Trust, Words, settings_of, to_options
+from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Command(Words):
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """The settings of the task's file, of [data] and of the decoder."""
-        return sections.of_evaluation(args)
+        return help.of_evaluation(args)
 
 
 def run(
@@ -79,7 +78,7 @@ def chosen(run: Run, split: str | None, asked: Mapping[str, Any] = MappingProxyT
 
 def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
     """Whether the data that a run was trained with is known to have the other split alone."""
-    from regard.training.folder import Folder, read_identity
+    from regard.training.run_folder import Folder, read_identity
 
     if not run.own_data:
         return False
@@ -113,9 +112,9 @@ def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({
 
 def _keep(path: Path, report: dict[str, Any]) -> None:
     """Write the report into the run folder; where that cannot be written to, the scores are printed all the same."""
-    from regard.training import sealed
+    from regard.training import tensor_files
 
     try:
-        sealed.write_json(path, report)
+        tensor_files.write_json(path, report)
     except FileError as wrong:
         print(f"regard: the scores are not kept in the run folder: {wrong}", file=sys.stderr)

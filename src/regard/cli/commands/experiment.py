@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import INSIDE
+from regard.cli.settings import INSIDE
 from regard.core.errors import ConfigError, MissingExtra, nearest
 from regard.core.registry import find, names
 
@@ -74,7 +74,7 @@ def _conduct_all(out: Path, effort: float) -> None:
 
 def _write_page(out: Path, page: Path) -> None:
     from regard.core.files import write_text
-    from regard.experiments._claims import claims
+    from regard.experiments._summary_page import claims
 
     write_text(page, claims(out, page.parent))
     print(f"wrote {page}")
@@ -85,7 +85,7 @@ def _conduct(name: str, out: Path, effort: float) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from regard.experiments._conduct import PAGE, PLOT, conduct
+    from regard.experiments._runner import PAGE, PLOT, conduct
 
     console = Console(highlight=False)
     with Progress(console=Console(stderr=True), transient=True) as bar:

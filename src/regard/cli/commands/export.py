@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import USE, Folder, Trust
+from regard.cli.settings import USE, Folder, Trust
 
 PANEL = USE
 
@@ -20,7 +20,7 @@ def run(
     trust: Trust = False,
 ) -> None:
     """Write a run as a folder that another program reads, after both were found to compute the same."""
-    from regard.api.exchange.leaving import leave
+    from regard.convert.export_run import leave
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-{to}")
     for line in leave(folder, to, target, trust=trust):

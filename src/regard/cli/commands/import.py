@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.arguments import START
+from regard.cli.settings import START
 
 PANEL = START
 
@@ -19,8 +19,8 @@ def run(
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
 ) -> None:
     """Make a run of a Marian, Pegasus, BERT, GPT-2 or ViT model, after its logits were found to be the same here."""
-    from regard.api.exchange.arriving import bring
     from regard.api.run import load
+    from regard.convert.import_model import bring
 
     made = load(bring(source, out))
     kind = f"{made.recipe.model.name} for {made.recipe.task.name}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regard.cli.arguments import INSIDE, Folder, Json, Trust
+from regard.cli.settings import INSIDE, Folder, Json, Trust
 from regard.core.errors import printable
 
 PANEL = INSIDE
@@ -33,8 +33,8 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
     """Facts of a run folder, as plain values."""
     from regard.api.run import load
     from regard.core.config import to_dict
-    from regard.training import sealed
-    from regard.training.folder import Folder, read_identity, read_kept
+    from regard.training import tensor_files
+    from regard.training.run_folder import Folder, read_identity, read_kept
 
     loaded = load(folder, trust=trust)
     recipe = loaded.recipe.to_dict()
@@ -57,7 +57,7 @@ def describe(folder: Path, *, trust: bool = False) -> dict[str, Any]:
         "valid": metrics,
     }
     for path in sorted(folder.glob("evaluation-*.json")):
-        facts[path.stem] = sealed.read_json(path).get("scores", {})
+        facts[path.stem] = tensor_files.read_json(path).get("scores", {})
     return facts
 
 

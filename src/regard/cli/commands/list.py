@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from regard.cli import sections
-from regard.cli.arguments import START
-from regard.cli.sections import Section
+from regard.cli import help
+from regard.cli.help import Section
+from regard.cli.settings import START
 from regard.core.describe import constant, source_of, summary
 from regard.core.errors import ConfigError, nearest
 from regard.core.registry import names
@@ -21,7 +21,7 @@ KINDS = {
     "models": "regard.models",
     "scores": "regard.attention.scores",
     "positions": "regard.layers.positions",
-    "decoders": "regard.decoding",
+    "decoders": "regard.decoding.strategies",
 }
 RECIPES = "recipes"
 
@@ -32,14 +32,14 @@ def run(
 ) -> None:
     """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
     if kind is None:
-        sections.show([Section(f"{each}: {', '.join(named)}") for each, named in _all().items() if named])
+        help.show([Section(f"{each}: {', '.join(named)}") for each, named in _all().items() if named])
         print("\nregard list KIND says what each is, regard list KIND NAME its settings")
         return
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in _all():
         raise ConfigError(f"nothing of the kind {kind!r} to list; {nearest(plural, _all())}")
     if name is not None:
-        sections.show(list(_one(plural, name)))
+        help.show(list(_one(plural, name)))
         return
     for each, path in _all()[plural].items():
         print(f"{each:<20} {_summary(path)}")
@@ -71,10 +71,10 @@ def _one(kind: str, name: str) -> Iterator[Section]:
         return
     path = source_of(KINDS[kind], name)
     if kind == "tasks":
-        yield from sections.of_task(name)
-        yield sections.of_options(name)
+        yield from help.of_task(name)
+        yield help.of_options(name)
         yield Section(f"Its verb: regard {constant(path, 'VERB')} RUN …")
     elif kind == "models":
-        yield sections.of_model(name)
+        yield help.of_model(name)
     else:
-        yield sections.of_file(path, name)
+        yield help.of_file(path, name)

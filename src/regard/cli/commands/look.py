@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.arguments import INSIDE, Folder, Trust
-from regard.cli.asking import Asking, subject_of
-from regard.cli.words import settings_of
+from regard.cli.predict_command import Asking, subject_of
+from regard.cli.settings import INSIDE, Folder, Trust, settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
@@ -43,10 +42,10 @@ def run(
             raise RegardError(f"{path}: --{suffix[1:]} writes a file that ends in {suffix}")
     from regard.inspection import figures
     from regard.inspection.collect import collect
-    from regard.inspection.look import Look
+    from regard.inspection.report import Look
 
     if html is None and png is None and pdf is None:
-        from regard.serve.listen import listen
+        from regard.serve.server import listen
 
         with listen(HOST, port) as taken:
             _show(
@@ -71,8 +70,8 @@ def run(
 def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
     """Serve the page on this machine and open it in the browser."""
     from regard.serve import app as pages
-    from regard.serve import ending
-    from regard.serve.listen import address
+    from regard.serve import server
+    from regard.serve.server import address
 
     app, where = pages.serve_subject(looked, given), address(taken, HOST)
     print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
@@ -80,4 +79,4 @@ def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, br
         timer = threading.Timer(1.0, webbrowser.open, [where])
         timer.daemon = True
         timer.start()
-    ending.serve(app, taken)
+    server.serve(app, taken)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import completion
-from regard.cli.arguments import INSIDE, Engine, Trust
+from regard.cli.settings import INSIDE, Engine, Trust
 from regard.core.errors import ConfigError, printable
 
 PANEL = INSIDE
@@ -37,9 +37,7 @@ def run(
 
     If REGARD_KEY is set in the environment, every request must have that key.
     """
-    from regard.serve.ending import serve, serve_in_processes
-    from regard.serve.listen import address, listen
-    from regard.serve.starting import Starting
+    from regard.serve.server import Starting, address, listen, serve, serve_in_processes
 
     if workers < 1:
         raise ConfigError(f"--workers {workers}: give the number of processes, 1 or more")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli import completion, sections
-from regard.cli.arguments import TRAIN, Trust
-from regard.cli.sections import Section
-from regard.cli.words import Words, settings_of
+from regard.cli import completion, help
+from regard.cli.help import Section
+from regard.cli.settings import TRAIN, Trust, Words, settings_of
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError
 
@@ -32,7 +31,7 @@ class Command(Words):
         for word in plain:
             try:
                 task = str(configs.read(Path(word)).get("task")) if word.endswith(".toml") else word
-                return sections.of_task(task, models[-1] if models else None)
+                return help.of_task(task, models[-1] if models else None)
             except RegardError:
                 continue
         return [Section("With a task, its settings are listed too: regard train TASK --help; tasks: regard list tasks")]
@@ -89,26 +88,26 @@ def _task(recipe: Path | None) -> str:
 
 def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | None, quiet: bool = False) -> None:
     """Train a new run and say where it is."""
-    from regard.inspection import probes
+    from regard.inspection import training_snapshots
     from regard.training import recipe as recipes
-    from regard.training import run as runs
+    from regard.training import train as runs
     from regard.training.console import Silent
 
     chosen = recipes.read(task, recipe, settings=settings)
     folder = out if out is not None else free_folder(chosen)
-    _say(runs.train(chosen, folder, watch=probes.watch, console=Silent() if quiet else None))
+    _say(runs.train(chosen, folder, watch=training_snapshots.watch, console=Silent() if quiet else None))
 
 
 def go_on(
     folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False, quiet: bool = False
 ) -> None:
     """Resume a run and say what has become of it."""
-    from regard.inspection import probes
-    from regard.training import run as runs
+    from regard.inspection import training_snapshots
+    from regard.training import train as runs
     from regard.training.console import Silent
 
     console = Silent() if quiet else None
-    _say(runs.resume(folder, settings, watch=probes.watch, trust=trust, new_log=new_log, console=console))
+    _say(runs.resume(folder, settings, watch=training_snapshots.watch, trust=trust, new_log=new_log, console=console))
 
 
 def free_folder(recipe: Recipe) -> Path:
@@ -120,7 +119,7 @@ def free_folder(recipe: Recipe) -> Path:
 
 def _say(folder: Path) -> None:
     """Where the run is and what its weights scored; of many processes the first says it."""
-    from regard.training.folder import Folder, read_kept
+    from regard.training.run_folder import Folder, read_kept
 
     if os.environ.get("RANK", "0") == "0":
         step, metrics = read_kept(Folder(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.data.builtin._korean import Register, Verb, closing
+from regard.data.builtin._korean_morphology import Register, Verb, closing
 
 GOOD = (
     *(Verb(stem, "stative") for stem in ("훌륭하", "완벽하", "재미있", "멋지", "뛰어나", "따뜻하", "신선하")),

@@ -15,9 +15,9 @@ from itertools import product
 from typing import Literal, NamedTuple, TypeVar
 
 from regard.core.errors import DataError
-from regard.data.builtin import _lexicon as words
-from regard.data.builtin._clauses import Clause, Subject, Twin, Word, close, join, verb_words
-from regard.data.builtin._korean import Register, Verb, particle, request
+from regard.data.builtin import _en_ko_lexicon as words
+from regard.data.builtin._en_ko_clauses import Clause, Subject, Twin, Word, close, join, verb_words
+from regard.data.builtin._korean_morphology import Register, Verb, particle, request
 
 T = TypeVar("T")
 HELD_OUT_PERCENT = 10  # of all sentences, for valid and for test each

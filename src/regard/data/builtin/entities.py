@@ -9,13 +9,13 @@ import random
 import re
 from typing import Literal
 
-from regard.data import schemes, units
 from regard.data.builtin import _entities_words as lists
-from regard.data.builtin._korean import particle, tail_of
+from regard.data.builtin._korean_morphology import particle, tail_of
 from regard.data.builtin._splits import chance_of, split_of
-from regard.data.schemes import Entity
-from regard.data.tagged import Sentence, unmark
-from regard.data.units import Unit
+from regard.data.text import tag_schemes, word_units
+from regard.data.text.tag_schemes import Entity
+from regard.data.text.tagged_files import Sentence, unmark
+from regard.data.text.word_units import Unit
 
 Language = Literal["en", "ko"]
 UNITS: dict[Language, Unit] = {"en": "words", "ko": "characters"}
@@ -38,12 +38,12 @@ def generate(split: str, count: int, *, language: Language, seed: int) -> list[S
 
 def tagged(text: str, found: list[Entity], *, language: Language, place: str) -> Sentence:
     """A text and the places of its entities -> its units with their tags."""
-    spans = units.CUTTERS[UNITS[language]](text)
+    spans = word_units.CUTTERS[UNITS[language]](text)
     inside = []
     for first, last, kind in found:
         covered = [i for i, (start, stop) in enumerate(spans) if start < last and stop > first]
         inside.append(Entity(covered[0], covered[-1] + 1, kind))
-    return Sentence(text, tuple(spans), tuple(schemes.tags_of(inside, len(spans), "bio")), place)
+    return Sentence(text, tuple(spans), tuple(tag_schemes.tags_of(inside, len(spans), "bio")), place)
 
 
 def _marked(chance: random.Random, language: Language) -> str:

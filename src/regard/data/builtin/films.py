@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.ratings.layouts import STARS, Found
-from regard.data.ratings.naming import Columns
-from regard.data.ratings.tables import Table
+from regard.data.ratings.rating_files import STARS, Found
+from regard.data.ratings.tables import Columns, Table
 
 Array = NDArray[np.float64]
 GENRES = ("Comedy", "Crime", "Drama", "Fantasy", "Romance", "Space", "Travel", "War")

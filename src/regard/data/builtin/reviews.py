@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from regard.data.builtin import _reviews_english as english
 from regard.data.builtin import _reviews_korean as korean
-from regard.data.builtin._korean import Register, particle
+from regard.data.builtin._korean_morphology import Register, particle
 from regard.data.builtin._splits import chance_of, split_of
 
 Language = Literal["en", "ko"]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError
-from regard.data.images.reading import Pixels
-from regard.data.rows import SPLITS
+from regard.data.examples import SPLITS
+from regard.data.images.image_files import Pixels
 
 BYTES = 0x08  # the code of unsigned bytes in an idx file
 SHARE = 1.0  # floats up to this are shares of full brightness

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.data.images.reading import Pixels
+from regard.data.images.image_files import Pixels
 
 SHADES = " ░▒▓█"
 SEEN = 320  # pixels that an image of a few pixels should have on a screen, at least

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.images.reading import SUFFIXES
-from regard.data.rows import SPLITS, split_of
+from regard.data.examples import SPLITS, split_of
+from regard.data.images.image_files import SUFFIXES
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 BROKEN = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.music.grid import SILENT, Voices
+from regard.data.music.grid_encoding import SILENT, Voices
 from regard.data.music.notes import Note
 
 Histogram = NDArray[np.float64]

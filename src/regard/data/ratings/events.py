@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError
-from regard.data.ratings.layouts import Found
-from regard.data.ratings.naming import as_seconds
 from regard.data.ratings.profiles import as_number
-from regard.data.ratings.tables import Table
+from regard.data.ratings.rating_files import Found
+from regard.data.ratings.tables import Table, as_seconds
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]

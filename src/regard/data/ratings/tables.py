@@ -1,4 +1,9 @@
-"""Tables of users, items and ratings as columns of text: CSV as Excel writes it, TSV, MovieLens' own, Parquet."""
+"""Tables of users, items and ratings as columns of text: CSV as Excel writes it, TSV, MovieLens' own, Parquet.
+
+Which columns of tables of ratings are which: by the names that are given, by what people call them, by number.
+
+What cannot be known is asked: where no column has a name that is looked for, the error says which settings to give.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,22 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from regard.core.errors import DataError, nearest
 from regard.core.extras import require
-from regard.data import encodings
-from regard.data import tables as records_of
-from regard.data.reading import BROKEN, open_packed
-from regard.data.rows import plain
-from regard.data.tables import LONGEST_CELL, Record
+from regard.data.examples import plain
+from regard.data.files import encodings
+from regard.data.files import tables as records_of
+from regard.data.files.tables import LONGEST_CELL, Record, seems_header
+from regard.data.files.text_files import BROKEN, open_packed
+from regard.data.ratings.profiles import as_number
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".dat": "::", ".data": "\t", ".txt": "\t", ".item": "|", ".user": "|"}
 OTHERS = ("\t", "::", ";", ",", "|")  # where a file has another than its name says
@@ -182,3 +190,194 @@ def _text(cell: Any) -> str:
     if isinstance(cell, float) and cell.is_integer():  # ids are so where a table had gaps
         return str(int(cell))
     return "|".join(map(str, cell)) if isinstance(cell, list) else str(cell)
+
+
+SIDES = ("user", "item", "rating", "time")
+CALLED = {  # in small letters, without blanks and marks between words: user_id, userId, User ID
+    "user": ("user", "userid", "uid", "customer", "customerid", "reviewer", "reviewerid", "사용자", "사용자id", "고객"),
+    "item": ("item", "itemid", "movie", "movieid", "film", "product", "productid", "book", "bookid", "상품", "영화"),
+    "rating": ("rating", "ratings", "score", "stars", "평점", "별점", "점수"),
+    "time": ("time", "timestamp", "date", "datetime", "시간", "날짜", "일시"),
+}
+NONE = {"rating": "''", "time": "''"}  # what may be missing, as it is said on a command line
+WITHOUT = {"rating": ", or data.rating='' (every row is a choice)", "time": ", or data.time='' (rows are in order)"}
+YEAR_FIRST = re.compile(  # 2021/5/31, 2021. 5. 31., 2021년 5월 31일, 2021-05-31 9:30
+    r"(\d{4})[-/.년] ?(\d{1,2})[-/.월] ?(\d{1,2})[.일]?(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
+)
+WHOLE = re.compile(r"-?\d+(\.0)?")
+THOUSANDTHS = 1e11  # so many seconds are three thousand years
+HIGHEST, EPOCH = 100, 1e8  # ratings are rarely larger, and seconds since 1970 rarely smaller
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table of ratings, and of the tables of users and items beside it, mean what."""
+
+    user: str = "user"  # in the ratings and in the table of users: a name, or in the ratings a number counted from 1
+    item: str = "item"  # in the ratings and in the table of items
+    rating: str = "rating"  # "": there is none, every row is a choice
+    time: str = "time"  # "": there is none, rows are in order
+    title: str = "title"  # in the table of items; "": items are called by their ids
+    header: bool | None = None  # whether the ratings begin with a line of names; none: it is found out, or asked
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The columns of a rating that are asked for, by what they mean."""
+        return {side: getattr(self, side) for side in SIDES if getattr(self, side)}
+
+
+def unnamed(columns: Columns, path: Path, records: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The first records of a table of ratings -> numbers to call its columns by; none where the first has names."""
+    top = [cell.strip() for cell in records[0]]
+    numbers = tuple(str(place + 1) for place in range(len(top)))
+    if columns.header is not None:
+        return () if columns.header else numbers
+    if any(_by_name(top, side, name) for side, name in columns.wanted.items()):
+        return ()
+    shown = ", ".join(repr(cell[:30]) for cell in top[:6])
+    data = any(as_number(cell) is not None for cell in top)
+    if any(map(str.isdigit, columns.wanted.values())):
+        if not data and seems_header(top, records[1:]):
+            raise DataError(
+                f"{path}: is its first line, {shown}, a header? If it is: data.header=true; if it is a rating: "
+                "data.header=false"
+            )
+        return numbers
+    if data:
+        raise DataError(
+            f"{path}: its first line, {shown}, is a rating and names no columns; give their numbers: "
+            f"{_suggested(_by_column(numbers, records), SIDES)}; or if it is a header: data.header=true"
+        )
+    return ()
+
+
+def named(table: Table, columns: Columns) -> Table:
+    """A table of ratings with its columns called as they are asked for."""
+    top = list(table.columns)
+    found: dict[str, str] = {}  # the column's own name -> how it is asked for
+    taken = {side: _by_name(top, side, name) or _by_number(table, side, name) for side, name in columns.wanted.items()}
+    for side, wanted in columns.wanted.items():
+        own = taken[side]
+        if own is None:
+            raise DataError(f"{table.path}: no column {wanted!r}; {_remedy(table, taken, side, wanted)}")
+        if own in found:
+            raise DataError(f"{table.path}: data.{side}={wanted} is column {own!r}, which is {found[own]!r} already")
+        found[own] = wanted
+    return renamed(table, found, ids=(columns.user, columns.item))
+
+
+def _remedy(table: Table, taken: Mapping[str, str | None], side: str, wanted: str) -> str:
+    """What to say where a column is not there: which it may be, of those that are nothing else."""
+    free = {name: cells[:LOOKED_AT] for name, cells in table.columns.items() if name not in taken.values()}
+    hint = nearest(wanted, free)
+    begin = f"{hint} Say" if hint.endswith("?") else f"{hint}; say"
+    if any(taken.values()):
+        likely = _suggested(free, [side])
+        if side in WITHOUT and likely.endswith("''"):
+            return f"{hint}; say {WITHOUT[side].removeprefix(', or ')}, or which column it is: data.{side}=…"
+        return f"{begin} which it is: {likely}{WITHOUT.get(side, '')}"
+    numbers = {str(place): cells for place, cells in enumerate(free.values(), start=1)}
+    return (
+        f"{begin} which they are: {_suggested(free, list(taken))}; or if its first line is no header: "
+        f"{_suggested(numbers, list(taken))}"
+    )
+
+
+def listed(table: Table, side: str, wanted: str) -> Table:
+    """A table of users or items with the column of its ids called as in the ratings."""
+    usual = side if wanted.isdigit() else wanted  # a number is that of a column of the ratings
+    own = _by_name(list(table.columns), side, usual, "id")
+    if own is None:
+        known = nearest(usual, table.columns)
+        raise DataError(f"{table.path}: no column {usual!r}; {known}; it has the ids that are in the ratings")
+    return renamed(table, {own: wanted}, ids=(wanted,))
+
+
+def renamed(table: Table, names: Mapping[str, str], *, ids: Sequence[str] = ()) -> Table:
+    """The same table with other names for some of its columns, those of ids written as ids are."""
+    columns = {names.get(name, name): cells for name, cells in table.columns.items()}
+    return replace(table, columns={name: whole(cells) if name in ids else cells for name, cells in columns.items()})
+
+
+def whole(cells: list[str]) -> list[str]:
+    """Ids that are all numbers, some of them written 42.0 as a table with gaps is, as 42; others as they are."""
+    if not any(cell.endswith(".0") for cell in cells) or not all(WHOLE.fullmatch(cell) or not cell for cell in cells):
+        return cells
+    return [cell.removesuffix(".0") for cell in cells]
+
+
+def _by_name(top: Sequence[str], side: str, wanted: str, *more: str) -> str | None:
+    """The column that is called so; one that goes by its usual name may be called otherwise too."""
+    if wanted.isdigit():
+        return None
+    if wanted in top:
+        return wanted
+    plain = {re.sub(r"[\W_]+", "", name).casefold(): name for name in reversed(top)}
+    return next((plain[name] for name in (*CALLED[side], *more) if name in plain), None) if wanted == side else None
+
+
+def called(top: Sequence[str], side: str) -> bool:
+    """Whether one of these names is what people call that side of a rating."""
+    return _by_name(top, side, side) is not None
+
+
+def _by_number(table: Table, side: str, wanted: str) -> str | None:
+    if not wanted.isdigit():
+        return None
+    top = list(table.columns)
+    if not 1 <= int(wanted) <= len(top):
+        raise DataError(f"{table.path}: data.{side}={wanted}: there are {len(top)} columns, counted from 1")
+    return top[int(wanted) - 1]
+
+
+def _by_column(names: Sequence[str], records: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+    whole = [record for record in records if len(record) == len(names)]
+    return {name: [record[place] for record in whole] for place, name in enumerate(names)}
+
+
+def _suggested(columns: Mapping[str, Sequence[str]], sides: Sequence[str]) -> str:
+    """The settings that are likely meant, for the user to judge."""
+    free, found = list(columns), dict.fromkeys(sides, "")
+    kinds: list[tuple[str, Callable[[Sequence[str]], bool]]] = [
+        *(("time", are_times), ("user", bool), ("item", bool)),
+        *(("rating", _are_ratings), ("time", _are_numbers)),
+    ]
+    for side, fits in kinds:
+        likely = next((name for name in free if fits(columns[name])), None)
+        if likely is not None and found.get(side) == "":
+            found[side] = likely
+            free.remove(likely)
+    return " ".join(f"data.{side}={quote(name) if name else NONE.get(side, '…')}" for side, name in found.items())
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    return all(as_number(cell) is not None for cell in cells)
+
+
+def _are_ratings(cells: Sequence[str]) -> bool:
+    return all((as_number(cell) or 0) <= HIGHEST for cell in cells) and _are_numbers(cells)
+
+
+def are_times(cells: Sequence[str]) -> bool:
+    """Whether all cells are moments of the last decades: dates, or seconds since 1970."""
+    return all((as_seconds(cell) or 0) >= EPOCH for cell in cells)
+
+
+def as_seconds(cell: str) -> float | None:
+    """A time, 1619872200 (or in thousandths, millionths …) or 2021-05-01 12:30, in seconds; None where it is none."""
+    number = as_number(cell)
+    if number is not None:
+        while abs(number) >= THOUSANDTHS:
+            number /= 1000
+        return number
+    try:
+        moment = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        match = YEAR_FIRST.fullmatch(cell.strip())
+        if match is None:
+            return None
+        try:
+            moment = datetime(*(int(part or 0) for part in match.groups()), tzinfo=UTC)  # type: ignore[arg-type, misc]  # six
+        except ValueError:
+            return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()  # the same on every machine

@@ -1,4 +1,4 @@
-// The data of the page: one inspection (see inspection/format.py) with its maps unpacked when they are needed.
+// The data of the page: one inspection (see inspection/json_format.py) with its maps unpacked when they are needed.
 // A map is kept per head as levels: level 0 is every cell, level k the largest of 2^k x 2^k cells. A level is cut in tiles.
 // A tile is base64 of deflated bytes: all high bytes, then all low bytes, of weights times 65535. null = all zeros.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.core.registry import find
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 def build(name: str, dim: int, *, longest: int) -> PositionScheme:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

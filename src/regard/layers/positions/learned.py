@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.core.errors import ShapeError
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

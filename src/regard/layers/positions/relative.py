@@ -6,10 +6,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from regard.attention.relative_skew import meet_distances, skew
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.skew import meet_distances, skew
 from regard.core.errors import ShapeError
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ShapeError
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

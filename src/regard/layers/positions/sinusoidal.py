@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from regard.layers.position import PositionScheme
+from regard.layers.positions._base import PositionScheme
 
 
 class Position(PositionScheme):

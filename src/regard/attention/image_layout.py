@@ -1,0 +1,153 @@
+"""An image as a sequence in the order in which it is made, with the memory that each place may look at.
+
+Local self-attention of the Image Transformer: Parmar et al. 2018, section 3.3. Positions are cut into query blocks; all
+queries of a block share one memory block. In two dimensions a query block has `query` (rows, columns) of pixels and its
+memory reaches `memory` (rows up, columns to both sides) further. Blocks are made in raster order, and in raster order
+inside a block: so a pixel may look at what lies lower in the block on its left, which is finished, and never at a block
+that is not begun. In one dimension blocks and memory are stretches of the raster order itself.
+
+The places of a sequence are counted in the order of making, so "causal" means "not yet made".
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.attention.mask_regions import Blocks
+from regard.core.errors import ShapeError
+
+
+class Line(NamedTuple):
+    """One dimension: blocks of `query` places in raster order, each with `memory` places before it."""
+
+    places: int
+    query: int
+    memory: int
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return -(-self.places // self.query)
+
+    def block_of(self, place: int) -> int:
+        """The block that a place belongs to."""
+        return place // self.query
+
+    def bounds(self, block: int) -> tuple[int, int]:
+        """The first place of a block, and the first behind it."""
+        return block * self.query, min((block + 1) * self.query, self.places)
+
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
+        return Blocks(self.query, self.memory).allows(queries, keys)
+
+    def order(self) -> Tensor:
+        """Where each place is in raster order."""
+        return torch.arange(self.places)
+
+
+class Canvas(NamedTuple):
+    """Two dimensions: blocks of `query` (rows, columns), memory of `memory` (rows up, columns to both sides)."""
+
+    height: int
+    width: int
+    query: tuple[int, int]
+    memory: tuple[int, int]
+    channels: int = 1  # places of a pixel, one after the other
+
+    @property
+    def places(self) -> int:
+        """The length of the sequence."""
+        return self.height * self.width * self.channels
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Blocks along each axis."""
+        return -(-self.height // self.query[0]), -(-self.width // self.query[1])
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return self.grid[0] * self.grid[1]
+
+    def block_of(self, place: int) -> int:
+        """The block that a place belongs to."""
+        row, column = (int(x) for x in self.locate(torch.tensor(place)))
+        return row // self.query[0] * self.grid[1] + column // self.query[1]
+
+    def bounds(self, block: int) -> tuple[int, int]:
+        """The first place of a block, and the first behind it."""
+        band, column = divmod(block, self.grid[1])
+        top, left = band * self.query[0], column * self.query[1]
+        high = min(self.query[0], self.height - top)
+        first = top * self.width + left * high
+        return first * self.channels, (first + high * min(self.query[1], self.width - left)) * self.channels
+
+    def locate(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Places (…) -> the row and the column of the pixel of each; blocks at the borders may be smaller."""
+        (high, wide), pixels = self.query, places // self.channels
+        top = pixels // (high * self.width) * high
+        pixels = pixels - top * self.width  # inside the band of blocks that begins at row `top`
+        high_here = (self.height - top).clamp(max=high)
+        left = pixels // (high_here * wide) * wide
+        pixels = pixels - left * high_here
+        wide_here = (self.width - left).clamp(max=wide)
+        return top + pixels // wide_here, left + pixels % wide_here
+
+    def allows(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Places of queries (… t 1) and keys (… s) -> (… t s): is the key in the memory of the query's block?"""
+        (high, wide), (above, beside) = self.query, self.memory
+        row, column = self.locate(queries)
+        top, left = row // high * high, column // wide * wide
+        row, column = self.locate(keys)
+        in_rows = (row >= top - above) & (row < top + high)
+        return in_rows & (column >= left - beside) & (column < left + wide + beside)
+
+    def order(self) -> Tensor:
+        """Where each place is in raster order, channels last."""
+        places = torch.arange(self.places)
+        row, column = self.locate(places)
+        return (row * self.width + column) * self.channels + places % self.channels
+
+
+Layout = Line | Canvas
+
+
+def line(places: int, *, query: int, memory: int) -> Line:
+    """A checked `Line`."""
+    if min(places, query) < 1 or memory < 0:
+        raise ShapeError(
+            f"line: places={places}, query={query}, memory={memory}; a block has a place at least, memory may be 0"
+        )
+    return Line(places, query, memory)
+
+
+def canvas(height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int], channels: int = 1) -> Canvas:
+    """A checked `Canvas`."""
+    if min(height, width, channels, *query) < 1 or min(memory) < 0:
+        raise ShapeError(
+            f"canvas: {height}x{width}x{channels}, query={query}, memory={memory}; sizes are at least 1, memory at "
+            "least 0"
+        )
+    return Canvas(height, width, query, memory, channels)
+
+
+@lru_cache(maxsize=4096)  # of every block of a few images, asked for by every layer at every step
+def seen(layout: Layout, block: int) -> Tensor:
+    """The places before a block that its queries may look at, in order."""
+    first, _ = layout.bounds(block)
+    before = torch.arange(first)
+    return before[layout.allows(torch.tensor([[first]]), before)[0]]
+
+
+@lru_cache(maxsize=4096)
+def wanted(layout: Layout, block: int) -> Tensor:
+    """The places before a block that it or any later block may look at: what a cache must hold when it begins."""
+    later = [seen(layout, number) for number in range(block, layout.blocks)]
+    first, _ = layout.bounds(block)
+    places = torch.cat(later).unique() if later else torch.arange(0)
+    return places[places < first]

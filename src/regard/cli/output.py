@@ -1,0 +1,165 @@
+"""Answers as they are printed: rows of text or JSON in the order of the inputs, and words about what went wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.cli.inputs import Line
+from regard.cli.predict_command import How, Verb
+from regard.core.errors import DataError, RegardError, printable
+from regard.core.files import write_bytes
+from regard.core.prediction import Answer
+
+NAMED = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
+
+
+class Result(NamedTuple):
+    """A line and the rows that answer it, or what is wrong with it."""
+
+    line: Line
+    rows: list[str]
+    wrong: str = ""
+    remarks: tuple[str, ...] = ()  # what had to be mended in the input
+
+
+class Rows(NamedTuple):
+    """How answers become rows."""
+
+    verb: Verb
+    how: How
+    options: dict[str, Any]  # what was asked
+
+    @property
+    def scored(self) -> bool:
+        """Whether scores are printed."""
+        return self.how.as_json or int(self.options.get("nbest", 1)) > 1
+
+    def results(self, piece: Sequence[Line], tried: Iterator[Any]) -> list[Result]:
+        """Lines, and the answers to each that could be read (or what is wrong with it) -> their results."""
+        return [self._result(line, line.wrong or next(tried)) for line in piece]
+
+    def told(self, name: str) -> Told:
+        """What prints the results of inputs with this name."""
+        on_error = self.how.on_error or ("blank" if name else "stop")
+        return Told(name, on_error, self.verb, as_json=self.how.as_json)
+
+    def _result(self, line: Line, found: Sequence[Answer] | str) -> Result:
+        if isinstance(found, str):
+            return Result(line, [], found)
+        rows = json_rows if self.how.as_json else text_rows
+        made = rows(line.text, found, verb=self.verb, options=self.options)
+        return Result(line, made, remarks=remarks_of(found))
+
+
+def remarks_of(answers: Sequence[Answer]) -> tuple[str, ...]:
+    """What the answers to one input say was mended in it, each thing once."""
+    return tuple(dict.fromkeys(remark for answer in answers for remark in answer.remarks))
+
+
+def attempts(ask: Callable[[list[str]], list[list[Answer]]], texts: list[str]) -> list[list[Answer] | str]:
+    """Texts -> the answers to each, or what is wrong with it: a part in which something is wrong is halved."""
+    if not texts:
+        return []
+    try:
+        return [*ask(texts)]
+    except RegardError as wrong:
+        if len(texts) == 1:
+            return [str(wrong)]
+    half = len(texts) // 2
+    return attempts(ask, texts[:half]) + attempts(ask, texts[half:])
+
+
+class Told:
+    """Prints answers in order; what could not be answered is named, counted, and handled as was asked for."""
+
+    def __init__(self, name: str, on_error: str, verb: Verb, *, as_json: bool) -> None:
+        self.name, self.on_error, self.verb, self.as_json = name, on_error, verb, as_json
+        self.lines = self.failed = self.mended = 0
+
+    def print(self, results: Sequence[Result]) -> None:
+        """The rows of some results, and on standard error what had to be mended; JSON has that in its rows."""
+        for result in results:
+            self.lines += 1
+            if result.remarks and not self.as_json:
+                self._remark(result)
+            if result.wrong:
+                self._fail(result)
+            elif result.rows:
+                print("\n".join(result.rows))
+        sys.stdout.flush()
+
+    def _place(self, result: Result) -> str:
+        return f"{self.name}:{result.line.number}: " if self.name else ""
+
+    def _remark(self, result: Result) -> None:
+        self.mended += 1
+        if self.mended <= NAMED:
+            say(result.remarks, place=self._place(result))
+
+    def _fail(self, result: Result) -> None:
+        place = self._place(result)
+        if self.on_error == "stop":
+            sys.stdout.flush()
+            raise DataError(f"{place}{result.wrong}")
+        self.failed += 1
+        if self.failed <= NAMED:
+            print(f"regard: {place}{printable(' '.join(result.wrong.split()))}", file=sys.stderr)
+        if self.on_error == "blank":
+            empty = {self.verb.input: result.line.text, self.verb.answers: [], "error": result.wrong}
+            print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
+
+    def close(self) -> None:
+        """Say how many there were that could not be answered or had to be mended, if any."""
+        if self.mended > NAMED:
+            told = f"{self.mended:,} of {self.lines:,} inputs had to be mended; the first {NAMED} are named above"
+            print(f"regard: {told}", file=sys.stderr)
+        if self.failed:
+            what = "are left out" if self.on_error == "skip" else "have an empty line"
+            some = f"; the first {NAMED} are named above" if self.failed > NAMED else ""
+            print(
+                f"regard: {self.failed:,} of {self.lines:,} inputs could not be answered and {what}{some}",
+                file=sys.stderr,
+            )
+
+
+def say(remarks: Sequence[str], *, place: str = "") -> None:
+    """What had to be mended in an input, on standard error, a line each."""
+    for remark in remarks:
+        print(f"regard: {place}{printable(remark)}", file=sys.stderr)
+
+
+def json_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+    """One JSON object: the input, which an option of its name may say as well, and its answers."""
+    table = {verb.input: given or options.get(verb.input, ""), verb.answers: [answer.to_json() for answer in answers]}
+    return [json.dumps(table, ensure_ascii=False)]
+
+
+def text_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+    """A line an answer; where several are asked for, with its number or the score that they are ranked by."""
+    if verb.numbered:
+        return [f"{number}: {answer.text}" for number, answer in enumerate(answers, start=1)]
+    if len(answers) == 1 and int(options.get("nbest", 1)) == 1:
+        return [answers[0].text]
+    ranks = [answer.score if answer.rank is None else answer.rank for answer in answers]
+    return [a.text if rank is None else f"{rank:.4f}\t{a.text}" for a, rank in zip(answers, ranks, strict=True)]
+
+
+def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
+    """Every answer as every kind of file that is asked for; where there are several, their files are numbered."""
+    flat = [answer for each in answers for answer in each]
+    contents: dict[Path, bytes] = {}
+    for number, answer in enumerate(flat, start=1):
+        for path in out:
+            target = path if len(flat) == 1 else path.with_stem(f"{path.stem}-{number}")
+            contents[target] = answer.render(path.suffix)  # all are made before any is written
+    for each in answers:
+        say(remarks_of(each))
+    for number, answer in enumerate(flat, start=1):
+        print(f"{number}: {answer.text}")
+    for target, content in contents.items():
+        write_bytes(target, content)
+        print(f"wrote {target}")

@@ -1,0 +1,62 @@
+"""Answers of a run whose export is there, printed without importing torch."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.cli.inputs import Incoming, Line
+from regard.cli.output import Rows, attempts
+from regard.cli.predict_command import How, Verb
+from regard.cli.settings import to_options
+from regard.core.errors import RegardError
+from regard.core.prediction import Answer
+from regard.engines import torch_free
+from regard.engines.torch_free import Quick
+
+ENGINES = ("auto", "ctranslate2")
+AHEAD = 3  # pieces that are handed over before the first of them must be printed
+Waiting = deque[tuple[list[Line], Callable[[], list[Any]]]]
+
+
+def find(folder: Path, settings: Sequence[str], *, verb: Verb, how: How, few: bool) -> Quick | None:
+    """The quick answers to a request of this verb; None where the run must be loaded."""
+    if how.engine not in ENGINES:
+        return None
+
+    def slow(texts: list[str]) -> list[list[Answer]]:
+        from regard.api.run import load
+
+        run = load(folder, engine="native", trust=how.trust)
+        return run.answer(texts, **to_options(settings, run.options))
+
+    found = torch_free.by_words(folder, settings, precision=how.precision, few=few, slow=slow)
+    return found if found is not None and verb.name in (None, *found.verbs) else None
+
+
+def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | None], rows: Rows) -> None:
+    """Answer pieces of lines and print them in order, while the next ones are already searched for."""
+    told, waiting, scored = rows.told(coming.name), Waiting(), rows.scored
+
+    def print_first() -> None:
+        piece, wait = waiting.popleft()
+        told.print(rows.results(piece, iter(wait())))
+
+    for piece in pieces:
+        if piece is not None:
+            waiting.append((piece, _begin(found, [line.text for line in piece if not line.wrong], scored=scored)))
+        while waiting and (piece is None or len(waiting) > AHEAD):
+            print_first()
+    while waiting:
+        print_first()
+    told.close()
+
+
+def _begin(found: Quick, texts: list[str], *, scored: bool) -> Callable[[], list[Any]]:
+    """Hand texts over; where one of them cannot be read the others are answered nevertheless."""
+    try:
+        return found.begin(texts, scored=scored)
+    except RegardError:
+        return lambda: attempts(found.answer, texts)

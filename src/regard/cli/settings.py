@@ -1,0 +1,158 @@
+"""Settings on the command line: `key=value`, `--key value` and `--key=value` are the same, for every command.
+
+Arguments and options that several commands have, said once.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import typing
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli import completion
+from regard.cli.completion import WORDS
+from regard.cli.help import PlainCommand, Section, show
+from regard.core import config as configs
+
+SETTING = re.compile(r"[A-Za-z_][\w.]*=")
+OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
+_SETTINGS = "regard settings"  # where they are kept in the context of a call
+
+
+class Words(PlainCommand):
+    """A command that takes settings. They may stand anywhere; what follows `--` is none."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Settings are taken out; all else is read as ever."""
+        ctx.meta[WORDS] = list(args)
+        options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
+        declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
+        try:
+            rest, ctx.meta[_SETTINGS] = split(args, declared, flags=self.flags(args))
+        except ValueError as wrong:
+            ctx.fail(str(wrong))
+        return super().parse_args(ctx, rest)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The usual help, and the settings of what the words name: a task, a run."""
+        super().format_help(ctx, formatter)
+        show(self.sections(ctx.meta.get(WORDS, [])))
+
+    def flags(self, args: Sequence[str]) -> Collection[str]:
+        """The settings that are on when they are named: `--key` without a value."""
+        return ()
+
+    def sections(self, args: Sequence[str]) -> Iterable[Section]:
+        """What help says beside the command's own options."""
+        return ()
+
+
+def settings_of(context: typer.Context) -> list[str]:
+    """The settings of a call as key=value words, in their order."""
+    settings: list[str] = context.meta[_SETTINGS]
+    return settings
+
+
+def split(
+    args: Sequence[str], declared: Mapping[str, bool], *, flags: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Words -> those that are no settings, and the settings as key=value.
+
+    `declared` are the command's own options, and whether a value follows each.
+    """
+    rest: list[str] = []
+    settings: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += [word, *words]
+        elif name in declared:
+            rest += [word, *islice(words, 1 if declared[name] and not equals else 0)]
+        elif OPTION.fullmatch(name) and name != "--help":
+            key = name[2:].replace("-", "_")
+            settings.append(f"{key}={value if equals else _value(key, words, flags)}")
+        elif SETTING.match(word):
+            settings.append(word)
+        else:
+            rest.append(word)
+    return rest, settings
+
+
+def _value(key: str, words: Iterable[str], flags: Collection[str]) -> str:
+    value = "true" if key in flags else next(iter(words), None)
+    if value is None:
+        raise ValueError(f"--{key} needs a value: --{key} VALUE, or {key}=VALUE")
+    return value
+
+
+def to_options(settings: Sequence[str], kind: type) -> dict[str, Any]:
+    """key=value words -> options by name, for a request. What the dataclass `kind` has as a tuple may be repeated."""
+    hints = typing.get_type_hints(kind)
+    table: dict[str, Any] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        key = f"{key}_" if keyword.iskeyword(key) else key  # no field can be called `class`
+        hint = hints.get(key)
+        if key == "decoding":  # another decoder; decoding.width=… is a setting of it
+            table = configs.merge(table, {"decoding": {"name": text}})
+        elif hint is None:
+            table = configs.override(table, [setting])
+        elif typing.get_origin(hint) is tuple:
+            value = _parsed(text, hint)
+            table[key] = [*table.get(key, []), *(value if isinstance(value, list) else [value])]
+        else:
+            table[key] = _parsed(text, hint)
+    return table
+
+
+def _parsed(text: str, hint: Any) -> Any:
+    """A value as TOML; where a text is wanted, "3" and "true" are texts."""
+    value = configs.override({}, [f"value={text}"])["value"]
+    kinds = {hint, *typing.get_args(hint)}
+    wants_text = kinds & {str, Path} and not kinds & {int, float, bool}
+    return text if wants_text and not isinstance(value, str | list) else value
+
+
+START, TRAIN, USE, INSIDE = PANELS = ("Start", "Train", "Use a run", "Look inside a run")
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder.", autocompletion=completion.runs)]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="INPUT|KEY=VALUE",
+        help="Texts (or files, where the task reads files), and what is asked of them.",
+        show_default=False,
+        autocompletion=completion.asking,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]
+Engine = Annotated[str, typer.Option(help="auto (the fastest that answers alike), native, int8 or ctranslate2.")]
+Precision = Annotated[str, typer.Option(help="float32, or int8: faster where models are wide, not exact.")]
+Workers = Annotated[int, typer.Option(help="Processes for long inputs.", show_default="one for each core")]
+OnError = Annotated[
+    str | None,
+    typer.Option(
+        help="What becomes of an input that cannot be answered: stop, skip it, or blank (an empty line).",
+        show_default="blank for standard input, else stop",
+    ),
+]
+Ray = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS|local",
+        help="Let a Ray cluster answer: many machines, or a cluster of this one (extra ray).",
+        show_default=False,
+    ),
+]
+Trust = Annotated[bool, typer.Option("--trust", help="Let the run import code from outside regard and fetch its data.")]
+Out = Annotated[
+    list[Path] | None,
+    typer.Option(help="Write the answer to a file; its suffix says as what. May be given several times."),
+]

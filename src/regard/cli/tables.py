@@ -1,0 +1,99 @@
+"""Scores as tables for people: single ones with how they were computed; those of each kind, and counts of confusions,
+as tables of their own.
+
+A score `f1.person` is the f1 of the kind `person`: kinds are rows, scores columns. A score `confusion.neg.pos` is a
+cell of a matrix: what is `neg` and was taken for `pos`.
+
+An attention map in the terminal: shaded cells with the weight in percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+Cells = dict[tuple[str, str], float]  # (row, column) -> value
+
+
+def tables(scores: Mapping[str, float], signatures: Mapping[str, str], *, title: str) -> Iterator[Table | Text]:
+    """All scores, each in one of the tables, and a line for each that says how it was computed."""
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    kinds, matrices = _kinds(scores), _matrices(scores)
+    grouped = {f"{score}.{kind}" for kind, score in kinds}
+    grouped |= {f"{name}.{row}.{column}" for name, cells in matrices.items() for row, column in cells}
+    single = Table("score", Column("value", justify="right"), title=title)
+    for name, value in scores.items():
+        if name not in grouped:
+            single.add_row(name, f"{value:.4g}")
+    yield single
+    if kinds:
+        yield _table(kinds, corner="kind", title="for each kind")
+    for name, cells in matrices.items():
+        yield _table(
+            cells, corner="is \\ said", title=f"{name}: what is in the row was taken for what is in the column"
+        )
+    computed = {name: text for name, text in signatures.items() if name in scores}
+    if computed:
+        yield Text("computed as:")
+    for name, text in computed.items():
+        yield Text(f"  {name}: {text}")  # a whole line each, so that it can be copied
+
+
+def _kinds(scores: Mapping[str, float]) -> Cells:
+    parts = [(name.split("."), value) for name, value in scores.items()]
+    return {(kind[1], kind[0]): value for kind, value in parts if len(kind) == 2}
+
+
+def _matrices(scores: Mapping[str, float]) -> dict[str, Cells]:
+    """Only whole ones: a name with further dots in it would leave a hole."""
+    found: dict[str, Cells] = {}
+    for name, value in scores.items():
+        parts = name.split(".")
+        if len(parts) == 3:
+            found.setdefault(parts[0], {})[parts[1], parts[2]] = value
+    return {name: cells for name, cells in found.items() if len(cells) == len({row for row, _ in cells}) ** 2}
+
+
+def _table(cells: Cells, *, corner: str, title: str) -> Table:
+    from rich.table import Column, Table
+
+    rows, columns = (list(dict.fromkeys(key[i] for key in cells)) for i in (0, 1))
+    table = Table(corner, *(Column(name, justify="right") for name in columns), title=title)
+    for row in rows:
+        table.add_row(row, *(f"{cells[row, name]:.4g}" if (row, name) in cells else "" for name in columns))
+    return table
+
+
+SHADES = ("#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594")  # light to dark blue
+
+MOST = 24  # rows and columns that a terminal has room for
+
+
+def draw(rows: Sequence[str], columns: Sequence[str], weights: NDArray[Any]) -> Table:
+    """Labels of queries and keys, weights (t s) -> a table; columns are what is looked at. Of a large map, the first
+    rows and columns."""
+    table = Table(box=None, padding=(0, 0), header_style="", pad_edge=False)
+    table.add_column("", justify="right", no_wrap=True)
+    for label in columns[:MOST]:
+        table.add_column(label, justify="center", no_wrap=True, min_width=max(3, cell_len(label)) + 1)
+    for label, row in zip(rows[:MOST], weights[:MOST, :MOST].tolist(), strict=True):
+        table.add_row(f"{label} ", *(_cell(weight) for weight in row))
+    return table
+
+
+def _cell(weight: float) -> Text:
+    shade = min(len(SHADES) - 1, int(weight * len(SHADES)))
+    ink = "black" if shade < len(SHADES) // 2 else "white"
+    text = f"{100 * weight:.0f}" if weight >= 0.005 else "·"
+    return Text(text.center(4), style=f"{ink} on {SHADES[shade]}")

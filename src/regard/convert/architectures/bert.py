@@ -1,0 +1,147 @@
+"""BERT: a masked language model that normalises behind each part of a block. A row of segments that is alone there is
+added to the places here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs
+from regard.core.data_specs import Masked
+from regard.core.errors import ConfigError
+from regard.core.protocols.masked_lm import Gaps
+from regard.models.bert import Config
+
+MODEL, TEMPLATE = "bert", "{start} $A {end}"
+ATTENTION = {"q": "self.query", "k": "self.key", "v": "self.value", "o": "output.dense"}
+
+
+def check(config: Config, sizes: Masked) -> None:
+    """What BERT has: normalisation behind each part, learned places, layers of their own."""
+    expect("BERT", config, {"norm": "post", "position": "learned", "share_layers": False, "width": config.dim})
+
+
+def outside(config: Config, sizes: Masked, library: Any) -> Any:
+    """A BertForMaskedLM of the same shape; a BertForPreTraining where pairs of texts are told apart."""
+    kind = library.BertForPreTraining if sizes.pairs else library.BertForMaskedLM
+    return kind(library.BertConfig(**shape(config, sizes)))
+
+
+def shape(config: Config, sizes: Masked) -> dict[str, Any]:
+    """The settings that every BERT of theirs has."""
+    return {
+        "vocab_size": sizes.size,
+        "hidden_size": config.dim,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "intermediate_size": config.hidden,
+        "hidden_act": "gelu",
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.attention_dropout,
+        "max_position_embeddings": sizes.longest,
+        "type_vocab_size": config.segments or 1,
+        "layer_norm_eps": config.eps,
+        "pad_token_id": sizes.marks.pad,
+    }
+
+
+def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model of BERT -> settings of model and data."""
+    if not torch.equal(theirs.bert.embeddings.word_embeddings.weight, theirs.cls.predictions.decoder.weight):
+        raise ConfigError("BERT with tables of its own for input and output: regard's bert has one for both")
+    pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
+    data = {"context": theirs.config.max_position_embeddings, "pairs": pairs}
+    return {**settings("BERT", theirs.config), "norm": "post"}, data
+
+
+def settings(name: str, config: Any) -> dict[str, Any]:
+    """The settings that every BERT of ours has, from one of theirs."""
+    expect_theirs(name, config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
+    return {
+        "layers": config.num_hidden_layers,
+        "dim": config.hidden_size,
+        "heads": config.num_attention_heads,
+        "hidden": config.intermediate_size,
+        "segments": 2 if config.type_vocab_size == 2 else 0,
+        "dropout": config.hidden_dropout_prob,
+        "attention_dropout": config.attention_probs_dropout_prob,
+        "eps": config.layer_norm_eps,
+    }
+
+
+def pairs(config: Config, sizes: Masked) -> list[Pair]:
+    """Which weights are which."""
+    inner, head = "encoder.embedding", "cls.predictions"
+    found = [Pair((f"{inner}.table.weight",), "bert.embeddings.word_embeddings.weight")]
+    found += [Pair((f"{inner}.position.table.weight",), "bert.embeddings.position_embeddings.weight")]
+    if config.segments:
+        found += [Pair((f"{inner}.segments.weight",), "bert.embeddings.token_type_embeddings.weight")]
+    found += both(f"{inner}.norm", "bert.embeddings.LayerNorm")
+    for number in range(config.layers):
+        found += _block(f"encoder.layers.{number}", f"bert.encoder.layer.{number}")
+    found += both("head.dense", f"{head}.transform.dense") + both("head.norm", f"{head}.transform.LayerNorm")
+    found += [Pair(("readout.weight",), f"{head}.decoder.weight")]
+    found += [Pair(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
+    if sizes.pairs:
+        turned = lambda own: own[0].flip(0)  # noqa: E731  # an argument; there the first says that a text follows
+        back = lambda other: [other.flip(0)]  # noqa: E731  # an argument
+        found += both("pooler.0", "bert.pooler.dense")
+        found += [Pair((f"pairs.{part}",), f"cls.seq_relationship.{part}", turned, back) for part in ("weight", "bias")]
+    return found
+
+
+def _block(ours: str, theirs: str) -> list[Pair]:
+    found: list[Pair] = []
+    for name, other in ATTENTION.items():
+        found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
+    found += both(f"{ours}.around_self.norm", f"{theirs}.attention.output.LayerNorm")
+    found += both(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
+    found += both(f"{ours}.feedforward.down", f"{theirs}.output.dense")
+    return found + both(f"{ours}.around_feedforward.norm", f"{theirs}.output.LayerNorm")
+
+
+def tables(sizes: Masked) -> dict[str, str]:
+    """The weights that have a row for each token, and whose vocabulary that is."""
+    return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
+
+
+def difference(ours: Any, theirs: Any, sizes: Masked, ids: Any) -> float:
+    """Of two texts, one of them padded, all of whose tokens are foretold."""
+    text, lengths = torch.randint(sizes.marks.first, sizes.size, (2, 8)), torch.tensor([8, 5])
+    seen = torch.arange(8) < lengths[:, None]
+    nothing = torch.zeros_like(text)
+    foretold = ours(Gaps(text, text, lengths, seen, nothing, nothing))
+    output = theirs(input_ids=ids("text", text), attention_mask=seen.long())
+    logits = output.logits if hasattr(output, "logits") else output.prediction_logits
+    real = torch.arange(sizes.marks.first, sizes.size)
+    largest = float((ours.readout(foretold.features)[:, real] - logits[seen][:, ids("text", real)]).abs().max())
+    if ours.pairs is None:
+        return largest
+    told = ours.pairs(foretold.first).flip(-1)
+    return max(largest, float((told - output.seq_relationship_logits).abs().max()))
+
+
+def theirs_of(library: Any) -> Any:
+    """What reads such a folder: by the name of the class that it was saved by."""
+    return _Reader(library)
+
+
+class _Reader:
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def from_pretrained(self, source: str, **how: Any) -> Any:
+        """A model with its head for covered words, and that for pairs where it has one."""
+        names = self._library.AutoConfig.from_pretrained(source).architectures or []
+        kind = self._library.BertForPreTraining if "BertForPreTraining" in names else self._library.BertForMaskedLM
+        return kind.from_pretrained(source, **how)
+
+
+def finish(tensors: Tensors, theirs: Any) -> Tensors:
+    """The one segment there is becomes a part of the places."""
+    if theirs.config.type_vocab_size == 1:
+        name = "encoder.embedding.position.table.weight"
+        alone = theirs.bert.embeddings.token_type_embeddings.weight.detach()
+        return tensors | {name: tensors[name] + alone}
+    return tensors

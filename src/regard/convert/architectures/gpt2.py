@@ -1,0 +1,111 @@
+"""GPT-2: a language model that normalises before each part of a block, with learned places."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs, flipped, scaled
+from regard.core.data_specs import Tokens
+from regard.core.errors import ConfigError
+from regard.models.gpt import Config
+from regard.tasks.language.generate import no_source
+
+MODEL, TEMPLATE = "gpt", "{start} $A"
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
+
+
+def check(config: Config, sizes: Tokens) -> None:
+    """What GPT-2 has: learned places, and no number of its own for each token's logit."""
+    expect("GPT-2", config, {"position": "learned", "bias": False})
+
+
+def outside(config: Config, sizes: Tokens, library: Any) -> Any:
+    """A GPT2LMHeadModel of the same shape. Where embeddings are scaled here, it has two tables."""
+    marks = sizes.marks
+    return library.GPT2LMHeadModel(
+        library.GPT2Config(
+            vocab_size=sizes.size,
+            n_positions=sizes.longest,
+            n_embd=config.dim,
+            n_layer=config.layers,
+            n_head=config.heads,
+            n_inner=config.hidden or 4 * config.dim,
+            activation_function=ACTIVATIONS[config.activation],
+            resid_pdrop=config.dropout,
+            embd_pdrop=config.dropout,
+            attn_pdrop=config.attention_dropout,
+            layer_norm_epsilon=config.eps,
+            tie_word_embeddings=not config.scale,
+            pad_token_id=marks.pad,
+            bos_token_id=marks.start,
+            eos_token_id=marks.end,
+        )
+    )
+
+
+def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A GPT2LMHeadModel -> settings of model and data."""
+    config, dim = theirs.config, theirs.config.n_embd
+    names = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
+    plain = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
+    expect_theirs("GPT-2", config, {"activation_function": tuple(names), **plain})
+    table, out = theirs.transformer.wte.weight, theirs.lm_head.weight
+    scale = bool(torch.allclose(table, out * math.sqrt(dim), atol=1e-6)) and not torch.equal(table, out)
+    if not scale and not torch.equal(table, out):
+        raise ConfigError("GPT-2 with tables of its own for input and output: regard's gpt has one for both")
+    model = {
+        "layers": config.n_layer,
+        "dim": dim,
+        "heads": config.n_head,
+        "hidden": config.n_inner or 0,
+        "dropout": config.resid_pdrop,
+        "activation": names[config.activation_function],
+        "scale": scale,
+        "eps": config.layer_norm_epsilon,
+        "bias": True,
+    }
+    return model, {"context": config.n_positions}
+
+
+def pairs(config: Config, sizes: Tokens) -> list[Pair]:
+    """Which weights are which."""
+    factor = math.sqrt(config.dim) if config.scale else 1.0
+    found = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
+    found += [Pair(("readout.weight",), "lm_head.weight")]
+    found += [Pair(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
+    for number in range(config.layers):
+        ours, theirs = f"encoder.layers.{number}", f"transformer.h.{number}"
+        found += flipped([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
+        found += flipped([f"{ours}.self_attn.o"], f"{theirs}.attn.c_proj")
+        found += flipped([f"{ours}.feedforward.up"], f"{theirs}.mlp.c_fc")
+        found += flipped([f"{ours}.feedforward.down"], f"{theirs}.mlp.c_proj")
+        found += both(f"{ours}.around_self.norm", f"{theirs}.ln_1")
+        found += both(f"{ours}.around_feedforward.norm", f"{theirs}.ln_2")
+    return found + both("encoder.last", "transformer.ln_f")
+
+
+def tables(sizes: Tokens) -> dict[str, str]:
+    """The weights that have a row for each token, and whose vocabulary that is."""
+    return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
+
+
+def difference(ours: Any, theirs: Any, sizes: Tokens, ids: Any) -> float:
+    """Of two texts."""
+    text = torch.randint(sizes.marks.first, sizes.size, (2, min(9, sizes.longest)))
+    found, _ = ours(text, ours.start(no_source(2, text.device)))
+    real = torch.arange(sizes.marks.first, sizes.size)
+    return float((found[..., real] - theirs(input_ids=ids("text", text)).logits[..., ids("text", real)]).abs().max())
+
+
+def theirs_of(library: Any) -> Any:
+    """The class that reads such a folder."""
+    return library.GPT2LMHeadModel
+
+
+def finish(tensors: Tensors, theirs: Any) -> Tensors:
+    """A number for each token's logit: nothing for those there are."""
+    size = len(tensors["readout.weight"])
+    return tensors | {"readout.bias": torch.zeros(size)}

@@ -1,0 +1,161 @@
+"""MarianMT: a Transformer that normalises behind each part of a block. Sines and cosines stand in two halves there and
+take turns here, so that all features are reordered, which changes no result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.convert.weight_map import Pair, Tensors, expect, expect_theirs, ordered
+from regard.core.data_specs import Text
+from regard.core.errors import ConfigError
+from regard.core.protocols import Padded
+from regard.models.transformer import Config
+
+MODEL, TEMPLATE = "transformer", "$A {end}"
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
+ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
+
+
+def check(config: Config, sizes: Text) -> None:
+    """What Marian has: normalisation behind each part, sinusoidal places, an even number of features."""
+    expect("Marian", config, {"norm": "post", "position": "sinusoidal", "score": "scaled_dot"})
+    if config.dim % 2:
+        raise ConfigError(f"model.dim={config.dim} does not fit the layout of Marian, which has an even number")
+
+
+def outside(config: Config, sizes: Text, library: Any) -> Any:
+    """A MarianMTModel of the same shape."""
+    one = sizes.joint and config.share
+    own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
+    return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
+
+
+def shape(config: Config, sizes: Text) -> dict[str, Any]:
+    """The settings that every Transformer of theirs has."""
+    return {
+        "vocab_size": sizes.source,
+        "tie_word_embeddings": config.share,
+        "max_position_embeddings": sizes.longest,
+        "d_model": config.dim,
+        "encoder_layers": config.layers,
+        "decoder_layers": config.decoder_layers or config.layers,
+        "encoder_attention_heads": config.heads,
+        "decoder_attention_heads": config.heads,
+        "encoder_ffn_dim": config.hidden,
+        "decoder_ffn_dim": config.hidden,
+        "activation_function": ACTIVATIONS[config.activation],
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "scale_embedding": config.scale,
+        "pad_token_id": sizes.marks.pad,
+        "bos_token_id": sizes.marks.start,
+        "eos_token_id": sizes.marks.end,
+        "decoder_start_token_id": sizes.marks.start,
+        "forced_eos_token_id": None,
+    }
+
+
+def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A MarianMTModel -> settings of model and data."""
+    config = theirs.config
+    model = {**settings("Marian", config), "norm": "post", "share": bool(config.tie_word_embeddings)}
+    return model, {"joint": bool(config.share_encoder_decoder_embeddings), "longest": config.max_position_embeddings}
+
+
+def settings(name: str, config: Any) -> dict[str, Any]:
+    """The settings that every Transformer of ours has, from one of theirs."""
+    names = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"silu": "silu"}
+    same = {"decoder_ffn_dim": config.encoder_ffn_dim, "decoder_attention_heads": config.encoder_attention_heads}
+    expect_theirs(name, config, {**same, "activation_function": tuple(names)})
+    return {
+        "layers": config.encoder_layers,
+        "decoder_layers": config.decoder_layers,
+        "dim": config.d_model,
+        "hidden": config.encoder_ffn_dim,
+        "heads": config.encoder_attention_heads,
+        "dropout": config.dropout,
+        "activation": names[config.activation_function],
+        "scale": bool(config.scale_embedding),
+        "bias": True,
+    }
+
+
+def pairs(config: Config, sizes: Text) -> list[Pair]:
+    """Which weights are which."""
+    order = turns(config.dim)
+    found = [ordered("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
+    found += [ordered("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
+    found += [ordered("readout.weight", "lm_head.weight", order, (1,))]
+    for side, count in (("encoder", config.layers), ("decoder", config.decoder_layers or config.layers)):
+        for number in range(count):
+            found += _block(f"{side}.layers.{number}", f"model.{side}.layers.{number}", order, cross=side == "decoder")
+    if config.bias:
+        found.append(Pair(("readout.bias",), "final_logits_bias", lambda own: own[0][None], lambda other: [other[0]]))
+    return found
+
+
+def turns(dim: int) -> Tensor:
+    """Where each feature stands there: those of sines first, then those of cosines."""
+    half = dim // 2
+    return torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
+
+
+def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Pair]:
+    found: list[Pair] = []
+    looks = [("self_attn", "self_attn", "around_self"), *([("cross_attn", "encoder_attn", "around_cross")] * cross)]
+    for attention, their_attention, around in looks:
+        for name, other in ATTENTION.items():
+            names = f"{ours}.{attention}.{name}", f"{theirs}.{their_attention}.{other}"
+            found += _linear(*names, order, out=name == "o")
+        found += norm(f"{ours}.{around}.norm", f"{theirs}.{their_attention}_layer_norm", order)
+    found += _linear(f"{ours}.feedforward.up", f"{theirs}.fc1", order, out=False)
+    found += _linear(f"{ours}.feedforward.down", f"{theirs}.fc2", order, out=True)
+    return found + norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
+
+
+def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[Pair]:
+    """A layer that reads the features, or that writes them."""
+    weight = ordered(f"{ours}.weight", f"{theirs}.weight", order, (0,) if out else (1,))
+    return [weight, ordered(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
+
+
+def norm(ours: str, theirs: str, order: Tensor) -> list[Pair]:
+    return [ordered(f"{ours}.{part}", f"{theirs}.{part}", order, (0,)) for part in ("weight", "bias")]
+
+
+def tables(sizes: Text) -> dict[str, str]:
+    """The weights that have a row for each token, and whose vocabulary that is."""
+    return {
+        "encoder.embedding.table.weight": "source",
+        "decoder.embedding.table.weight": "target",
+        "readout.weight": "target",
+        "readout.bias": "target",
+    }
+
+
+def difference(ours: Any, theirs: Any, sizes: Text, ids: Any) -> float:
+    """Of a batch of two sources, one of them padded, and their beginnings of translations."""
+    source = torch.randint(sizes.marks.first, sizes.source, (2, 7))
+    target = torch.randint(sizes.marks.first, sizes.target, (2, 6))
+    target[:, 0] = sizes.marks.start
+    lengths = torch.tensor([7, 4])
+    seen = (torch.arange(7) < lengths[:, None]).long()
+    expected = theirs(
+        input_ids=ids("source", source), attention_mask=seen, decoder_input_ids=ids("target", target)
+    ).logits
+    found, _ = ours(target, ours.start(Padded(source, lengths)))
+    real = torch.arange(sizes.marks.first, sizes.target)
+    return float((found[..., real] - expected[..., ids("target", real)]).abs().max())
+
+
+def theirs_of(library: Any) -> Any:
+    """The class that reads such a folder."""
+    return library.MarianMTModel
+
+
+def finish(tensors: Tensors, theirs: Any) -> Tensors:
+    """Nothing is left to do with the weights."""
+    return tensors

@@ -1,0 +1,49 @@
+"""Pegasus: as Marian, but normalised before each part of a block, and with one vocabulary for both sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.convert.architectures import marian
+from regard.convert.weight_map import Pair, expect
+from regard.core.data_specs import Text
+from regard.core.errors import ConfigError
+from regard.models.transformer import Config
+
+MODEL, TEMPLATE = marian.MODEL, marian.TEMPLATE
+tables, difference, finish = marian.tables, marian.difference, marian.finish
+
+
+def check(config: Config, sizes: Text) -> None:
+    """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
+    expect("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "share": True})
+    if not sizes.joint:
+        raise ConfigError(
+            "data.joint=False does not fit the layout of Pegasus, which has one vocabulary for both sides"
+        )
+    if config.dim % 2:
+        raise ConfigError(f"model.dim={config.dim} does not fit the layout of Pegasus, which has an even number")
+
+
+def outside(config: Config, sizes: Text, library: Any) -> Any:
+    """A PegasusForConditionalGeneration of the same shape."""
+    return library.PegasusForConditionalGeneration(library.PegasusConfig(**marian.shape(config, sizes)))
+
+
+def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A Pegasus -> settings of model and data."""
+    model = {**marian.settings("Pegasus", theirs.config), "norm": "pre", "share": True}
+    return model, {"joint": True, "longest": theirs.config.max_position_embeddings}
+
+
+def pairs(config: Config, sizes: Text) -> list[Pair]:
+    """Which weights are which: those of Marian, and the norms behind both stacks."""
+    order, found = marian.turns(config.dim), marian.pairs(config, sizes)
+    for side in ("encoder", "decoder"):
+        found += marian.norm(f"{side}.last", f"model.{side}.layer_norm", order)
+    return found
+
+
+def theirs_of(library: Any) -> Any:
+    """The class that reads such a folder."""
+    return library.PegasusForConditionalGeneration

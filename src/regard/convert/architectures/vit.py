@@ -1,0 +1,108 @@
+"""ViT: images in patches, a class token before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs, reshaped
+from regard.core.data_specs import Pictures
+from regard.core.errors import ConfigError
+from regard.models.vit import Config
+
+MODEL, TEMPLATE = "vit", ""
+
+
+def check(config: Config, sizes: Pictures) -> None:
+    """What ViT has: patches without a border, a class token, learned places."""
+    wanted = {"tokens": "patches", "pool": "class", "position": "learned", "axes": 1, "score": "scaled_dot"}
+    expect("ViT", config, wanted)
+    if sizes.height % config.patch or sizes.width % config.patch:
+        size = f"{sizes.height}x{sizes.width}"
+        raise ConfigError(f"images of {size} pixels are no whole patches of {config.patch}, as ViT wants them")
+
+
+def outside(config: Config, sizes: Pictures, library: Any) -> Any:
+    """A ViTForImageClassification of the same shape."""
+    return library.ViTForImageClassification(
+        library.ViTConfig(
+            hidden_size=config.dim,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            intermediate_size=config.hidden or 2 * config.dim,
+            hidden_act="gelu",
+            hidden_dropout_prob=config.dropout,
+            attention_probs_dropout_prob=0.0,
+            layer_norm_eps=config.eps,
+            image_size=(sizes.height, sizes.width),
+            patch_size=config.patch,
+            num_channels=sizes.channels,
+            num_labels=sizes.classes,
+        )
+    )
+
+
+def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model of ViT -> settings of model and data."""
+    config = theirs.config
+    expect_theirs("ViT", config, {"hidden_act": "gelu", "qkv_bias": True})
+    model = {
+        "layers": config.num_hidden_layers,
+        "dim": config.hidden_size,
+        "heads": config.num_attention_heads,
+        "hidden": config.intermediate_size,
+        "dropout": config.hidden_dropout_prob,
+        "patch": config.patch_size,
+        "eps": config.layer_norm_eps,
+    }
+    height, width = sides(config.image_size)
+    return model, {"height": height, "width": width, "channels": config.num_channels}
+
+
+def sides(size: Any) -> tuple[int, int]:
+    """224 or (224, 224) -> rows and columns."""
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def pairs(config: Config, sizes: Pictures) -> list[Pair]:
+    """Which weights are which."""
+    side, dim = config.patch, config.dim
+    flat, square = (dim, sizes.channels * side**2), (dim, sizes.channels, side, side)
+    project, count = "vit.embeddings.patch_embeddings.projection", sizes.height * sizes.width // side**2 + 1
+    found = [
+        reshaped("first", "vit.embeddings.cls_token", (1, 1, dim), (1, dim)),
+        reshaped("places.table.weight", "vit.embeddings.position_embeddings", (1, count, dim), (count, dim)),
+        reshaped("tokens.project.weight", f"{project}.weight", square, flat),
+        Pair(("tokens.project.bias",), f"{project}.bias"),
+    ]
+    for number in range(config.layers):
+        ours, theirs = f"layers.{number}", f"vit.layers.{number}"
+        for name in "qkvo":
+            found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{name}_proj")
+        found += both(f"{ours}.around_self.norm", f"{theirs}.layernorm_before")
+        found += both(f"{ours}.around_feedforward.norm", f"{theirs}.layernorm_after")
+        found += both(f"{ours}.feedforward.up", f"{theirs}.mlp.fc1")
+        found += both(f"{ours}.feedforward.down", f"{theirs}.mlp.fc2")
+    return found + both("last", "vit.layernorm") + both("readout", "classifier")
+
+
+def tables(sizes: Pictures) -> dict[str, str]:
+    """There is no vocabulary."""
+    return {}
+
+
+def difference(ours: Any, theirs: Any, sizes: Pictures, ids: Any) -> float:
+    """Of two images."""
+    images = torch.rand(2, sizes.channels, sizes.height, sizes.width) * 2 - 1
+    return float((ours(images) - theirs(pixel_values=images).logits).abs().max())
+
+
+def theirs_of(library: Any) -> Any:
+    """The class that reads such a folder."""
+    return library.ViTForImageClassification
+
+
+def finish(tensors: Tensors, theirs: Any) -> Tensors:
+    """Nothing is left to do with the weights."""
+    return tensors

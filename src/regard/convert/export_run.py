@@ -1,0 +1,81 @@
+"""A run leaves the house: to transformers, to ONNX, to CTranslate2."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import torch
+
+from regard.convert import huggingface, onnx
+from regard.core.errors import CheckpointError, ConfigError, nearest
+from regard.core.extras import require
+from regard.core.files import digest
+from regard.engines import engine
+from regard.engines.ctranslate2 import search as ct2_search
+from regard.engines.ctranslate2.export import export as to_spec
+from regard.engines.select import difference
+from regard.training.run_folder import check_free, create
+from regard.training.train import Parts, load_parts
+
+
+def leave(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
+    """A run folder -> a folder `out` in the layout of another library; says what was made and how it was verified."""
+    if to not in WAYS:
+        raise ConfigError(f"--to {to}: {nearest(to, WAYS)}")
+    check_free(out)
+    return WAYS[to](load_parts(run, trust=trust), out)
+
+
+def _huggingface(parts: Parts, out: Path) -> list[str]:
+    name = huggingface.export(parts, out)
+    return [f"{out}: a {name} for transformers, whose logits are the same on made inputs"]
+
+
+def _ctranslate2(parts: Parts, out: Path) -> list[str]:
+    require("ctranslate2", extra="ctranslate2")
+    folder = out.with_name(f".{out.name}.made")
+    try:
+        to_spec(parts.model, parts.task.sizes, folder, weights=digest(parts.folder / "model.safetensors"))
+        count = _compared(parts)
+        create(out, lambda draft: _copy(folder, draft.path, parts.folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return [f"{out}: for CTranslate2, tokens by their numbers; {count} texts are answered alike by greedy search"]
+
+
+def _compared(parts: Parts) -> int:
+    """How many texts both engines answer alike; an error where they do not."""
+    task, decoding = parts.task, parts.recipe.decoding
+    texts = [text for text in task.probes or task.examples if text]
+    if decoding is None or not texts:
+        return 0
+    greedy = decoding.turned_into(ct2_search.SEARCHES[0])
+    given = [task.read(text) for text in texts]
+    options = parts.recipe.task.module("tasks").Options()
+    with torch.no_grad():
+        ours, theirs = (
+            task.answer(model, given, options, search)
+            for model, search in (engine.build(name, parts)(greedy) for name in ("native", "ctranslate2"))
+        )
+    if why := difference(texts, ours, theirs):
+        raise CheckpointError(f"{parts.folder}: {why}; nothing was written")
+    return len(texts)
+
+
+def _copy(made: Path, draft: Path, run: Path) -> None:
+    """The export, and the run's vocabularies beside it."""
+    shutil.rmtree(draft / "state")
+    for path in (*made.iterdir(), *run.glob("tokenizer*.json")):
+        shutil.copyfile(path, draft / path.name)
+
+
+def _onnx(parts: Parts, out: Path) -> list[str]:
+    return onnx.export(parts, out)
+
+
+WAYS: Mapping[str, Callable[[Parts, Path], list[str]]] = MappingProxyType(
+    {"huggingface": _huggingface, "onnx": _onnx, "ctranslate2": _ctranslate2}
+)

@@ -1,0 +1,34 @@
+"""What answers without torch know of a task: how its inputs become rows of tokens, and what is found answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from regard.core.data_specs import Marks
+from regard.core.prediction import Answer
+from regard.core.protocols import Hypothesis
+
+Rows = list[list[int]]
+
+
+class QuickTask(Protocol):
+    """A task by its run folder alone. A module data/text/TASK_codec.py has `load(data, folder)`, which makes one of the [data]
+    section of a recipe and the files of a run, and VERBS, the task's own."""
+
+    @property
+    def marks(self) -> Marks: ...
+
+    def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What is asked and the settings of the decoder -> those of the one search that answers it; None where one
+        search is not enough."""
+
+    def rows(self, texts: Sequence[str]) -> Rows:
+        """Texts -> the rows that a search reads; an empty row is answered without one. What cannot be read is an
+        error."""
+
+    def limit(self, row: Sequence[int]) -> int:
+        """The most tokens that the answer to a row may have."""
+
+    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Answer]]:
+        """Hypotheses of each row, best first -> answers; none of an empty row."""

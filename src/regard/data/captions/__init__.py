@@ -1,0 +1,1 @@
+"""Captioned images: files, tables and the dataset."""

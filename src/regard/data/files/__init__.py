@@ -1,0 +1,1 @@
+"""Reading files safely: encodings, archives, tables, downloads."""

@@ -1,0 +1,88 @@
+"""Folders of text files, on disk or inside a tar or zip archive, as one listing: path inside the folder -> text."""
+
+from __future__ import annotations
+
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from regard.core.errors import DataError
+from regard.data.examples import ARCHIVES, PACKED
+from regard.data.files.text_files import decoded, open_packed
+
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, NotImplementedError)
+
+
+class TextFile(NamedTuple):
+    """A text file of a folder or archive."""
+
+    parts: tuple[str, ...]  # its path inside: ("train", "pos", "17.txt")
+    text: str
+    place: str  # what an error message calls it
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is an archive by its name."""
+    return path.is_file() and path.name.endswith(ARCHIVES)
+
+
+def text_files(path: Path) -> Iterator[TextFile]:
+    """A folder or archive -> its text files, in the order of their names (those of a tar file in its own order)."""
+    for name, content in _in_folder(path) if path.is_dir() else _in_archive(path):
+        place = f"{path}/{name}" if path.is_dir() else f"{path}:{name}"
+        yield TextFile(tuple(name.split("/")), decoded(content, place), place)
+
+
+def listing(path: Path) -> list[str]:
+    """A folder or archive -> the names of its text files, without reading them."""
+    if path.is_dir():
+        return [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if _is_text(_plain(file.name))]
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                return sorted(filter(_is_text, packed.namelist()))
+        with tarfile.open(path) as archive:
+            return [member.name for member in archive if member.isfile() and _is_text(member.name)]
+    except BROKEN as wrong:
+        raise DataError(f"{path}: cannot be read: {wrong}") from None
+
+
+def _plain(name: str) -> str:
+    for suffix in PACKED:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _is_text(name: str) -> bool:
+    last = name.rpartition("/")[2]
+    return last.endswith(".txt") and not last.startswith(".")
+
+
+def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
+    for name in listing(path):
+        file = path / name
+        try:
+            with open_packed(file) as opened:
+                yield name, opened.read()
+        except BROKEN as wrong:
+            raise DataError(f"{file}: cannot be read: {wrong}") from None
+
+
+def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                for name in sorted(filter(_is_text, packed.namelist())):
+                    yield name, packed.read(name)
+            return
+        with tarfile.open(path) as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.isfile() and _is_text(member.name) else None
+                if file is not None:
+                    yield member.name, file.read()
+    except BROKEN as wrong:
+        raise DataError(f"{path}: cannot be read: {wrong}") from None

@@ -1,0 +1,184 @@
+"""Known data sets from their public homes, with a checksum; a broken download goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+from regard.core import trust
+from regard.core.checksums import of_file
+from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.files import cache_folder, digest
+
+BLOCK = 1 << 16
+LARGEST = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
+SECONDS = 30  # without a byte before the connection counts as lost
+
+
+class Dataset(NamedTuple):
+    """A data set: where its files are, the SHA-256 of each, and under which terms."""
+
+    home: str
+    files: dict[str, str]
+    terms: str
+
+
+SETS = {
+    "multi30k": Dataset(
+        "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/",
+        {
+            "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+            "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+            "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+            "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+            "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+            "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+            "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+            "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+            "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
+        },
+        "for research and education, not for commerce",
+    ),
+    "tinyshakespeare": Dataset(
+        "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/",
+        {"input.txt": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
+        "text in the public domain",
+    ),
+    "jsb_chorales": Dataset(
+        "https://raw.githubusercontent.com/czhuang/JSB-Chorales-dataset/master/",
+        {
+            "Jsb16thSeparated.json": "79294cc374f9252e95ef4b703161524c1c53dc1f712c236f00f1c1f5d54af5a7",
+            "jsb-chorales-16th.json": "8730aca7b64e7d29493733d1cf19fad4a5b351d8f1845e57dac27728104fd39f",
+            "jsb-chorales-8th.json": "88fb80b22829a815e8105da538d94ae803773158507e2145938351f35142390a",
+            "jsb-chorales-quarter.json": "2db9329f1881a1d3f49703ec556bf1d6f84b4f6c1d702c156536e93cf31e1c91",
+        },
+        "no licence stated",
+    ),
+}
+
+
+def get(name: str, folder: Path | None = None) -> Path:
+    """A data set's name -> the folder its files are in, downloaded first where they are not there yet, or damaged."""
+    if name not in SETS:
+        raise ConfigError(f"no data set {name!r} to download; {nearest(name, SETS)}")
+    place = (folder or cache_folder()) / name
+    for file, checksum in SETS[name].files.items():
+        if not (place / file).exists():
+            fetch(SETS[name].home + file, place / file, checksum=checksum)
+        elif of_file(place / file) != checksum:
+            _say(f"{place / file}: damaged (its checksum is another); it is downloaded again")
+            fetch(SETS[name].home + file, place / file, checksum=checksum)
+    return place
+
+
+def fetch(url: str, path: Path, *, checksum: str, most: int = LARGEST) -> None:
+    """Download a URL to `path` and check its SHA-256; an interrupted download is continued, at most `most` bytes."""
+    trust.check_network(url)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(part):
+            if path.exists() and digest(path) == checksum:  # another has fetched it meanwhile
+                return
+            _receive(url, part, most)
+            received = digest(part)
+            if received != checksum:
+                part.unlink()
+                raise DataError(
+                    f"{url}: SHA-256 is {received[:12]}…, not {checksum[:12]}…; try again, or the file has changed"
+                )
+            os.replace(part, path)
+    except urllib.error.HTTPError as wrong:
+        raise DataError(f"{url}: the server answers {wrong.code} {wrong.reason}") from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError, HTTPException) as wrong:
+        reason = getattr(wrong, "reason", None) or wrong
+        raise DataError(f"{url}: no connection ({reason}); get it by other means and put it at {path}") from None
+    except OSError as wrong:
+        raise DataError(f"{path}: cannot be written: {wrong.strerror}") from None
+
+
+@contextmanager
+def _alone(part: Path) -> Iterator[None]:
+    """Hold a file that is being downloaded, for this thread alone; others wait, however this one ends."""
+    if sys.platform == "win32":  # no flock there: two downloads of one file at once are the user's to avoid
+        yield
+        return
+    import fcntl
+
+    while True:
+        handle = os.open(part, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is(handle, part):
+                yield
+                return
+        finally:
+            if _is(handle, part) and not os.fstat(handle).st_size:
+                part.unlink(missing_ok=True)  # nothing has come
+            os.close(handle)
+
+
+def _is(handle: int, part: Path) -> bool:
+    """Whether an open file is still the one at `part`; another may take that away, or put its own there, meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), part.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _say(line: str) -> None:
+    Console(stderr=True, markup=False, highlight=False, soft_wrap=True).print(line)
+
+
+def _receive(url: str, part: Path, most: int) -> None:
+    """Fill up `part` with what is still missing of a URL."""
+    have = part.stat().st_size if part.exists() else 0
+    try:
+        answer = _open(url, have)
+    except urllib.error.HTTPError as wrong:
+        if wrong.code != 416:  # there is nothing after what we have: either it is whole, or the checksum will tell
+            raise
+        return
+    with answer:
+        goes_on = answer.status == 206
+        have = have if goes_on else 0
+        rest = answer.headers.get("Content-Length") or ""
+        total = have + int(rest) if rest.isascii() and rest.isdigit() else None  # what is no number says nothing
+        with part.open("ab" if goes_on else "wb") as file:
+            for block in _blocks(answer, part.name.removesuffix(".part"), done=have, total=total):
+                file.write(block)
+                if file.tell() > most:
+                    break
+        got = part.stat().st_size
+    if got > most:
+        part.unlink()
+        raise DataError(f"{url}: sends more than {most:,} bytes, which no such file has; is it the right address?")
+    if total is not None and got < total:
+        raise DataError(
+            f"{url}: broke off after {got} of {total} bytes; run the command again, and it goes on from there"
+        )
+
+
+def _open(url: str, have: int) -> Any:
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SECONDS)
+
+
+def _blocks(answer: Any, name: str, *, done: int, total: int | None) -> Any:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(name, total=total, completed=done)
+        while block := answer.read(BLOCK):
+            progress.advance(bar, len(block))
+            yield block

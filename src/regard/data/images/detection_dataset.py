@@ -1,0 +1,153 @@
+"""Images with the boxes of their objects: scenes made by code, or COCO's JSON beside a folder of images."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core.errors import ConfigError, DataError, nearest
+from regard.data.builtin import scenes
+from regard.data.examples import split_of
+from regard.data.images.dataset import complete
+from regard.data.images.image_files import Pixels, open_image
+from regard.data.images.loader import Remarks
+from regard.data.images.resize import Shape
+
+BUILT_IN = "scenes"
+HELD_OUT = 500  # scenes for valid and for test each; no more than there are for training
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Labelled(NamedTuple):
+    """The images of one split, each with its objects."""
+
+    pixels: Pixels  # (n h w c)
+    labels: list[NDArray[np.int64]]  # of each image (m)
+    boxes: list[NDArray[np.float32]]  # of each image (m 4): left, top, right, bottom as shares of the image
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+class ObjectCollection(NamedTuple):
+    """Splits, classes, shape, and what a user should know."""
+
+    splits: dict[str, Labelled]
+    classes: tuple[str, ...]
+    shape: Shape
+    remarks: tuple[str, ...] = ()
+
+    def split(self, name: str) -> Labelled:
+        """The images of a split, or an error that lists the splits there are."""
+        if name not in self.splits:
+            raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
+        return self.splits[name]
+
+
+def make_scenes(count: int, *, side: int, things: tuple[int, int], seed: int) -> ObjectCollection:
+    """Scenes of the built-in shapes; those of valid and test have pairs of colour and shape that train has not."""
+    held_out = min(count, HELD_OUT)
+    sizes = {"train": count, "valid": held_out, "test": held_out}
+    classes = tuple(scenes.SHAPES)
+    splits = {}
+    for split, size in sizes.items():
+        made = scenes.generate(split, size, seed=seed, side=side, things=things)
+        splits[split] = Labelled(
+            np.stack([scene.pixels for scene in made]),
+            [np.array([classes.index(thing.shape) for thing in scene.things]) for scene in made],
+            [np.array([thing.box for thing in scene.things], dtype=np.float32) for scene in made],
+        )
+    return ObjectCollection(splits, classes, Shape(side, side, 3))
+
+
+def read_coco(path: Path, shape: Shape, *, seed: int) -> ObjectCollection:
+    """A folder with COCO's JSON (one file, or one a split) and the images it names -> images with their boxes."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not files or not all(file.exists() for file in files):
+        raise DataError(f"{path}: no .json file with images, annotations and categories; give COCO's format")
+    remarks, names = Remarks(), dict[int, str]()
+    parts: dict[str, Labelled] = {}
+    for file in files:
+        table = _read(file)
+        names |= {int(row["id"]): str(row["name"]) for row in table["categories"]}
+        parts[split_of(file.stem) or "train"] = _labelled(file, table, shape, remarks)
+    order = sorted(names)
+    classes = tuple(names[number] for number in order)
+    for split, part in parts.items():
+        parts[split] = Labelled(part.pixels, [_numbered(each, order) for each in part.labels], part.boxes)
+    return ObjectCollection(_completed(parts, seed), classes, shape, tuple(remarks.lines()))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(file.read_text(encoding="utf-8"))
+        return {name: list(table[name]) for name in ("images", "annotations", "categories")}
+    except DAMAGE as wrong:
+        raise DataError(f"{file}: not COCO's JSON ({wrong!r}); it needs images, annotations and categories") from None
+
+
+def _labelled(file: Path, table: dict[str, Any], shape: Shape, remarks: Remarks) -> Labelled:
+    objects = defaultdict(list)
+    for row in table["annotations"]:
+        objects[row["image_id"]].append((int(row["category_id"]), [float(x) for x in row["bbox"]]))
+    pixels, labels, boxes = [], [], []
+    for row in table["images"]:
+        opened = open_image(_find(file.parent, str(row["file_name"])))
+        for remark in opened.remarks:
+            remarks.add(remark, str(row["file_name"]))
+        pixels.append(shape.apply(opened.image))
+        inside = [_box(box, opened.image) for _, box in objects[row["id"]]]
+        kept = [place for place, box in enumerate(inside) if box[2] > box[0] and box[3] > box[1]]
+        for _ in range(len(inside) - len(kept)):
+            remarks.add("a box without an area inside the image: left out", str(row["file_name"]))
+        labels.append(np.array([objects[row["id"]][place][0] for place in kept], dtype=np.int64))
+        boxes.append(np.array([inside[place] for place in kept], dtype=np.float32).reshape(-1, 4))
+    if not pixels:
+        raise DataError(f"{file}: there are no images in it")
+    return Labelled(np.stack(pixels), labels, boxes)
+
+
+def _find(folder: Path, name: str) -> Path:
+    """An image beside the JSON file, or one folder below; never outside."""
+    plain = Path(name).name
+    choices = (folder / plain, *sorted(folder.glob(f"*/{plain}")))
+    return next((path for path in choices if path.is_file()), folder / plain)
+
+
+def _box(box: list[float], image: Any) -> tuple[float, float, float, float]:
+    """Left, top, width, height in pixels -> left, top, right, bottom as shares, inside the image."""
+    left, top, wide, high = box
+    edges = left / image.width, top / image.height, (left + wide) / image.width, (top + high) / image.height
+    first, second, third, fourth = (min(1.0, max(0.0, edge)) for edge in edges)
+    return first, second, third, fourth
+
+
+def _numbered(labels: NDArray[np.int64], order: list[int]) -> NDArray[np.int64]:
+    return np.array([order.index(int(label)) for label in labels], dtype=np.int64)
+
+
+def _completed(splits: dict[str, Labelled], seed: int) -> dict[str, Labelled]:
+    """Missing splits are cut off train."""
+    if "train" not in splits:
+        raise DataError(f"there are no training images; found {', '.join(splits)}")
+    train = splits["train"]
+    given = {name: np.arange(len(part)) for name, part in splits.items()}
+    keys = np.random.default_rng(seed).permutation(len(train)).astype(np.uint64)
+    rows = complete(given, keys)
+    cut = {name: _some(train, rows[name]) for name in rows if name not in splits or name == "train"}
+    return splits | cut
+
+
+def _some(part: Labelled, rows: NDArray[np.int64]) -> Labelled:
+    return Labelled(part.pixels[rows], [part.labels[row] for row in rows], [part.boxes[row] for row in rows])
+
+
+def check_source(name: str) -> None:
+    """An error unless a name is that of the built-in scenes."""
+    if name != BUILT_IN:
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")

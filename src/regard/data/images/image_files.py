@@ -1,0 +1,107 @@
+"""One image file, of whatever kind Pillow reads, to 8-bit grey or colour; what had to be converted is said."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core import input_limits
+from regard.core.errors import DataError, RegardError
+from regard.core.extras import require
+
+Pixels = NDArray[np.uint8]  # (height width channels), or (n height width channels)
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".webp", ".tif", ".tiff")
+WHITE = (255, 255, 255, 255)
+
+
+class Opened(NamedTuple):
+    """An image as Pillow has it, of mode L or RGB, and what was done to make it so."""
+
+    image: Any  # PIL.Image.Image; Any, so that this file needs no Pillow to be imported
+    remarks: tuple[str, ...] = ()
+
+
+def open_image(source: Path | bytes, *, name: str = "") -> Opened:
+    """A file, or the bytes of one -> the image; `name` is what an error calls it."""
+    library = require("PIL.Image", extra="vision")
+    name = name or str(source)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", library.DecompressionBombWarning)
+            warnings.filterwarnings("ignore", category=UserWarning)  # of odd metadata, which nobody asked for
+            with library.open(io.BytesIO(source) if isinstance(source, bytes) else source) as image:
+                input_limits.check_pixels(image.width, image.height, name)
+                return _convert(image, name)
+    except (library.DecompressionBombWarning, library.DecompressionBombError):
+        limit = f"{library.MAX_IMAGE_PIXELS:,} pixels"
+        raise DataError(f"{name}: more than Pillow's limit of {limit} (a decompression bomb?); scale it down") from None
+    except FileNotFoundError:
+        raise DataError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{name}: a folder; give an image file that is in it") from None
+    except library.UnidentifiedImageError:
+        raise DataError(f"{name}: not an image that Pillow can read; give PNG, JPEG, PGM …") from None
+    except RegardError:
+        raise
+    except Exception as wrong:  # on damaged files Pillow's readers raise nearly anything: TypeError, struct.error, …
+        raise DataError(f"{name}: truncated or damaged ({wrong}); replace the file") from None
+
+
+def _convert(image: Any, name: str) -> Opened:
+    """Any mode -> L or RGB, upright, the first frame."""
+    operations = require("PIL.ImageOps", extra="vision")
+    remarks = []
+    if getattr(image, "n_frames", 1) > 1:
+        remarks.append("animated: the first picture is used")
+    deep = any(";16" in str(tile[-1]) for tile in image.tile)  # Pillow itself reads 16-bit colours as 8-bit ones
+    image.load()
+    image = operations.exif_transpose(image)  # photographs that a camera laid on their side
+    mode = image.mode
+    if deep or mode.startswith("I"):
+        remarks.append("16 bits a pixel: converted to 8")
+    if mode.startswith("I"):
+        image = _from_16_bits(image)
+    elif mode == "F":
+        raise DataError(f"{name}: pixels are 32-bit floats, whose range is not known; save it with 8 bits")
+    elif mode == "P":
+        remarks.append("colours from a palette: converted")
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    elif mode not in ("1", "L", "RGB", "LA", "La", "PA", "RGBA", "RGBa"):
+        remarks.append(f"colours as {mode}: converted to RGB")
+        image = image.convert("RGB")
+    if "A" in image.mode or "a" in image.mode:
+        remarks.append("transparent: laid on white")
+        image = _on_white(image)
+    return Opened(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"), tuple(remarks))
+
+
+def _from_16_bits(image: Any) -> Any:
+    library = require("PIL.Image", extra="vision")
+    return library.fromarray((np.asarray(image).astype(np.int64).clip(0, 65535) // 257).astype(np.uint8))
+
+
+def _on_white(image: Any) -> Any:
+    """An image with alpha, laid on white; grey stays grey."""
+    library = require("PIL.Image", extra="vision")
+    grey = image.mode in ("LA", "La")
+    paper = library.new("RGBA", image.size, WHITE)
+    paper.alpha_composite(image.convert("LA").convert("RGBA") if grey else image.convert("RGBA"))
+    return paper.convert("L" if grey else "RGB")
+
+
+def to_image(pixels: Pixels) -> Any:
+    """(h w 1) or (h w 3) -> an image of Pillow."""
+    library = require("PIL.Image", extra="vision")
+    return library.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
+def png(pixels: Pixels, *, scale: int = 1) -> bytes:
+    """(h w c) -> the bytes of a PNG file, each pixel a square of `scale`."""
+    target = io.BytesIO()
+    to_image(pixels.repeat(scale, axis=0).repeat(scale, axis=1)).save(target, format="PNG")
+    return target.getvalue()

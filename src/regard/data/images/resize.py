@@ -1,0 +1,99 @@
+"""The shape that a model wants its images in: size, channels, levels. Everything here is a pure function of pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.core.errors import ConfigError
+from regard.core.extras import require
+from regard.data.images.image_files import Pixels, to_image
+
+Fit = Literal["stretch", "crop", "pad"]
+BRIGHTEST = 255
+MOST = 2**26  # pixels of an image, at most; one of four million is a large one to train on
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Height, width and channels of every image, and how one of another size is brought to it."""
+
+    height: int
+    width: int
+    channels: int  # 1: grey, 3: colour
+    fit: Fit = "stretch"  # crop: the middle of it; pad: all of it, with a border, never enlarged
+    fill: int = 0  # brightness of the border
+
+    def __post_init__(self) -> None:
+        if min(self.height, self.width) < 1 or self.channels not in (1, 3):
+            raise ConfigError(
+                f"height={self.height}, width={self.width}, channels={self.channels}: an image has a pixel at least, "
+                "and 1 channel (grey) or 3 (colour)"
+            )
+        if self.height * self.width > MOST:
+            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MOST:,} pixels here")
+        if not 0 <= self.fill <= BRIGHTEST:
+            raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {BRIGHTEST}")
+
+    def apply(self, image: Any) -> Pixels:
+        """An image of Pillow, of any size -> (height width channels)."""
+        image = image.convert("L" if self.channels == 1 else "RGB")
+        if image.size != (self.width, self.height):
+            image = {"stretch": self._stretch, "crop": self._crop, "pad": self._pad}[self.fit](image)
+        return np.asarray(image, dtype=np.uint8).reshape(self.height, self.width, self.channels)
+
+    def apply_array(self, pixels: Pixels) -> Pixels:
+        """(n h w c) -> (n height width channels); what has the shape already is not touched."""
+        if pixels.shape[1:] == (self.height, self.width, self.channels):
+            return pixels
+        return np.stack([self.apply(to_image(image)) for image in pixels])
+
+    def _stretch(self, image: Any) -> Any:
+        return image.resize((self.width, self.height), _bicubic())
+
+    def _crop(self, image: Any) -> Any:
+        return require("PIL.ImageOps", extra="vision").fit(image, (self.width, self.height), _bicubic())
+
+    def _pad(self, image: Any) -> Any:
+        share = min(1.0, self.width / image.width, self.height / image.height)
+        size = max(1, round(image.width * share)), max(1, round(image.height * share))
+        colour = self.fill if self.channels == 1 else (self.fill,) * 3
+        paper = require("PIL.Image", extra="vision").new(image.mode, (self.width, self.height), colour)
+        paper.paste(image.resize(size, _bicubic()), ((self.width - size[0]) // 2, (self.height - size[1]) // 2))
+        return paper
+
+
+def _bicubic() -> Any:
+    return require("PIL.Image", extra="vision").Resampling.BICUBIC
+
+
+def check_levels(levels: int) -> None:
+    """An error unless brightness can be told apart in so many steps."""
+    if not 2 <= levels <= BRIGHTEST + 1:
+        raise ConfigError(f"levels={levels}: a pixel has 2 … {BRIGHTEST + 1} levels of brightness")
+
+
+def to_levels(pixels: Pixels, levels: int) -> Pixels:
+    """Brightness 0 … 255 -> the nearest of `levels` equally spaced levels, 0 … levels - 1."""
+    steps = np.arange(BRIGHTEST + 1)
+    table = ((steps * (levels - 1) + BRIGHTEST // 2) // BRIGHTEST).astype(np.uint8)
+    return table[pixels]
+
+
+def to_random_levels(pixels: Pixels, levels: int, draws: NDArray[np.float32]) -> Pixels:
+    """The same, but a brightness between two levels goes to either, the nearer one more often; `draws` from [0, 1).
+
+    With two levels this is binarisation by sampling: Salakhutdinov and Murray 2008, section 4.
+    """
+    values = pixels.astype(np.float32) * ((levels - 1) / BRIGHTEST) + draws
+    kept: Pixels = values.clip(max=levels - 1).astype(np.uint8)  # rounding may reach one more
+    return kept
+
+
+def to_brightness(values: NDArray[np.integer], levels: int) -> Pixels:
+    """Levels -> brightness 0 … 255; `to_levels` takes it back exactly."""
+    steps = levels - 1
+    return ((values.astype(np.int64) * BRIGHTEST + steps // 2) // steps).astype(np.uint8)

@@ -1,0 +1,208 @@
+"""Documents with labels as they come: TSV, CSV and JSONL tables, folders by class, archives of such folders.
+
+A table's columns are given by name or by number (counted from 1). A folder by class has a text file a document; its
+class is the name of the folder it is in, and its split the name of a folder above (train/pos/17.txt).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.core.errors import ConfigError, DataError, nearest
+from regard.data import examples
+from regard.data.examples import SPLITS, Rows
+from regard.data.files import archives, tables
+
+LOOKED_AT = 300  # records by which columns are judged
+LABELS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
+TEXTS = (
+    *("text", "document", "review", "sentence", "content", "comment"),
+    *("텍스트", "문장", "리뷰", "내용", "본문", "댓글", "q"),
+)
+SYNONYMS = {"label": LABELS, "text": TEXTS}  # what columns of labels and texts are often called
+
+
+class Document(NamedTuple):
+    """A text and its labels: one, or where documents may have several any number."""
+
+    text: str
+    labels: tuple[str, ...]
+    place: str  # where it comes from: a file and the line, or the file's name
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where label and text stand in a table, and which files of a folder by class are held out."""
+
+    label: str = "label"  # the column of the label: its name, or its number counted from 1
+    text: str = "text"  # the column of the text
+    header: bool | None = None  # whether tables begin with a line of names; none: if a column is given by name
+    separator: str = ""  # what stands between the labels of one document; "": each has one label
+    valid: str = ""  # folders by class without splits: the files that are for validation, as a pattern (cv8*)
+    test: str = ""  # the files that are for testing
+
+    def __post_init__(self) -> None:
+        for name in ("label", "text"):
+            column = getattr(self, name)
+            if column.isdigit() and int(column) < 1:
+                raise ConfigError(f"{name}={column!r}: columns are counted from 1")
+        if self.label == self.text:
+            raise ConfigError(f"label and text are both column {self.label!r}; name two columns")
+        if self.header is False and not (self.label.isdigit() and self.text.isdigit()):
+            raise ConfigError("without a header line columns are given by number, for example label='1' text='2'")
+
+    def labels(self, cell: str, place: str) -> tuple[str, ...]:
+        """The labels in a cell; an empty cell is an error where each document has one."""
+        if self.separator:
+            return tuple(name for name in (part.strip() for part in cell.split(self.separator)) if name)
+        if not cell.strip():
+            raise DataError(f"{place}: there is no label in column {self.label!r}")
+        return (cell.strip(),)
+
+
+def read(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
+    """A table, a folder of tables named after splits, a folder by class or an archive of one -> documents by split."""
+    if archives.is_archive(path):
+        return _by_class(path, layout)
+    if path.is_file():
+        return {"train": table(path, layout)}
+    if not path.is_dir():
+        raise DataError(f"{path}: no such file or folder")
+    files = examples.files_by_split(path, tables.SUFFIXES)
+    if files:
+        return {split: table(file, layout) for split, file in files.items()}
+    found = sorted(file for file in path.iterdir() if examples.plain(file).suffix in tables.SUFFIXES)
+    packed = sorted(file for file in path.iterdir() if archives.is_archive(file))
+    if found:
+        return {"train": table(found[0], layout)}
+    return _by_class(packed[0] if packed and not archives.listing(path) else path, layout)
+
+
+def table(path: Path, layout: Layout) -> Rows[Document]:
+    """A file with a document a line (CSV: a record) -> its documents."""
+    kind = examples.plain(path).suffix
+    if kind == ".jsonl":
+        return examples.from_files(f"{path}", lambda: _records(path, layout), path, key=str(layout))
+    if kind not in (".tsv", ".csv", ".txt"):
+        raise DataError(f"{path}: unknown kind of file; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
+    return examples.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
+
+
+def columns_of(
+    top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
+) -> tuple[int, int, bool]:
+    """The first record of a table and some others -> the columns of label and text, and whether it is a header."""
+    if layout.label.isdigit() and layout.text.isdigit():
+        if layout.header is None and tables.seems_header(top, others):
+            shown = ", ".join(repr(cell[:40]) for cell in top[:6])
+            raise DataError(
+                f"{path}: is its first line, {shown}, a header? Say data.label={layout.label} data.text={layout.text} "
+                "and, if it is: data.header=true; if it is a document: data.header=false"
+            )
+        return int(layout.label) - 1, int(layout.text) - 1, bool(layout.header)
+    label, text = (_column(name, top, others, path) for name in (layout.label, layout.text))
+    return label, text, True if layout.header is None else layout.header
+
+
+def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path: Path) -> int:
+    """The column of a name or number; `label` and `text` are found under other usual names too."""
+    if name.isdigit():
+        return int(name) - 1
+    plain = [cell.strip().casefold() for cell in top]
+    for wanted in (name.strip().casefold(), *SYNONYMS.get(name, ())):
+        if wanted in plain:
+            return plain.index(wanted)
+    guessed = guess([top, *others])
+    remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
+    raise ConfigError(
+        f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
+        f"(data.{name}=…), or without a header the numbers of the columns: {remedy}; {nearest(name, top)}"
+    )
+
+
+def guess(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
+    """The columns of label and text by what they hold: few different values, and long texts. None: there is one."""
+    columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
+    if len(columns) < 2:
+        return None
+    longest = max(range(len(columns)), key=lambda i: sum(map(len, columns[i])))
+    others = [i for i in range(len(columns)) if i != longest]
+    return min(others, key=lambda i: (len(set(columns[i])) < 2, len(set(columns[i])))), longest
+
+
+def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:
+    stream = tables.records(path)
+    head = list(islice(stream, LOOKED_AT))
+    if not head:
+        raise DataError(f"{path}: there is nothing but blank lines in it")
+    label, text, header = columns_of(head[0].cells, [record.cells for record in head[1:]], layout, path)
+    for number, cells in chain(head[1:] if header else head, stream):
+        if len(cells) <= max(label, text):
+            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+            raise DataError(f"{path}:{number}: {count}, but column {max(label, text) + 1} is asked for")
+        place = f"{path}:{number}"
+        yield Document(cells[text], layout.labels(cells[label], place), place)
+
+
+def _records(path: Path, layout: Layout) -> Iterator[Document]:
+    return (from_record(record, layout, place) for place, record in tables.objects(path))
+
+
+def from_record(record: Any, layout: Layout, place: str) -> Document:
+    """A record `{"text": …, "label": …}` -> the document; several labels may be given as a list."""
+    if not isinstance(record, dict):
+        raise DataError(f"{place}: expected an object with a text and a label, got {record!r:.60}")
+    text, label = (record[_key(column, record, place)] for column in (layout.text, layout.label))
+    if not isinstance(text, str):
+        raise DataError(f"{place}: {layout.text!r} holds {text!r:.60}, which is no text")
+    if isinstance(label, list) and layout.separator:
+        return Document(text, tuple(str(name) for name in label), place)
+    if not isinstance(label, str | int | bool):
+        hint = "; set data.separator, documents have several labels" if isinstance(label, list) else ""
+        raise DataError(f"{place}: {layout.label!r} holds {label!r:.60}, which is no label{hint}")
+    return Document(text, layout.labels(str(label), place), place)
+
+
+def _key(column: str, record: dict[str, Any], place: str) -> str:
+    for name in (column, *SYNONYMS.get(column, ())):
+        if name in record:
+            return name
+    raise DataError(f"{place}: no {column!r}; {nearest(column, record)}")
+
+
+def _by_class(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
+    """A folder by class, or an archive of one -> documents by split."""
+    names = [tuple(name.split("/")) for name in archives.listing(path)]
+    if not names:
+        raise DataError(f"{path}: no table (.tsv, .csv, .jsonl) and no text files in folders named after their class")
+    bare = next((parts for parts in names if len(parts) < 2), None)
+    if bare is not None:
+        raise DataError(f"{path}: {bare[0]} is in no folder of a class; expected class/{bare[0]}")
+    splits = {_split_of(parts, layout) for parts in names}
+    return {split: _of_split(path, split, layout) for split in sorted(splits)}
+
+
+def _of_split(path: Path, split: str, layout: Layout) -> Rows[Document]:
+    def read() -> Iterator[Document]:
+        for file in archives.text_files(path):
+            if _split_of(file.parts, layout) == split:
+                yield Document(file.text, (file.parts[-2],), file.place)
+
+    return examples.from_files(f"{path}", read, path, key=f"{layout} {split}")
+
+
+def _split_of(parts: tuple[str, ...], layout: Layout) -> str:
+    """The path of a file inside its folder -> the split it belongs to."""
+    above = next((SPLITS[part] for part in parts[:-2] if part in SPLITS), None)
+    if above is not None:
+        return above
+    for split in ("valid", "test"):
+        pattern = getattr(layout, split)
+        if pattern and fnmatch.fnmatchcase(parts[-1], pattern):
+            return split
+    return "train"

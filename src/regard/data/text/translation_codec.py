@@ -1,0 +1,81 @@
+"""Translation without torch: texts to source rows, hypotheses to translations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.core.data_specs import Marks
+from regard.core.errors import DataError
+from regard.core.prediction import Answer
+from regard.core.protocols import Hypothesis
+from regard.core.protocols.text_codec import Rows
+from regard.data.text import tokenizer as text_tokenizer
+from regard.data.text.tokenizer import Tokenizer
+
+VERBS = ("translate",)
+TIMES, MORE = 2, 10  # a translation has at most so many times the tokens of its source, and so many more
+EMPTY = Answer("", score=0.0, rank=0.0)  # the translation of a blank text
+
+
+def files(*, joint: bool) -> list[str]:
+    """The files of a run that hold the vocabulary: one for both languages, or one for each."""
+    return ["tokenizer.json"] if joint else ["tokenizer.source.json", "tokenizer.target.json"]
+
+
+def tokenizers(folder: Path, *, joint: bool) -> tuple[Tokenizer, Tokenizer]:
+    """Those of a run, of the source and of the target; one twice if they share a vocabulary."""
+    found = [text_tokenizer.load(folder / name) for name in files(joint=joint)]
+    return found[0], found[-1]
+
+
+def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Rows:
+    """Texts -> source rows `w1 … wn end`; a text the model cannot hold is an error."""
+    rows = [[*row, end] for row in tokenizer.encode(texts)]
+    for text, row in zip(texts, rows, strict=True):
+        if len(row) > longest:
+            short = text if len(text) <= 40 else f"{text[:40]}…"
+            limit = f"the model was trained for at most {longest}"
+            raise DataError(f"{short!r} has {len(row)} tokens with the end mark; {limit}: split the text")
+    return rows
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The vocabularies of a run, and the longest sentence that its model holds."""
+
+    source: Tokenizer
+    target: Tokenizer
+    longest: int
+    marks: Marks = field(default_factory=Marks)
+
+    def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """More translations than the beam is wide need a second, wider search."""
+        count = options["nbest"]
+        if count == 1:
+            return decoding
+        return {**decoding, "nbest": count} if decoding.get("width", 0) >= count else None
+
+    def rows(self, texts: Sequence[str]) -> Rows:
+        """Source rows; that of a blank text is empty."""
+        rows = encode([text for text in texts if text.strip()], self.source, end=self.marks.end, longest=self.longest)
+        coming = iter(rows)
+        return [next(coming) if text.strip() else [] for text in texts]
+
+    def limit(self, row: Sequence[int]) -> int:
+        """The most tokens of a translation."""
+        return min(TIMES * len(row) + MORE, self.longest - 1)
+
+    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Answer]]:
+        """Translations, all decoded at once; a row without hypotheses was blank."""
+        flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
+        texts = self.target.decode([hypothesis.tokens for hypothesis in flat])
+        each = (Answer(text, score, rank) for text, (_, score, rank) in zip(texts, flat, strict=True))
+        return [[next(each) for _ in hypotheses] or [EMPTY] for hypotheses in found]
+
+
+def load(data: Mapping[str, Any], folder: Path) -> Quick:
+    """The [data] section of a recipe and the run folder -> the task."""
+    return Quick(*tokenizers(folder, joint=data["joint"]), data["longest"])

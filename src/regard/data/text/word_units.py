@@ -1,0 +1,34 @@
+"""A raw text cut into the units that are tagged - words or characters - with their places in it.
+
+Words are cut as in the usual tagged data: punctuation stands alone, so do 's and n't; @names, #tags, links and numbers
+stay whole. A decomposed syllable is one character, and its place spans all its letters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+from regard.data.text.unicode import nfc, spans
+
+Span = tuple[int, int]
+Unit = Literal["words", "characters"]
+WORD = re.compile(
+    r"https?://\S+|[@#]\w+|\d+(?:[.,:]\d+)*%?|n't\b|\w+?(?=n't\b)|\w+(?:-\w+)*|'\w+|\.{2,}|[^\w\s]", re.IGNORECASE
+)
+
+
+def words(text: str) -> list[Span]:
+    """A raw text -> the places of its words."""
+    places = spans(text)
+    return [(places[m.start()][0], places[m.end() - 1][1]) for m in WORD.finditer(nfc(text))]
+
+
+def characters(text: str) -> list[Span]:
+    """A raw text -> the places of its characters, spaces included."""
+    places = spans(text)
+    return [place for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
+
+
+CUTTERS: dict[Unit, Callable[[str], list[Span]]] = {"words": words, "characters": characters}

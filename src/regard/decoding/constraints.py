@@ -1,0 +1,102 @@
+"""What an output may not contain: log probabilities -> log probabilities with -inf where a token is forbidden.
+
+The others keep their value, so that a hypothesis is scored by what the model said and not by what was left over.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.errors import ConfigError
+
+NEVER = -torch.inf
+
+
+class Constraints(Protocol):
+    """The settings every decoder's Config has."""
+
+    @property
+    def min_length(self) -> int:
+        """Tokens before the end mark may come (a smaller limit wins)."""
+
+    @property
+    def no_repeat(self) -> int:
+        """No n-gram of this size comes twice; 0: they may."""
+
+    @property
+    def forbid(self) -> tuple[int, ...]:
+        """Tokens that never come. With the end mark among them every output is as long as its limit."""
+
+
+def check(constraints: Constraints) -> None:
+    """Raise an error for a setting that cannot be."""
+    if constraints.min_length < 0:
+        raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
+    if constraints.no_repeat < 0:
+        raise ConfigError(f"no_repeat is {constraints.no_repeat}; it must be an n-gram size, or 0 to allow repetition")
+    if any(token < 0 for token in constraints.forbid):
+        raise ConfigError(f"forbid holds {min(constraints.forbid)}; token numbers are 0 or more")
+
+
+def constrain(
+    scores: Tensor,
+    history: Tensor,
+    *,
+    lengths: Tensor,
+    full: Tensor | None,
+    marks: Marks,
+    constraints: Constraints,
+    allowed: Tensor | None = None,
+) -> Tensor:
+    """Log probabilities (r v) after the tokens (r t), with -inf for what may not come next. Changes `scores`.
+
+    The last `lengths` (r) of the tokens are a row's own, those before them padding. A row that is `full` (r; None: none
+    is) may only end, whatever else is asked; so may a row in which all tokens are forbidden. `allowed` (r v) is what a
+    grammar leaves.
+    """
+    few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
+    stuck = bool(constraints.no_repeat) or allowed is not None or few  # whether a row may be
+    end = scores[:, marks.end].clone() if stuck or full is not None else None
+    _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
+    if constraints.no_repeat:
+        forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
+    if constraints.min_length:
+        scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
+    if allowed is not None:
+        scores.masked_fill_(~allowed, NEVER)
+    if stuck:
+        empty = scores.amax(dim=1) == NEVER
+        full = empty if full is None else full | empty
+    if full is not None and end is not None and bool(full.any()):
+        scores[full] = NEVER
+        scores[full, marks.end] = end[full]
+    return scores
+
+
+def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
+    size = scores.shape[1]
+    if max(tokens) >= size:
+        raise ConfigError(f"forbid holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
+    scores.index_fill_(1, _columns(tokens, scores.device), NEVER)
+
+
+@lru_cache(maxsize=16)  # the same at every step
+def _columns(tokens: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(tokens, device=device)
+
+
+def forbid_repeats(scores: Tensor, history: Tensor, *, size: int, spare: int) -> None:
+    """Scores (r v) with -inf for tokens that would complete an n-gram of the tokens (r t) again, and for `spare`."""
+    length = history.shape[1]
+    if length < size:
+        return
+    grams = history.unfold(1, size, 1)  # (r, t - size + 1, size); padding among them is met by no recent token
+    recent = history[:, None, length - size + 1 :]  # what the next token would complete
+    repeated = (grams[..., :-1] == recent).all(dim=2)
+    # Grams that do not match write to a column that is forbidden in any case.
+    scores.scatter_(1, torch.where(repeated, grams[..., -1], spare), NEVER)

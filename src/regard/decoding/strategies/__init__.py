@@ -1,0 +1,1 @@
+"""Decoding strategies, one per file; the file name is the name in `[decoding]`."""

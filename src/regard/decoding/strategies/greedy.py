@@ -1,0 +1,36 @@
+"""Greedy search: at every step the likeliest token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.decoding.constraints import check
+from regard.decoding.search import Candidates, Plan, Running
+from regard.decoding.topk import top_k
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the output may not contain."""
+
+    min_length: int = 0  # tokens before the end mark may come
+    no_repeat: int = 0  # no n-gram of this size comes twice; 0: they may
+    forbid: tuple[int, ...] = ()  # tokens that never come
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def plan(config: Config) -> Plan:
+    """One hypothesis a source, continued by its likeliest token."""
+    return Plan(_choose)
+
+
+def _choose(scores: Tensor, running: Running) -> Candidates:
+    values, tokens = top_k(scores.flatten(0, 1), 1)
+    shape = running.sums.shape
+    parents = torch.arange(shape[1], device=scores.device).expand(shape)
+    return Candidates(parents, tokens=tokens.view(shape), sums=running.sums + values.view(shape))

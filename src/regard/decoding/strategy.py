@@ -1,0 +1,137 @@
+"""Search: greedy, beam, full beam, sampling, after a prefix; one file each. Each has a `Config` and
+`plan(config) -> Plan`, from which `Search` makes steps. Decoders know `start`, `features`, `readout` of a model and
+never which model it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.errors import ConfigError
+from regard.core.protocols import Decoder, Grammar, Hypothesis, State
+from regard.core.registry import find
+from regard.decoding.search import Candidates, Plan, Running, Search
+
+__all__ = ["Candidates", "Decoding", "Plan", "Running", "Search", "build", "optimised", "several"]
+MOST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
+
+
+def build(name: str, **settings: Any) -> Decoding:
+    """A decoder by its name, with settings: build("beam", width=8)."""
+    return Decoding(name, find("regard.decoding.strategies", name).Config(**settings))
+
+
+def optimised(model: Decoder, precision: str = "float32") -> Decoder:
+    """An equal model that decodes faster, of the weights as they are now; the model itself where it has none."""
+    faster: Decoder = model.for_decoding(precision) if hasattr(model, "for_decoding") else model
+    return faster
+
+
+def several(
+    find: Callable[[Decoding], list[list[Hypothesis]]], decoding: Decoding, *, count: int
+) -> list[list[Hypothesis]]:
+    """The `count` best hypotheses of each source. The first of them is the one without asking for more; where a wider
+    beam is needed for the others, they are its best."""
+    wide = decoding.best(count)
+    found = find(wide)
+    if wide.name == decoding.name and wide.width == decoding.width:
+        return found
+    penalty = float(getattr(wide.config, "length_penalty", 0.0))
+    firsts = (own[0] for own in find(decoding))
+    return [
+        [
+            first._replace(rank_score=first.score / (len(first.tokens) + 1) ** penalty),
+            *(each for each in others if each.tokens != first.tokens),
+        ][:count]
+        for first, others in zip(firsts, found, strict=True)
+    ]
+
+
+class Sources(NamedTuple):
+    """What is to be decoded: see Search.begin."""
+
+    state: State  # before the first token, one row a source
+    marks: Marks
+    limits: Tensor  # (s)
+    first: Tensor | None = None  # (s)
+    numbers: Tensor | None = None  # (s)
+    grammar: Grammar | None = None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A decoder by its name, and its settings: the [decoding] section of a recipe."""
+
+    name: str
+    config: Any
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses of a source stand side by side."""
+        return int(getattr(self.config, "width", getattr(self.config, "samples", 1)))
+
+    def has(self, setting: str) -> bool:
+        """Whether the decoder has such a setting."""
+        return any(field.name == setting for field in fields(self.config))
+
+    def changed(self, **settings: Any) -> Decoding:
+        """The same decoder with other settings."""
+        return replace(self, config=replace(self.config, **settings))
+
+    def best(self, count: int) -> Decoding:
+        """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
+        if count == 1:
+            return self
+        if count > MOST:
+            raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MOST}")
+        if self.has("width") and self.has("nbest"):
+            return self.changed(width=max(self.config.width, count), nbest=count)
+        return self.turned_into("beam", width=max(5, count), nbest=count)
+
+    def asked(self, **settings: Any) -> Decoding:
+        """The decoder with the settings that are not None; sampling, if it does not have them all, and greedy search at
+        temperature 0."""
+        given = {name: value for name, value in settings.items() if value is not None}
+        if given.get("temperature") == 0:
+            return self.turned_into("greedy")
+        return self.changed(**given) if all(map(self.has, given)) else self.turned_into("sample", **given)
+
+    def turned_into(self, name: str, **settings: Any) -> Decoding:
+        """Another decoder with the same constraints."""
+        config = find("regard.decoding.strategies", name).Config
+        kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}
+        return replace(self, name=name, config=config(**kept | settings))
+
+    def numbers(self, count: int) -> list[int]:
+        """So many inputs -> the number by which each draws: its place. Where inputs of several requests are answered
+        together, each request counts its own (serve/continuous_batching.py)."""
+        return list(range(count))
+
+    def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
+        """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""
+        plan: Plan = find("regard.decoding.strategies", self.name).plan(self.config)
+        return Search(model, plan, marks=marks, constraints=self.config, grammar=grammar)
+
+    def __call__(
+        self,
+        model: Decoder,
+        state: State,
+        *,
+        marks: Marks,
+        limits: Tensor,
+        first: Tensor | None = None,
+        numbers: Tensor | None = None,
+        grammar: Grammar | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
+        says what the arguments are)."""
+        return self.decode(model, Sources(state, marks, limits, first, numbers, grammar))
+
+    def decode(self, model: Decoder, sources: Sources) -> list[list[Hypothesis]]:
+        """The same of one value: what a decoder that searches in a way of its own overrides."""
+        search = self.search(model, marks=sources.marks, grammar=sources.grammar)
+        return search.run(sources.state, limits=sources.limits, first=sources.first, numbers=sources.numbers)

@@ -1,0 +1,1 @@
+"""Engines: the implementations that compute predictions (native PyTorch, CTranslate2, Ray)."""

@@ -1,0 +1,1 @@
+"""The CTranslate2 engine: export, cache, search and text generation."""

@@ -1,0 +1,92 @@
+"""Answers without torch: a run whose export is there and known to answer a request as our own engine does.
+
+All that is needed are the task's rows and answers (data/text/TASK_codec.py), the export, and the word of agreed.json. Where any of
+them is missing there is no quick answer, and the run is loaded as ever, which also says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.core import checksummed_json, checksums
+from regard.core.cpu import is_idle
+from regard.core.errors import RegardError
+from regard.core.prediction import Answer
+from regard.core.protocols.text_codec import QuickTask
+from regard.core.registry import find, names
+from regard.engines.ctranslate2 import cache, search
+from regard.training.migrations import migrate
+
+CODECS = "regard.data.text"  # TASK_codec.py there reads and writes texts without torch
+WIDE = 512  # features from which several threads answer a few rows faster than one whatever else runs
+Slow = Callable[[list[str]], list[list[Answer]]]
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Quick:
+    """A run that answers one kind of request by its export."""
+
+    task: QuickTask
+    verbs: tuple[str, ...]
+    opened: Any  # the export
+    decoding: Table
+    slow: Slow  # answers texts whose search was not settled, one for one
+
+    def answer(self, texts: Sequence[str]) -> list[list[Answer]]:
+        """Texts -> the answers to each, best first."""
+        return self.begin(texts)()
+
+    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Answer]]]:
+        """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
+        only their texts are wanted, scores need not be computed."""
+        rows = self.task.rows(texts)
+        full = [number for number, row in enumerate(rows) if row]
+        searched = [rows[number] for number in full]
+        limits = [self.task.limit(row) for row in searched]
+        wait = search.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks, scored=scored)
+
+        def answers() -> list[list[Answer]]:
+            found = dict(zip(full, wait(), strict=True))
+            left = [number for number, hypotheses in found.items() if hypotheses is None]
+            told = self.task.answers([found.get(number) or [] for number in range(len(rows))])
+            if left:
+                for number, own in zip(left, self.slow([texts[number] for number in left]), strict=True):
+                    told[number] = own
+            return told
+
+        return answers
+
+
+def by_words(run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow) -> Quick | None:
+    """A run folder and the words of a request -> its quick answers; None where there are none."""
+    try:
+        table = migrate(checksummed_json.read_json(run / "config.json"), run / "config.json")
+        if f"{table.get('task')}_codec" not in names(CODECS):
+            return None
+        folder, weights = cache.place(run)
+        entry = cache.Agreed(folder).asked(cache.words_key(run / "config.json", words)) if folder.is_dir() else None
+        if entry is None or entry["why"] or not cache.is_whole(folder, weights):
+            return None
+        checksums.check(run, table["files"])
+        single = few and (table["model"].get("dim", 0) >= WIDE or is_idle())
+        return of_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
+    except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def of_entry(
+    run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, slow: Slow
+) -> Quick | None:
+    """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
+    if f"{table['task']}_codec" not in names(CODECS):
+        return None
+    module = find(CODECS, f"{table['task']}_codec")
+    task: QuickTask = module.load(table["data"], run)
+    decoding = task.search(entry["options"], entry["decoding"])
+    if decoding is None or decoding["name"] not in search.SEARCHES:
+        return None
+    return Quick(task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, slow)

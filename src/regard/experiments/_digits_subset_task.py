@@ -1,0 +1,48 @@
+"""The task image_classification, trained on some of the digits alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.core.protocols import Indices
+from regard.tasks import image_classification as usual
+from regard.tasks._shared import image_inputs
+from regard.tasks.image_classification import DEFAULTS, SIZES, VERB, ImageClassification, Options
+
+__all__ = ["DEFAULTS", "SIZES", "VERB", "Options"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """How many images there are to learn from."""
+
+    examples: int = 100
+    rows: int = 32
+
+
+class FewDigits(ImageClassification):
+    """The digits, of which the first so many are learned."""
+
+    def __init__(self, whole: ImageClassification, few: int, *, folder: Path | None) -> None:
+        super().__init__(whole.config, whole.known, read=lambda: whole.collection, folder=folder)
+        self.few = few
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of the first images, in random order."""
+        few = min(self.few, len(self.collection.split("train")))
+        return image_inputs.batches(few, self.config.rows, epoch=epoch, seed=seed)
+
+
+def build(config: Config, folder: Path | None = None) -> FewDigits:
+    """A config -> the task."""
+    return FewDigits(usual.build(_config(config), folder), config.examples, folder=folder)
+
+
+def load(config: Config, folder: Path) -> FewDigits:
+    """A config and a run folder -> the task of that run."""
+    return FewDigits(usual.load(_config(config), folder), config.examples, folder=folder)
+
+
+def _config(config: Config) -> usual.Config:
+    return usual.Config(rows=config.rows, crop=1)

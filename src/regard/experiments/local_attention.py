@@ -1,0 +1,116 @@
+"""Images by full, local 1-D and local 2-D attention: how good they are, and what they cost as the image grows."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from statistics import median
+from typing import Any
+
+import torch
+
+from regard.core.data_specs import Pixels
+from regard.core.protocols import Subject
+from regard.experiments._experiment import (
+    Cell,
+    Figures,
+    Verdict,
+    budget,
+    exponent,
+    lines,
+    listed,
+    means,
+    seeded,
+    seeds_of,
+)
+from regard.experiments._train_small import trained
+from regard.models import image_transformer
+from regard.tasks.image_generation.generate import teacher_forced
+
+CLAIM = "Attention over local windows makes images affordable: the cost grows with the pixels, not with their square."
+WHERE = "Parmar et al. 2018, section 3.3"
+STEPS = 220
+KINDS = ("full", "local_1d", "local_2d")
+SIDES = (16, 24, 32, 48, 64, 96)
+FITTED = 4  # of the largest sizes, where a step is mostly attention: there the power is fitted
+LEVELS = 16
+CLOSE = 1.1  # times the bits of full attention that a local one may need
+BITS, TIME = "bits a pixel", "milliseconds"
+
+
+def cells(effort: float) -> list[Cell]:
+    """Each kind trained on small digits, and timed on larger images."""
+    steps, seeds = budget(effort, STEPS)
+    sides, repeats = (SIDES if effort >= 1 else SIDES[:2]), max(1, round(3 * effort))
+    quality = [cell for kind in KINDS for cell in seeded(f"{kind}, digits", seeds, partial(_train, kind, steps))]
+    return quality + [
+        Cell(f"{kind}, side {side}", partial(_cost, kind, side, repeats)) for kind in KINDS for side in sides
+    ]
+
+
+def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
+    settings = [
+        *("data.rows=32", "data.valid=150", "model.layers=2", "model.dim=48", "model.heads=2", "model.hidden=96"),
+        *(f"model.attention={kind}", "model.query=[2, 4]", "model.memory=[3, 4]", "model.line=[8, 16]"),
+        "training.optimizer.lr=0.004",
+    ]
+    with trained("images", settings, steps=steps, seed=seed) as made:
+        return {BITS: made.scores["bits"]}
+
+
+def _cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
+    """Processor time of loss and gradient of one image."""
+    config = image_transformer.Config(
+        layers=2, dim=32, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
+    )
+    model = image_transformer.build(config, Pixels(side, side, 1, levels=LEVELS))
+    image = torch.randint(LEVELS, (1, side * side))
+    nothing = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+    taken = []
+    for _ in range(repeats + 1):
+        begun = time.process_time()
+        teacher_forced(model, image, nothing, levels=LEVELS).backward()
+        taken.append(time.process_time() - begun)
+    return {"pixels": side**2, TIME: 1000 * median(taken[1:])}
+
+
+def _costs(figures: Figures) -> dict[str, dict[float, float]]:
+    """Kind -> pixels -> milliseconds."""
+    return {
+        kind: {row["pixels"]: row[TIME] for name, row in figures.items() if name.startswith(f"{kind}, side")}
+        for kind in KINDS
+    }
+
+
+def verdict(figures: Figures) -> Verdict:
+    """Local kinds grow more slowly than full attention, and come near it in bits."""
+    bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
+    costs = _costs(figures)
+    large = {kind: dict(sorted(each.items())[-FITTED:]) for kind, each in costs.items()}
+    growth = {kind: exponent(each, each.values()) for kind, each in large.items()}
+    largest = max(costs["full"])
+    near = all(bits[kind] < CLOSE * bits["full"] for kind in KINDS[1:])
+    slower = all(growth[kind] < growth["full"] - 0.2 for kind in KINDS[1:])
+    last = {kind: each[largest] for kind, each in costs.items()}
+    return Verdict(
+        near and slower,
+        f"Bits a pixel of digits: {listed(bits, '.2f')}. From {min(large['full']):.0f} pixels on the time of a step"
+        f" grows with them to the power of {listed(growth, '.2f')}; at {largest:.0f} pixels it is {listed(last, '.0f')}"
+        f" milliseconds. {seeds_of(figures)}.",
+    )
+
+
+def draw(figures: Figures, axes: Any) -> None:
+    """Time against pixels, the quality in the legend."""
+    bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
+    curves = {f"{kind} ({bits[kind]:.2f} bits a pixel of digits)": each for kind, each in _costs(figures).items()}
+    lines(axes, curves, x="pixels", y="milliseconds of a training step")
+    sizes = [int(pixels) for pixels in _costs(figures)["full"]]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, list(map(str, sizes)))
+    times = [10, 30, 100, 300, 1000, 3000]
+    axes.set_yticks(times, list(map(str, times)))
+    axes.minorticks_off()
+    axes.relim()
+    axes.autoscale_view()

@@ -1,0 +1,72 @@
+"""What every use of attention was given while a model ran: queries, keys, values and mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor, nn
+
+from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.record import attentions
+from regard.attention.score import Projected
+from regard.inspection.map_tiles import Bits
+
+
+class Call(NamedTuple):
+    """One use of attention."""
+
+    q: Tensor  # (b h t d)
+    k: Tensor  # (b h s d), projected by the score
+    v: Tensor  # (b h s e)
+    mask: Mask = EVERYTHING
+
+    @staticmethod
+    def of(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Call:
+        """What an `Attend` was given."""
+        return Call(q, k.tensor if isinstance(k, Projected) else k, v, mask)
+
+    def allowed(self, batch: int) -> Bits:
+        """(1 or h, t, s): who may look at whom in one row of the batch."""
+        t, s = self.q.shape[-2], self.k.shape[-2]
+        dense = self.mask.dense(t, s, device=self.q.device)
+        if dense is None:
+            return np.ones((1, t, s), dtype=np.bool_)
+        row = dense[min(batch, len(dense) - 1)]
+        return np.asarray(row.expand(-1, t, s).cpu().numpy(), dtype=np.bool_)
+
+
+@contextmanager
+def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
+    """Every use of attention inside the block, by module path, in order."""
+    seen: dict[str, list[Call]] = {name: [] for name in attentions(model)}
+    hooks = [
+        module.register_forward_hook(_note(seen[name]), with_kwargs=True) for name, module in attentions(model).items()
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _note(seen: list[Call]) -> Callable[..., None]:
+    def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
+        seen.append(Call.of(*inputs, **kwargs))
+
+    return hook
+
+
+def allowed(seen: Sequence[Call], batch: int, size: tuple[int, int]) -> Bits | None:
+    """(1 or h, t, s): who may look at whom, of all calls one below the other; None where everybody may."""
+    rows, columns = size
+    parts = [call.allowed(batch) for call in seen]
+    heads, longest = max(len(part) for part in parts), max(part.shape[-1] for part in parts)
+    whole = [
+        np.pad(np.broadcast_to(part, (heads, *part.shape[1:])), ((0, 0), (0, 0), (0, longest - part.shape[-1])))
+        for part in parts
+    ]
+    bits = np.concatenate(whole, axis=1)[:, :rows, :columns]
+    return None if bits.all() else bits

@@ -1,0 +1,35 @@
+"""What a browser is shown where there is nothing to look at: one line that says why, and a box for another input."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from regard.inspection.html_bundle import started
+from regard.inspection.static_page import still
+
+MAIN = """<section class="card">
+<h1>There is nothing to show</h1>
+<p class="wrong" role="alert">{line}</p>
+<form class="asking" action="/" method="get">{hidden}
+<textarea class="ask" name="text" rows="{rows}" aria-label="Input" autocomplete="off">
+{text}</textarea>
+<button type="submit" class="action">Look</button></form>
+{others}</section>"""
+
+
+MOST_LINES = 6  # of the box
+
+
+def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
+    """An error and the input that it is about -> a page; with the run it is about and the others that there are."""
+    links = (f'<a href="/?run={quote(name, safe="")}">{html.escape(name)}</a>' for name in others)
+    main = MAIN.format(
+        line=html.escape(line),
+        text=html.escape(text, quote=True),
+        rows=min(MOST_LINES, text.count("\n") + 1),
+        hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
+        others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
+    )
+    return still("regard", main, script=started("refusal.js"))

@@ -1,0 +1,278 @@
+"""The laws a model must keep, checked on any run: `regard check RUN`, and contract tests over every model.
+
+For every task: 2 answers in a batch = single answers.  3 the fast kernels = the definition.  4 looking changes nothing,
+and rows of weights sum to one or are empty. For decoders also: 1 cuts: however a sequence is cut into chunks, the
+logits are the same.  2 padding.  5 causality: no output depends on a later token.  6 search: beam 1 = greedy, and every
+hypothesis has its teacher-forced score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.attend import fold, unfold
+from regard.attention.record import attentions, record
+from regard.core.data_specs import Marks, Notes, Text
+from regard.core.errors import RegardError
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.protocols import Decoder, Hypothesis, Padded, State
+from regard.core.state_tree import map_tensors, select_sources
+from regard.core.task import Answer, Task
+from regard.decoding.strategy import Decoding, build
+from regard.inspection.call_recorder import Call
+from regard.inspection.collect import options_of
+
+CLOSE = 2e-4  # logits of float32 models of a dozen layers agree to about this much
+SCORES = 1e-3  # and sums of log probabilities over an output to this much
+EXAMPLES = 3  # inputs that are tried
+LONGEST = 9  # tokens of a random sequence
+BRIEF = 24  # tokens of an answer
+
+Ask = Callable[[Sequence[Any]], list[Answer]]  # inputs -> the best answer to each
+
+
+class Verdict(NamedTuple):
+    """What was found about one law."""
+
+    law: str
+    kept: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Brief(Decoding):
+    """The same decoder, whose outputs are short: a law is kept, or broken, in the first few tokens."""
+
+    def __call__(self, model: Decoder, state: State, *, limits: Tensor, **more: Any) -> list[list[Hypothesis]]:
+        return super().__call__(model, state, limits=limits.clamp(max=BRIEF), **more)
+
+
+class Trial(NamedTuple):
+    """Something to run a decoder on."""
+
+    source: Any  # what the model's `start` takes
+    target: Tensor  # (b t) tokens, no padding
+    marks: Marks
+
+
+def check(task: Task, model: nn.Module, decoding: Decoding | None, *, options: Any = None) -> list[Verdict]:
+    """Every law that applies, on the task's examples and, where the data is sequences, on random ones."""
+    inputs = [task.read(text) for text in task.examples[:EXAMPLES]]
+    request = options_of(task) if options is None else options
+    decoding = None if decoding is None else Brief(decoding.name, decoding.config)
+    verdicts: list[Verdict] = []
+    with evaluating(model) as device:
+        if inputs:
+            shown = task.show(model, inputs[0], request, decoding)
+
+            def ask(several: Sequence[Any]) -> list[Answer]:
+                return [answers[0] for answers in task.answer(model, several, request, decoding)]
+
+            verdicts += [batches(ask, inputs), definition(ask, inputs, model), looking(model, shown)]
+        if all(hasattr(model, name) for name in ("start", "features", "readout")):
+            if isinstance(task.sizes, Text | Notes):
+                verdicts += check_decoder(model, trial(task.sizes), device)
+            elif inputs and hasattr(task.sizes, "marks"):  # a search needs to know what ends a sequence
+                verdicts += check_decoder(model, overheard(model, shown, task.sizes.marks), device)
+    if not verdicts:
+        raise RegardError("there is nothing to check the model on; the task has no examples")
+    return sorted(verdicts, key=lambda verdict: verdict.law[0])
+
+
+def check_decoder(model: Any, given: Trial, device: torch.device | None = None) -> list[Verdict]:
+    """The laws of a decoder, in evaluation mode."""
+    source, target = map_tensors((given.source, given.target), lambda x: x.to(device))
+    given = Trial(source, target, given.marks)
+    laws = (cuts, padding, two_paths, causality, search)
+    return [law(model, given) for law in laws if law is not padding or isinstance(source, Padded)]
+
+
+def trial(sizes: Text | Notes, *, rows: int = 3, length: int = LONGEST, seed: int = 0) -> Trial:
+    """Random sequences of different lengths."""
+    before, after = (sizes.source, sizes.target) if isinstance(sizes, Text) else (sizes.conditions, sizes.tokens)
+    generator = torch.Generator().manual_seed(seed)
+    longest = max(2, min(length, sizes.longest - 3))  # room for padding and a longer output
+    lengths = torch.randint(1, longest + 1, (rows,), generator=generator)
+    lengths[0] = longest
+    first = sizes.marks.first
+    tokens = torch.randint(first, before, (rows, longest), generator=generator)
+    tokens = tokens.where(torch.arange(longest) < lengths[:, None], sizes.marks.pad)
+    target = torch.randint(first, after, (rows, longest), generator=generator)
+    target[:, 0] = sizes.marks.start
+    return Trial(Padded(tokens, lengths), target, sizes.marks)
+
+
+def overheard(model: nn.Module, shown: Shown, marks: Marks) -> Trial:
+    """What the replay of an example gives to a decoder: its source, and the tokens that it reads."""
+    sources, chunks = list[Any](), list[Tensor]()
+    usual: Any = model
+    start, features = usual.start, usual.features
+
+    def noted_start(source: Any) -> State:
+        sources.append(source)
+        return start(source)
+
+    def noted_features(tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        chunks.append(tokens)
+        read: tuple[Tensor, State] = features(tokens, state)
+        return read
+
+    vars(model).update(start=noted_start, features=noted_features)
+    try:
+        shown.replay()
+    finally:
+        del model.start, model.features
+    return Trial(sources[-1], torch.cat(chunks, dim=1), marks)
+
+
+def batches(ask: Ask, inputs: Sequence[Any]) -> Verdict:
+    """Law 2 for any task. Each input comes first once: what is drawn at random may depend on the place in the batch."""
+    turned = [[*inputs[i:], *inputs[:i]] for i in range(len(inputs))]
+    pairs = [(ask(several)[0], ask(several[:1])[0]) for several in turned]
+    return _agree("2 answers in a batch = single answers", pairs)
+
+
+def definition(ask: Ask, inputs: Sequence[Any], model: nn.Module) -> Verdict:
+    """Law 3 for any task."""
+    fast = ask(inputs)
+    with by_definition(model):
+        return _agree("3 answers by fast kernels = by the definition", list(zip(fast, ask(inputs), strict=True)))
+
+
+@torch.no_grad()
+def looking(model: nn.Module, shown: Shown) -> Verdict:
+    """Law 4."""
+    law = "4 looking changes nothing, rows sum to one or are empty"
+    if not attentions(model):
+        return Verdict(law, True, "there is no attention to look at")
+    plain = shown.replay()
+    with record(model) as maps:
+        seen = shown.replay()
+    if not torch.equal(plain, seen):
+        return Verdict(law, False, f"looked at, the answers differ by {_gap(plain, seen):.1e}")
+    sums = torch.cat([attention.weights.sum(dim=-1).flatten().float() for attention in maps.values()])
+    return _verdict(law, float(torch.minimum((sums - 1).abs(), sums.abs()).max()))
+
+
+def _agree(law: str, pairs: Sequence[tuple[Answer, Answer]]) -> Verdict:
+    """Answers agree if their scores do; without scores, if their texts are the same."""
+    worst = 0.0
+    for one, other in pairs:
+        if one.score is not None and other.score is not None:
+            worst = max(worst, abs(one.score - other.score))
+        elif one.text != other.text:
+            return Verdict(law, False, f"{one.text!r} and {other.text!r}")
+    return _verdict(law, worst, bound=SCORES)
+
+
+@torch.no_grad()
+def cuts(model: Any, given: Trial) -> Verdict:
+    """Law 1."""
+    whole, _ = model(given.target, model.start(given.source))
+    worst = 0.0
+    for size in (1, 2, 5):
+        state, parts = model.start(given.source), []
+        for chunk in given.target.split(size, dim=1):
+            logits, state = model(chunk, state)
+            parts.append(logits)
+        worst = max(worst, _gap(torch.cat(parts, dim=1), whole))
+    return _verdict("1 cuts do not matter", worst)
+
+
+@torch.no_grad()
+def padding(model: Any, given: Trial) -> Verdict:
+    """Law 2."""
+    whole, _ = model(given.target, model.start(given.source))
+    worst = 0.0
+    for row, length in enumerate(given.source.lengths.tolist()):
+        alone = Padded(given.source.tokens[row : row + 1, :length], given.source.lengths[row : row + 1])
+        logits, _ = model(given.target[row : row + 1], model.start(alone))
+        worst = max(worst, _gap(logits, whole[row : row + 1]))
+    more = nn.functional.pad(given.source.tokens, (0, 3), value=given.marks.pad)
+    logits, _ = model(given.target, model.start(Padded(more, given.source.lengths)))
+    return _verdict("2 padding does not matter", max(worst, _gap(logits, whole)))
+
+
+@torch.no_grad()
+def two_paths(model: Any, given: Trial) -> Verdict:
+    """Law 3."""
+    fast, _ = model(given.target, model.start(given.source))
+    with by_definition(model):
+        plain, _ = model(given.target, model.start(given.source))
+    return _verdict("3 fast kernels = definition", _gap(fast, plain))
+
+
+@torch.no_grad()
+def causality(model: Any, given: Trial) -> Verdict:
+    """Law 5: changing the last token leaves every earlier output as it was, to the bit."""
+    before, _ = model(given.target, model.start(given.source))
+    changed = given.target.clone()
+    changed[:, -1] = torch.where(changed[:, -1] == changed.max(), changed.min(), changed.max())
+    after, _ = model(changed, model.start(given.source))
+    return _verdict("5 no looking ahead", _gap(before[:, :-1], after[:, :-1]), bound=0.0)
+
+
+def search(model: Any, given: Trial) -> Verdict:
+    """Law 6."""
+    state, rows = model.start(given.source), len(given.target)
+    # A little longer than the target, within what the model was made for.
+    limits = torch.full((rows,), min(given.target.shape[1], LONGEST) + 2, device=given.target.device)
+
+    def decode(decoding: Decoding) -> list[list[Hypothesis]]:
+        return decoding(model, state, marks=given.marks, limits=limits)
+
+    straight, narrow = decode(build("greedy")), decode(build("beam", width=1))
+    if [best[0].tokens for best in straight] != [best[0].tokens for best in narrow]:
+        return Verdict("6 search", False, "beam 1 and greedy give different outputs")
+    wide = decode(build("beam", width=4, nbest=4))
+    worst = 0.0
+    for hypotheses in (straight, wide):
+        for row, best in enumerate(hypotheses):
+            alone = select_sources(state, limits.new_tensor([row]))
+            worst = max([worst, *(abs(forced(model, alone, one, given.marks) - one.score) for one in best)])
+    return _verdict("6 search: beam 1 = greedy, scores = teacher-forced scores", worst, bound=SCORES)
+
+
+@torch.no_grad()
+def forced(model: Any, state: State, hypothesis: Hypothesis, marks: Marks) -> float:
+    """The teacher-forced score of a hypothesis: the sum of log p over its tokens and the end mark."""
+    device = next(model.parameters()).device
+    tokens = torch.tensor([[marks.start, *hypothesis.tokens, marks.end]], device=device)
+    logits, _ = model(tokens[:, :-1], state)
+    return float(logits.log_softmax(dim=-1).gather(2, tokens[:, 1:, None]).sum())
+
+
+@contextmanager
+def by_definition(model: nn.Module) -> Iterator[None]:
+    """Inside, every attention of the model gives weigh · values, whatever its fast kernel gave. A hook sees to it, and
+    a model that is watched by hooks is never decoded by an optimised copy."""
+    hooks = [module.register_forward_hook(_define, with_kwargs=True) for module in attentions(model).values()]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _define(module: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], mixed: Tensor) -> Tensor:
+    weigh: Any = module.weigh
+    q, k, v, mask = Call.of(*inputs, **kwargs)
+    if q.shape[0] != k.shape[0]:
+        return unfold(weigh(fold(q, k, mask), k, mask) @ v, q.shape[0])
+    defined: Tensor = weigh(q, k, mask) @ v
+    return defined
+
+
+def _gap(a: Tensor, b: Tensor) -> float:
+    return float((a - b).abs().max()) if a.numel() else 0.0
+
+
+def _verdict(law: str, worst: float, *, bound: float = CLOSE) -> Verdict:
+    return Verdict(law, worst <= bound, f"largest difference {worst:.1e}")

@@ -1,0 +1,158 @@
+"""Keys and values, projected and split into heads: what a query looks at. An empty cache is one of length zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from regard.attention.kernels.short_keys import whole
+from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
+from regard.core.state_tree import map_tensors
+
+SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
+
+
+class Owner:
+    """How many columns of a cache's tensors are in use. A cache may be extended in place only by the state that owns
+    its last column; any other state copies first."""
+
+    def __init__(self, used: int) -> None:
+        self.used = used
+
+
+class KV(NamedTuple):
+    """The memory of one attention layer. It is a value, though a longer one may share its tensors."""
+
+    keys: Tensor  # (b h n d), projected for the layer's score; the columns from `length` on are spare, and finite
+    values: Tensor  # (b h n e)
+    length: int
+    mask: Mask = EVERYTHING  # which columns are padding
+    owner: Owner | None = None
+
+    @staticmethod
+    def of(k: Projected, v: Tensor, mask: Mask = EVERYTHING) -> KV:
+        """Keys (b h s d), projected by `Attend.project`, and values (b h s e), all in use."""
+        return KV(k.tensor, v, k.tensor.shape[2], mask)
+
+    @property
+    def k(self) -> Projected:
+        """(b h s d)."""
+        return Projected(_first(self.keys, self.length))
+
+    @property
+    def v(self) -> Tensor:
+        """(b h s e)."""
+        return _first(self.values, self.length)
+
+    @property
+    def place(self) -> Tensor | int:
+        """The place of the next column; one for each row (b) where rows are padded on the left."""
+        return self.length if self.mask.start is None else self.length - self.mask.start
+
+    def append(self, new: KV) -> KV:
+        """The memory with `new` behind it; where no gradient is wanted, written into spare columns."""
+        if self.length == 0:
+            return new
+        if new.keys.requires_grad or self.keys.requires_grad:
+            keys = torch.cat([self.k.tensor, new.k.tensor], dim=2)
+            return KV.of(Projected(keys), torch.cat([self.v, new.v], dim=2), self.mask)
+        return self.extended(new.k, new.v)
+
+    def extended(self, projected: Projected, v: Tensor) -> KV:
+        """The memory with keys (b h t d) and values (b h t e) behind it, without gradients; it has spare columns up to
+        whole vectors, over which attention is fast."""
+        k = projected.tensor
+        keys, values, owner, length = self.keys, self.values, self.owner, self.length + k.shape[2]
+        if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
+            columns = whole(length + length // SPARE)
+            keys, values = (_wider(x, new, columns) for x, new in ((keys, k), (values, v)))
+            owner = Owner(self.length)
+        keys.narrow(2, self.length, k.shape[2]).copy_(k)
+        values.narrow(2, self.length, v.shape[2]).copy_(v)
+        owner.used = length
+        return KV(keys, values, length, self.mask, owner)
+
+    def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> KV:
+        """For core.tree. A changed cache is a copy, and its own."""
+        keys = change(self.keys)
+        if keys is self.keys:
+            return self
+        owner = None if _shares_storage(keys, self.keys) else Owner(self.length)
+        mask = self.mask if self.mask is EVERYTHING else map_tensors(self.mask, change)
+        return KV(keys, change(self.values), self.length, mask, owner)
+
+    def _join(self, other: KV, *, shared: bool) -> KV:
+        """For core.tree: the rows of two memories one below the other. The shorter one is padded: on the right in the
+        memory of a source (`shared`), else on the left, so that both go on with the same column."""
+        if shared:
+            length = max(self.length, other.length)
+            present = [pad(_present(memory), (0, length - memory.length)) for memory in (self, other)]
+            return KV(
+                _stacked(self.k.tensor, other.k.tensor, length, left=False),
+                _stacked(self.v, other.v, length, left=False),
+                length,
+                Mask(keys=torch.cat(present)),
+            )
+        (k, v, start), (other_k, other_v, other_start) = _without_unused(self), _without_unused(other)
+        length = max(k.shape[2], other_k.shape[2])
+        start = torch.cat([start + length - k.shape[2], other_start + length - other_k.shape[2]])
+        return KV(
+            _stacked(k, other_k, length, left=True),
+            _stacked(v, other_v, length, left=True),
+            length,
+            Mask(start=start) if bool(start.any()) else EVERYTHING,
+            Owner(length),
+        )
+
+
+def _first(x: Tensor, length: int) -> Tensor:
+    """(b h n d) -> (b h s d), as it is where no column is spare."""
+    return x if x.shape[2] == length else x.narrow(2, 0, length)
+
+
+def _writable(x: Tensor) -> bool:
+    """Tensors of the inference mode may not be written outside of it."""
+    return torch.is_inference_mode_enabled() or not x.is_inference()
+
+
+def _shares_storage(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _wider(x: Tensor, new: Tensor, columns: int) -> Tensor:
+    """A copy of a cache (b h n …) with so many columns, the further ones zero; as wide as what is to be written."""
+    if x.shape[2] == 0:
+        return new.new_zeros(*new.shape[:2], columns, new.shape[3])
+    return pad(x, (0, 0, 0, columns - x.shape[2]))
+
+
+def _present(memory: KV) -> Tensor:
+    """(b s) bool: which columns are there."""
+    there = torch.ones(memory.keys.shape[0], memory.length, dtype=torch.bool, device=memory.keys.device)
+    return there if memory.mask.keys is None else there & memory.mask.keys
+
+
+def _without_unused(memory: KV) -> tuple[Tensor, Tensor, Tensor]:
+    """Keys, values and the start of each row, without the columns that belonged to rows which have left since."""
+    if memory.mask.keys is not None or memory.mask.pairs is not None:
+        raise ValueError("a memory with a mask of keys is joined only as the memory of a source, inside Shared")
+    k, v, start = memory.k.tensor, memory.v, memory.mask.start
+    if start is None:
+        return k, v, torch.zeros(k.shape[0], dtype=torch.long, device=k.device)
+    unused = int(start.min()) if start.numel() else 0
+    return k[:, :, unused:], v[:, :, unused:], start - unused
+
+
+def _stacked(a: Tensor, b: Tensor, length: int, *, left: bool) -> Tensor:
+    """(b h s d) and (b h s d) -> (b+b h n d) with zeros on the left or right of the shorter one, n in whole vectors."""
+    rows, width = len(a) + len(b), max(a.shape[3], b.shape[3])  # an empty cache may have no width yet
+    stacked = a.new_zeros(rows, a.shape[1], whole(length) if length else 0, width)
+    for x, part in ((a, stacked[: len(a)]), (b, stacked[len(a) :])):
+        if x.shape[2]:
+            part.narrow(2, length - x.shape[2] if left else 0, x.shape[2]).copy_(x)
+    return stacked

@@ -1,0 +1,139 @@
+"""An attention layer: the adaptive weights W_Q, W_K, W_V before the mechanism, the heads joined through W_O behind it.
+
+Vaswani et al. 2017, section 3.2.2. With one head and an additive score it is Bahdanau's attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from regard.attention.attend import Attend
+from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.score import Projected
+from regard.core.errors import ConfigError, ShapeError
+from regard.core.tracing import followed
+from regard.layers.kv_cache import KV
+from regard.layers.linear import Linear
+
+ROWS = 256  # below, joining the weights takes longer than one product saves
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Widths of what comes in (D_Q, D_K, D_V), of one head (for scoring, for values), and of what goes out."""
+
+    query: int
+    key: int
+    value: int
+    out: int
+    heads: int
+    head: int  # queries and keys inside a head
+    head_value: int  # values inside a head
+
+    def __post_init__(self) -> None:
+        for name, width in vars(self).items():
+            if width < 1:
+                raise ConfigError(f"Widths: {name}={width}; every width and the number of heads is at least 1")
+
+    @staticmethod
+    def divided(dim: int, heads: int) -> Widths:
+        """The width is divided among the heads, as in the Transformer."""
+        if heads < 1 or dim % heads:
+            raise ConfigError(
+                f"dim={dim} cannot be divided among heads={heads}; choose a multiple of {max(1, heads)}, or Widths.each"
+            )
+        return Widths(dim, dim, dim, dim, heads, dim // heads, dim // heads)
+
+    @staticmethod
+    def each(dim: int, heads: int, head: int) -> Widths:
+        """Every head has a width of its own choosing."""
+        return Widths(dim, dim, dim, dim, heads, head, head)
+
+
+class Heads(nn.Module):
+    """Multi-head attention around an `Attend`."""
+
+    def __init__(self, attend: Attend, widths: Widths) -> None:
+        super().__init__()
+        score = attend.weigh.score
+        if {score.dim, score.key_dim} - {None, widths.head}:
+            raise ConfigError(
+                f"Heads: the score is for width {score.dim} but a head has {widths.head}; make it for that"
+            )
+        self.attend = attend
+        self.heads = widths.heads
+        self.q = Linear(widths.query, widths.heads * widths.head)  # W_Q
+        self.k = Linear(widths.key, widths.heads * widths.head)  # W_K
+        self.v = Linear(widths.value, widths.heads * widths.head_value)  # W_V
+        self.o = Linear(widths.heads * widths.head_value, widths.out)  # W_O
+        for layer in (self.q, self.k, self.v, self.o):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def read(self, x: Tensor, *, beside: Tensor | None = None) -> tuple[Tensor, KV]:
+        """(b t d) that looks at itself -> queries, keys and values of every head, by one product where that is faster:
+        in training on a CPU."""
+        layers = (self.q, self.k, self.v)
+        if not (x.dim() == 3 and all(x.shape[-1] == layer.in_features for layer in layers) and _can_join(x, layers)):
+            return self.queries(x, beside), self.memorize(x, beside=beside)
+        weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
+        parts = linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+        keys = self.attend.project(k).tensor
+        return with_beside(q, beside), KV.of(Projected(with_beside(keys, beside)), v)
+
+    def queries(self, x: Tensor, beside: Tensor | None = None) -> Tensor:
+        """(b t d), and features (b t n) beside them -> queries of every head."""
+        return with_beside(self._split("queries", x, self.q), beside)
+
+    def memorize(self, keys: Tensor, values: Tensor | None = None, *, beside: Tensor | None = None) -> KV:
+        """(b s d) -> keys and values of every head; values come from `keys` unless given. `beside` (b s n) are features
+        that reach the score as they are, beside those of every key."""
+        values = keys if values is None else values
+        k = self.attend.project(self._split("keys", keys, self.k))
+        return KV.of(Projected(with_beside(k.tensor, beside)), self._split("values", values, self.v))
+
+    def forward(self, x: Tensor, memory: KV, mask: Mask = EVERYTHING, beside: Tensor | None = None) -> Tensor:
+        """Queries (b t d), and features (b t n) beside them, over a memory -> (b t d)."""
+        return self.look(self.queries(x, beside), memory, mask)
+
+    def look(self, q: Tensor, memory: KV, mask: Mask = EVERYTHING) -> Tensor:
+        """Queries of every head over a memory -> (b t d)."""
+        mixed = self.attend(q, memory.k, memory.v, mask & memory.mask)  # (b h t e)
+        joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
+        return joined
+
+    def empty(self, like: Tensor) -> KV:
+        """A memory of length zero for as many rows as `like` has."""
+        none = like.new_zeros(like.shape[0], 0, self.k.in_features)
+        return self.memorize(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
+
+    def _split(self, name: str, x: Tensor, layer: nn.Linear) -> Tensor:
+        """(b t d) -> (b h t e)."""
+        if x.dim() != 3 or x.shape[-1] != layer.in_features:
+            raise ShapeError(f"Heads: {name} have shape {tuple(x.shape)}; give (batch, length, {layer.in_features})")
+        projected: Tensor = layer(x)
+        width = layer.out_features // self.heads
+        here = projected.shape[-1] // width  # fewer than all where heads are spread over processes
+        return projected.view(*x.shape[:2], here, width).transpose(1, 2)
+
+
+def _can_join(x: Tensor, layers: Sequence[nn.Module]) -> bool:
+    """Whether layers of one input are plain ones, whose products may be made as one; small products gain by it."""
+    plain = all(
+        type(layer) is Linear and type(layer.weight) is nn.Parameter and not layer._forward_hooks for layer in layers
+    )
+    wanted = torch.is_grad_enabled() and not torch.is_autocast_enabled(x.device.type) and not followed()
+    return plain and wanted and x.device.type == "cpu" and x.shape[0] * x.shape[1] >= ROWS
+
+
+def with_beside(x: Tensor, beside: Tensor | None) -> Tensor:
+    """Features of every head (b h t d) and others (b t n) -> (b h t d+n), the others the same in every head."""
+    if beside is None:
+        return x
+    return torch.cat([x, beside[:, None].to(x.dtype).expand(*x.shape[:-1], -1)], dim=-1)

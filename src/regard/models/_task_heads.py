@@ -1,0 +1,71 @@
+"""What stands upon an encoder of tokens to label documents or to tag units: any encoder (Padded) -> features (b t d).
+
+The encoder is called `encoder` in every model that has one, so that its weights can be taken from a run that trained it
+for something else: `[start] only = "encoder.*"`. It reads `start w1 … wn end`, as masked language models do.
+
+The right head upon an encoder, by the family of sizes: labels for documents, tags for units.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from regard.attention.masks import Mask
+from regard.core.data_specs import Documents, Tagged
+from regard.core.protocols import Padded
+from regard.layers.crf import CHAINS, TagReadout
+from regard.layers.document_batch import Grouped, Units, first_tokens, joined, marked
+from regard.layers.dropout import Dropout
+from regard.layers.pooling import AttentionPooling
+from regard.layers.readout import readout
+
+
+class Classifier(nn.Module):
+    """Documents -> features (b d): the tokens of a document, cuts between sentences ignored, pooled by attention."""
+
+    def __init__(self, encoder: nn.Module, dim: int, sizes: Documents, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.encoder, self.marks = encoder, sizes.marks
+        self.pool = AttentionPooling(dim, dim, keys="text")
+        self.dropout = Dropout(dropout)
+        self.readout = readout(dim, sizes.labels, several=sizes.several)
+
+    def forward(self, documents: Grouped) -> Tensor:
+        text = marked(joined(documents), self.marks)
+        mask = Mask.lengths(text.lengths, text.tokens.shape[1])
+        pooled: Tensor = self.dropout(self.pool(self.encoder(text), mask))
+        return pooled
+
+
+class Tagger(nn.Module):
+    """Sentences of units -> features (b u d): those of each unit's first token."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        dim: int,
+        sizes: Tagged,
+        *,
+        output: Literal["crf", "softmax"] = "crf",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.marks = encoder, sizes.marks
+        self.dropout = Dropout(dropout)
+        self.readout = TagReadout(dim, sizes.tags, CHAINS[output](sizes.rules))
+
+    def forward(self, sentences: Units) -> Tensor:
+        x = self.encoder(marked(Padded(sentences.tokens, sentences.lengths), self.marks))
+        features: Tensor = self.dropout(first_tokens(x[:, 1:], sentences))
+        return features
+
+
+def headed(
+    encoder: nn.Module, dim: int, sizes: Documents | Tagged, *, output: Literal["crf", "softmax"], dropout: float
+) -> Classifier | Tagger:
+    """An encoder of features of width `dim` -> the model that labels or tags what the sizes are of."""
+    if isinstance(sizes, Documents):
+        return Classifier(encoder, dim, sizes, dropout=dropout)
+    return Tagger(encoder, dim, sizes, output=output, dropout=dropout)

@@ -1,0 +1,216 @@
+"""Continuous batching: the searches of all requests of a run as one batch that grows and shrinks.
+
+A task is handed a decoder like any other (`Pooled`). What it asks for is not searched for by itself: it joins what is
+being decoded, by `Search.join`, and comes back when it has ended, while the others go on. Each is decoded as if it were
+alone, draws included. So requests that come together are computed together, one that has ended leaves at once, and one
+that waits joins at the next token; no task knows of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from regard.core.cancellation import breathe
+from regard.core.data_specs import Marks
+from regard.core.protocols import Decoder, Grammar, Hypothesis, State
+from regard.decoding.strategy import Decoding, Running, Search, Sources
+
+WATCHED = 0.25  # seconds between two questions whether a search is still wanted
+
+Found = list[list[Hypothesis]]
+Told = Callable[[Sequence[int]], None]  # hears the tokens of the best so far
+
+
+class Alone(Exception):
+    """A search that is to be made by itself: something went wrong in the batch that it was part of."""
+
+
+@dataclass(eq=False)
+class Wanted:
+    """A search that takes part: the arguments of Search.begin, and who waits for it."""
+
+    search: Search
+    kind: Hashable  # those of one kind are steps of the same decoder; None: of its own
+    state: State
+    limits: Tensor  # (s)
+    first: Tensor | None
+    numbers: Tensor | None
+    told: Told | None = None
+    gone: bool = False
+    found: dict[int, list[Hypothesis]] = field(default_factory=dict)
+    done: Future[Found] = field(default_factory=Future)
+
+    @property
+    def size(self) -> int:
+        """How many sources it has."""
+        return self.limits.numel()
+
+    def begin(self) -> Running:
+        """Before its first token."""
+        return self.search.begin(self.state, self.limits, first=self.first, numbers=self.numbers)
+
+    def end(self, place: int, hypotheses: list[Hypothesis]) -> None:
+        """One of its sources has ended; with the last of them, whoever waits hears of it."""
+        self.found[place] = hypotheses
+        if len(self.found) == self.size:
+            with suppress(InvalidStateError):
+                self.done.set_result([self.found[each] for each in range(self.size)])
+
+    def fail(self, wrong: Exception) -> None:
+        """It cannot be part of a batch."""
+        with suppress(InvalidStateError):
+            self.done.set_exception(wrong)
+
+
+@dataclass(eq=False)
+class Lane:
+    """Searches of one kind, decoded side by side; its sources by number, and whose they are."""
+
+    search: Search
+    running: Running
+    tickets: dict[int, tuple[Wanted, int]]
+
+    def add(self, more: Running, wanted: Sequence[Wanted]) -> None:
+        """Beside those that run."""
+        base = self.running.begun
+        self.running = self.search.join(self.running, more)
+        self.tickets |= {base + number: ticket for number, ticket in tickets_of(wanted).items()}
+
+    def step(self) -> None:
+        """One token more for each; those that have ended leave."""
+        self._drop()
+        self.running, finished = self.search.step(self.running)
+        for number, hypotheses in finished.items():
+            wanted, place = self.tickets.pop(number)
+            wanted.end(place, hypotheses)
+        if any(wanted.told is not None for wanted, _ in self.tickets.values()):
+            self._tell()
+
+    def _drop(self) -> None:
+        """What nobody wants any more has reached its limit: it ends with the next token."""
+        gone = {number for number, (wanted, _) in self.tickets.items() if wanted.gone}
+        if gone:
+            kept = torch.tensor([number not in gone for number in self.running.sources.tolist()])
+            limits = self.running.limits * kept.to(self.running.limits.device)
+            self.running = self.running._replace(limits=limits, spare=0)
+
+    def _tell(self) -> None:
+        running = self.running
+        for row, number in enumerate(running.sources.tolist()):
+            wanted, place = self.tickets.get(number, (None, 0))
+            if wanted is not None and wanted.told is not None and place == 0:
+                best, length = int(running.sums[row].argmax()), int(running.lengths[row])
+                wanted.told(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
+
+
+def tickets_of(wanted: Sequence[Wanted]) -> dict[int, tuple[Wanted, int]]:
+    """Sources in their order, numbered from 0 -> whose each is, and which of theirs."""
+    flat = [(each, place) for each in wanted for place in range(each.size)]
+    return dict(enumerate(flat))
+
+
+class Pool:
+    """The thread that decodes, and what it decodes."""
+
+    def __init__(self, told: Callable[[int], None] | None = None) -> None:
+        self.told = told  # hears how many sources each step has
+        self._changed = threading.Condition()
+        self._coming: list[Wanted] = []
+        self._lanes: dict[Hashable, Lane] = {}
+        self._thread: threading.Thread | None = None
+
+    def run(self, wanted: Wanted) -> Found:
+        """The hypotheses of each source, best first; given up where the request is."""
+        with self._changed:
+            self._coming.append(wanted)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    return wanted.done.result(timeout=WATCHED)
+                breathe()
+        finally:
+            wanted.gone = True  # if it has not ended, it ends now
+
+    def _run(self) -> None:
+        """Decode until there is nothing to do for a while."""
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._coming or self._lanes, timeout=10):
+                    self._thread = None
+                    return
+                coming, self._coming = self._coming, []
+            self._admit(coming)
+            for kind, lane in list(self._lanes.items()):
+                self._step(kind, lane)
+
+    def _admit(self, coming: Sequence[Wanted]) -> None:
+        """Those of one kind are joined with each other first: what runs is copied once."""
+        kinds: dict[Hashable, list[Wanted]] = {}
+        for wanted in coming:
+            kinds.setdefault(wanted if wanted.kind is None else wanted.kind, []).append(wanted)
+        for kind, some in kinds.items():
+            try:
+                lane, search = self._lanes.get(kind), some[0].search
+                more = reduce(search.join, [wanted.begin() for wanted in some])
+                if lane is None:
+                    self._lanes[kind] = Lane(search, more, tickets_of(some))
+                else:
+                    lane.add(more, some)
+            except Exception as wrong:  # whatever it is, each finds out for itself
+                for wanted in some:
+                    wanted.fail(Alone(str(wrong)))
+
+    def _step(self, kind: Hashable, lane: Lane) -> None:
+        try:
+            if self.told is not None:
+                self.told(lane.running.sources.numel())
+            lane.step()
+        except Exception as wrong:
+            for wanted, _ in lane.tickets.values():
+                wanted.fail(Alone(str(wrong)))
+            lane.tickets.clear()
+        if not lane.tickets:
+            del self._lanes[kind]
+
+
+@dataclass(frozen=True)
+class Pooled(Decoding):
+    """A decoder like any other, whose searches are made by a pool."""
+
+    pool: Pool = field(default_factory=Pool, compare=False)
+    told: Told | None = field(default=None, compare=False)
+    begun: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
+    places: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
+
+    def numbers(self, count: int) -> list[int]:
+        """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
+        return list(self.places) if self.places else super().numbers(count)
+
+    def decode(self, model: Decoder, sources: Sources) -> Found:
+        """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
+        state, marks, limits, first, numbers, grammar = sources
+        if not limits.numel():
+            return []
+        search = self.search(model, marks=marks, grammar=grammar)
+        self.begun()
+        try:
+            return self.pool.run(Wanted(search, self._kind(marks, grammar), state, limits, first, numbers, self.told))
+        except Alone:
+            return super().decode(model, sources)
+
+    def _kind(self, marks: Marks, grammar: Grammar | None) -> Hashable:
+        """Equal where steps are. A seed is used up when a search begins; a grammar is one search's own."""
+        config = replace(self.config, seed=0) if self.has("seed") else self.config
+        return None if grammar is not None else (self.name, repr(config), repr(marks))

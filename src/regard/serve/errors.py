@@ -1,0 +1,67 @@
+"""What a client is told where nothing is answered: a status and one line, never how our code looks inside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from regard.core.cancellation import GivenUp
+from regard.core.errors import RegardError
+from regard.core.extras import require
+from regard.serve.requests import Unknown
+from regard.serve.scheduler import Busy, Ending
+
+OURS = "something went wrong in the server, which is not your mistake; its log says what"
+PROGRAMS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths that no person reads
+
+
+def status_of(wrong: Exception) -> int:
+    """An error -> the status of its response."""
+    kinds: dict[type[Exception], int] = {Busy: 429, Ending: 503, GivenUp: 503, Unknown: 404, RegardError: 400}
+    return next((status for kind, status in kinds.items() if isinstance(wrong, kind)), 500)
+
+
+def line_of(wrong: Exception) -> str:
+    """What is said of an error: its own line, where it is one of ours that a user can mend."""
+    if isinstance(wrong, RegardError):
+        return str(wrong)
+    logging.getLogger("regard.serve").error("a request failed", exc_info=wrong)
+    return OURS
+
+
+def headers_of(wrong: Exception) -> dict[str, str]:
+    """When to come again."""
+    status = status_of(wrong)
+    return {"Retry-After": str(wrong.seconds if isinstance(wrong, Busy) else 1)} if status in (429, 503) else {}
+
+
+def add_refusals(app: Any, page: Callable[[Any, str], str]) -> None:
+    """Errors as one line of JSON, or as a page where somebody reads it."""
+    responses = require("fastapi.responses", extra="serve")
+    exceptions = require("fastapi.exceptions", extra="serve")
+
+    def answer(request: Any, line: str, status: int, headers: dict[str, str] | None = None) -> Any:
+        if request.url.path.startswith(PROGRAMS):
+            return responses.JSONResponse({"error": line}, status, headers)
+        return responses.HTMLResponse(page(request, line), status, headers)
+
+    def refused(request: Any, wrong: Exception) -> Any:
+        return answer(request, line_of(wrong), status_of(wrong), headers_of(wrong))
+
+    def missing(request: Any, _: Any) -> Any:
+        return answer(request, f"there is no page {request.url.path[:80]!r} here", 404)
+
+    def mistaken(request: Any, wrong: Any) -> Any:
+        allowed = (wrong.headers or {}).get("Allow", "another method")
+        return answer(request, f"{request.method[:20]} is not for this page; use {allowed}", 405, {"Allow": allowed})
+
+    def unread(request: Any, wrong: Any) -> Any:
+        names = ", ".join(sorted({str(part["loc"][-1]) for part in wrong.errors()}))
+        return answer(request, f"a tile or a head is asked for by whole numbers; look at: {names}", 400)
+
+    app.add_exception_handler(RegardError, refused)
+    app.add_exception_handler(Exception, refused)
+    app.add_exception_handler(404, missing)
+    app.add_exception_handler(405, mistaken)
+    app.add_exception_handler(exceptions.RequestValidationError, unread)

@@ -1,0 +1,137 @@
+"""What tasks of images have in common: the shape of their images, the files of a run, and reading new images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.checksums import of_batches
+from regard.core.errors import CheckpointError, DataError, nearest
+from regard.core.files import write_bytes, write_text
+from regard.core.protocols import Indices
+from regard.core.seed import mix
+from regard.data.images.image_files import SUFFIXES, Pixels, open_image, png
+from regard.data.images.resize import Shape
+from regard.tasks._shared import data_summary
+
+FILE, EXAMPLE = "images.json", "example.png"
+OPENS = SUFFIXES  # of the files that are read as new images
+
+
+class Known(NamedTuple):
+    """What a run keeps of its data: the shape of images, and the names of classes."""
+
+    shape: Shape
+    classes: tuple[str, ...]
+    more: Mapping[str, Any] = {}
+
+    def save(self, folder: Path, example: bytes) -> None:
+        """Write it, and the file of an image to try."""
+        table = {"shape": asdict(self.shape), "classes": self.classes, **self.more}
+        write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+        if example:
+            write_bytes(folder / EXAMPLE, example)
+
+
+def load_known(folder: Path) -> Known:
+    """What a run folder says of its data."""
+    path = folder / FILE
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return Known(Shape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
+        raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
+
+
+def example_file(folder: Path | None, make: Callable[[], Pixels]) -> bytes:
+    """The file of an image to try: that of a run folder, or else a new one of the pixels that `make` gives."""
+    if folder is None:
+        return png(make())
+    return (folder / EXAMPLE).read_bytes() if (folder / EXAMPLE).exists() else b""
+
+
+def examples_of(folder: Path | None) -> tuple[str, ...]:
+    """The image of a run folder that is there to be tried."""
+    return () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
+
+
+class GivenImage(NamedTuple):
+    """An image that a user gave, of the right channels, and what had to be done to it."""
+
+    name: str
+    pixels: Pixels  # (h w c)
+    remarks: tuple[str, ...]
+
+
+def read_image(text: str, channels: int) -> GivenImage:
+    """The path of an image file -> its pixels, in grey or colour."""
+    path = Path(text.strip())
+    if not text.strip():
+        raise DataError("there is no image; give the path of an image file")
+    opened = open_image(path)
+    image = opened.image.convert("L" if channels == 1 else "RGB")
+    pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, channels)
+    return GivenImage(path.name, pixels, opened.remarks)
+
+
+def brought_to(given: GivenImage, shape: Shape) -> GivenImage:
+    """The image in another size, which is said."""
+    size = given.pixels.shape[:2]
+    if size == (shape.height, shape.width):
+        return given
+    remark = f"{size[0]}x{size[1]} pixels: brought to {shape.height}x{shape.width}"
+    return GivenImage(given.name, shape.apply_array(given.pixels[None])[0], (*given.remarks, remark))
+
+
+def remarks_of(given: GivenImage | None) -> tuple[str, ...]:
+    """What had to be done to what was given, in one line, if anything."""
+    return (f"{given.name}: {'; '.join(given.remarks)}",) if given is not None and given.remarks else ()
+
+
+def with_remarks(text: str, given: GivenImage | None) -> str:
+    """The title of a page, with what had to be done to what was given."""
+    return text if given is None or not given.remarks else f"{text} ({'; '.join(given.remarks)})"
+
+
+def class_number(name: str, known: Sequence[str]) -> int:
+    """The number of a class by its name; -1 where none is asked for."""
+    if name and name not in known:
+        hint = nearest(name, known) if known else "it was trained without classes"
+        raise DataError(f"the model does not know the class {name!r}; {hint}")
+    return known.index(name) if name else -1
+
+
+def overview(splits: Mapping[str, Sized], shape: Shape, *more: str) -> list[str]:
+    """How many images there are and how large; what the first one is."""
+    size = f"{shape.height}x{shape.width} pixels in {'grey' if shape.channels == 1 else 'colour'}"
+    *known, first = more
+    return [
+        data_summary.counted("images", {name: len(part) for name, part in splits.items()}, size, *known),
+        data_summary.first("image", first),
+    ]
+
+
+def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    """A checksum of each split, of whatever arrays it gives."""
+    return {
+        name: of_batches(tuple(map(torch.from_numpy, map(np.ascontiguousarray, each))) for each in arrays)
+        for name, arrays in parts.items()
+    }
+
+
+def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:
+    """All examples of an epoch in random order, `rows` at a time; the same for the same seed and epoch."""
+    order = np.random.default_rng(mix(seed, epoch)).permutation(count)
+    return [order[low : low + rows] for low in range(0, count, rows)]
+
+
+def to_tensor(pixels: Pixels) -> Tensor:
+    """(b h w c) of 0 … 255 -> (b c h w) of -1 … 1."""
+    return torch.from_numpy(pixels.transpose(0, 3, 1, 2).astype(np.float32)).mul_(2 / 255).sub_(1)

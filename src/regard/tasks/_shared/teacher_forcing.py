@@ -1,0 +1,76 @@
+"""Teacher forcing: a model is given the true tokens before each one and asked for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Token
+from regard.core.progress import track
+from regard.core.protocols import Decoder, Loss
+from regard.core.state_tree import map_tensors, spread
+from regard.data import batching
+from regard.data.batching import PairBatch
+from regard.data.text.pair_corpus import PairCorpus
+
+ALTERNATIVES = 5  # tokens that are named for each place of an output
+
+
+def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: float = 0.0) -> Loss:
+    """A batch -> the cross entropy of its target tokens and end marks, summed; padding is not counted."""
+    features, _ = model.features(batch.target.tokens[:, :-1], model.start(batch.source))
+    labels = batch.target.tokens[:, 1:]
+    real = labels != pad
+    total = model.readout.loss(features[real], labels[real], smoothing=smoothing)
+    return Loss(total, int((batch.target.lengths - 1).sum()))
+
+
+def loss_per_token(model: Decoder, rows: PairCorpus, marks: Marks, *, longest: int, budget: int) -> float:
+    """Encoded pairs -> the mean cross entropy of their target tokens; pairs that are too long are left out."""
+    lengths = rows.lengths()
+    kept = batching.select(*lengths, longest=longest, budget=budget).kept
+    plan = batching.plan(*lengths, among=kept, budget=budget, seed=0, epoch=0)
+    total, count = 0.0, 0
+    with evaluating(model) as device:
+        for examples in track(plan, total=len(plan)):
+            batch = map_tensors(rows.batch(examples, marks), lambda x: x.to(device))
+            loss = teacher_forced(model, batch, pad=marks.pad)
+            total, count = total + loss.total.item(), count + loss.count
+    return total / count
+
+
+def log_probabilities(model: Decoder, source: Any, tokens: Tensor) -> Tensor:
+    """Tokens (b t+1), the first of them given -> log p (b t v) of what comes at each place after it."""
+    logits, _ = model(tokens[:, :-1], model.start(source))
+    return logits.float().log_softmax(dim=-1)
+
+
+def picked(scores: Tensor, tokens: Tensor) -> Tensor:
+    """Log p (b t v) and tokens (b t+1) -> log p (b t) of each token but the first."""
+    return scores.gather(-1, tokens[:, 1:, None])[..., 0]
+
+
+def with_alternatives(
+    tokens: Sequence[int], scores: Tensor, name: Callable[[int, int], str], *, count: int = ALTERNATIVES
+) -> tuple[Token, ...]:
+    """Tokens (n) and log p (n v) -> each with its log p and the likeliest others; `name` is given token and place."""
+    best = scores.topk(min(count, scores.shape[-1]), dim=-1)
+    rows = zip(tokens, best.indices.tolist(), best.values.tolist(), strict=True)
+    return tuple(
+        Token(
+            name(token, place),
+            float(scores[place, token]),
+            tuple((name(other, place), value) for other, value in zip(others, values, strict=True)),
+        )
+        for place, (token, others, values) in enumerate(rows)
+    )
+
+
+def without_read(model: Decoder, source: Any, read: Tensor, *, unknown: int) -> Tensor:
+    """Tokens (1 n) that a decoder read -> logits (n n v), each of them in turn replaced by the unknown token."""
+    changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
+    return model(changed, spread(model.start(source), read.shape[1]))[0]

@@ -1,0 +1,22 @@
+"""Captioning: an image goes in, a sentence comes out, and for each word one sees where the model looked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Captions
+from regard.tasks.captioning.task import TINY, Captioning, Config, Options, build, load
+
+__all__ = ["TINY", "Captioning", "Config", "Options", "build", "load"]
+
+VERB = "caption"
+SIZES = Captions
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "captioner"},
+    "decoding": {"name": "beam", "width": 5},
+    "training": {"optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
+}
+DEMO = [
+    *("data.scenes=2000", "model.dim=128", "model.embedding=64", "model.grid=64", "model.coverage=0"),
+    *("training.steps=400", "training.evaluation.every=400", "decoding=greedy"),
+]

@@ -1,0 +1,141 @@
+"""A caption as it is shown: its words, the cells of the image, and the model run again over both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Axis, Item, Output, Place, Shown
+from regard.core.progress import track
+from regard.core.protocols import Hypothesis
+from regard.core.state_tree import spread
+from regard.data import batching
+from regard.data.builtin.scenes import Box
+from regard.data.images.image_files import Pixels
+from regard.data.text.tokenizer import MARKS, Tokenizer
+from regard.decoding.strategy import Decoding, optimised
+from regard.tasks._shared.image_inputs import GivenImage
+from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
+from regard.tasks.captioning.grounding import CELLS, TOGETHER, See, Words, cell_box, grid_of, without_each
+
+ROWS = 640  # captions of them that are searched for side by side: more gain little, and take memory
+
+
+class Again(NamedTuple):
+    """What is said of the image when a part of it is greyed out."""
+
+    box: Box
+    text: str
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How captions are searched for."""
+
+    decoding: Decoding
+    marks: Marks
+    limit: int  # tokens of a caption, at most
+    see: See
+
+
+def search(model: Any, pixels: Pixels, how: Searching) -> list[list[Hypothesis]]:
+    """Images (n h w c) of 0 … 255 -> the captions of each, best first; what is drawn depends on an image's number."""
+    told: list[list[Hypothesis]] = []
+    together = min(TOGETHER, max(1, ROWS // how.decoding.width))
+    starts = range(0, len(pixels), together)
+    with evaluating(model) as device:
+        fast = optimised(model)
+        for low in track(starts, total=len(starts)):
+            images = how.see(pixels[low : low + together]).to(device)
+            limits = torch.full((len(images),), how.limit, device=device)
+            numbers = torch.arange(low, low + len(images), device=device)
+            told += how.decoding(fast, fast.start(images), marks=how.marks, limits=limits, numbers=numbers)
+    return told
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """An image with its captions, best first."""
+
+    given: GivenImage
+    hypotheses: list[Hypothesis]
+    seconds: float  # that the search took
+    again: tuple[Again, ...]
+    see: See
+
+    @property
+    def pixels(self) -> Pixels:
+        """(h w c)."""
+        return self.given.pixels
+
+
+def show(model: Any, told: Captioned, words: Words) -> Shown:
+    """An image and its captions -> axes, outputs, and ways to run the model again."""
+    marks, vocabulary = words.marks, words.vocabulary
+    device = next(model.parameters()).device
+    best = [*told.hypotheses[0].tokens, marks.end]
+    captions = torch.tensor([[marks.start, *best]], device=device)
+    image = told.see(told.pixels[None]).to(device)
+    items = _items(best, vocabulary)
+    height, width = grid_of(model)
+    cells = tuple(_cell(place, height, width) for place in range(height * width))
+    read = (Item(vocabulary.name(marks.start), special=True), *items[:-1])
+    axes = {"words": Axis(items, "words"), CELLS: Axis(cells, CELLS), "read": Axis(read, "read", input="read")}
+    return Shown(
+        title=told.given.name,
+        axes=axes,
+        rows={"words": (Place("words"),)},
+        columns={CELLS: (Place(CELLS),), "read": (Place("read"),)},
+        outputs=_outputs(model, image, told.hypotheses, words),
+        replay=lambda: model(captions[:, :-1], model.start(image))[0][0],
+        chosen=captions[0, 1:],
+        seconds=told.seconds,
+        answered="words",
+        without={
+            CELLS: lambda: without_each(model, told.pixels, captions, see=told.see),
+            "read": lambda: without_read(model, image, captions[:, :-1], unknown=marks.unknown),
+        },
+        inputs={"read": captions[:, :-1]},
+        views=("captions",),
+        extra={"captions": _extra(told)},
+    )
+
+
+def _items(tokens: Sequence[int], vocabulary: Tokenizer) -> tuple[Item, ...]:
+    pieces = vocabulary.pieces_of(list(tokens[:-1]))
+    items = [Item(piece.text, word=number, span=(piece.start, piece.stop)) for number, piece in enumerate(pieces)]
+    return (*items, Item(MARKS[Marks.end].strip(), special=True))
+
+
+def _cell(place: int, height: int, width: int) -> Item:
+    row, column = divmod(place, width)
+    return Item(f"{row},{column}", box=cell_box(place, height, width))
+
+
+def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words: Words) -> tuple[Output, ...]:
+    """The captions with log p of every token, and what else might have stood there."""
+    vocabulary, marks = words
+    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in hypotheses]
+    tokens = batching.pad(rows, marks.pad).tokens.to(image.device)
+    logits, _ = model(tokens[:, :-1], spread(model.start(image), len(rows)))
+    scores = logits.float().log_softmax(dim=-1)  # (n t v)
+    outputs = []
+    for row, hypothesis, own in zip(rows, hypotheses, scores, strict=True):
+        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
+        text = vocabulary.decode([hypothesis.tokens])[0]
+        outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
+    return tuple(outputs)
+
+
+def _extra(told: Captioned) -> dict[str, Any]:
+    """Plain values for the view: the image, and what is said of it without each of its parts."""
+    height, width, channels = told.pixels.shape
+    pixels = told.pixels.reshape(-1, channels).tolist()
+    again = [{"box": [round(edge, 4) for edge in each.box], "text": each.text} for each in told.again]
+    return {"height": height, "width": width, "pixels": pixels, "again": again}

@@ -1,0 +1,91 @@
+"""A caption as one picture: the image once for every word, bright where the model looked for it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.core.extras import require
+from regard.core.inference_mode import evaluating
+from regard.data.images.image_files import Pixels
+from regard.layers.fuse_for_decoding import watchable
+from regard.tasks.captioning.grounding import See, Words, grid_of, look
+
+SIDE = 168  # pixels of the longer side of each image
+LINE = 24  # pixels below each for its word
+GAP = 8
+ACROSS = 5  # images in a row
+DIM = 0.25  # how much of the brightness stays where nobody looks
+GLOW = np.array([255, 170, 40])  # what the most attended cell is tinted with
+TINT = 0.35
+# Files of fonts that have Hangul, in the order they are liked; those that are not installed are passed over.
+FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", "NotoSansKR-Regular.ttf", "malgun.ttf")
+
+
+def overlay(model: Any, pixels: Pixels, row: Sequence[int], words: Words, *, see: See) -> bytes:
+    """An image (h w c) and the tokens of a caption -> a PNG file of where the model looked for each of them."""
+    vocabulary, marks = words
+    model = watchable(model)
+    with evaluating(model) as device:
+        captions = torch.tensor([[marks.start, *row, marks.end]], device=device)
+        looked = look(model, see(pixels[None]).to(device), captions, pad=marks.pad)
+    said = [piece.text for piece in vocabulary.pieces_of(list(row))]
+    shares = None if looked is None else looked.weights[0, : len(said)].double().cpu().numpy()
+    return sheet(pixels, said, shares, grid_of(model))
+
+
+def sheet(pixels: Pixels, words: Sequence[str], shares: NDArray[np.float64] | None, grid: tuple[int, int]) -> bytes:
+    """An image (h w c), the words of its caption and where was looked for each (n s) -> a PNG file: the image, then
+    once more for every word; without shares the image alone, with the caption below it."""
+    drawing, library = require("PIL.ImageDraw", extra="vision"), require("PIL.Image", extra="vision")
+    whole = _enlarged(pixels)
+    tiles = [(whole, "" if shares is not None else " ".join(words))]
+    if shares is not None:
+        tiles += [(lit(whole, row.reshape(grid)), word) for row, word in zip(shares, words, strict=True)]
+    height, width = whole.shape[0] + LINE + GAP, whole.shape[1] + GAP
+    rows = -(-len(tiles) // ACROSS)
+    room = max(1, min(ACROSS, len(tiles)))
+    paper = library.new("RGB", (room * width + GAP, rows * height + GAP), (255, 255, 255))
+    pen, font = drawing.Draw(paper), _font("".join(words))
+    for number, (tile, word) in enumerate(tiles):
+        left, top = GAP + number % ACROSS * width, GAP + number // ACROSS * height
+        paper.paste(library.fromarray(tile), (left, top))
+        pen.text((left + 2, top + whole.shape[0] + 3), word, fill=(20, 20, 20), font=font)
+    target = io.BytesIO()
+    paper.save(target, format="PNG")
+    return target.getvalue()
+
+
+def _enlarged(pixels: Pixels) -> Pixels:
+    """(h w c) -> (h w 3), enlarged by a whole number to about SIDE."""
+    scale = max(1, SIDE // max(pixels.shape[:2]))
+    return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
+
+
+def lit(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
+    """An image (h w 3) and weights (rows columns) -> dim where nobody looks, bright and tinted where most is."""
+    height, width = pixels.shape[:2]
+    rows = np.arange(height) * weights.shape[0] // height
+    columns = np.arange(width) * weights.shape[1] // width
+    share = (weights / max(float(weights.max()), 1e-9))[rows][:, columns][..., None]
+    bright = pixels * (DIM + (1 - DIM) * share)
+    tinted: Pixels = (bright * (1 - TINT * share) + GLOW * TINT * share).clip(0, 255).astype(np.uint8)
+    return tinted
+
+
+def _font(text: str) -> Any:
+    """Pillow's own font, or an installed one with the letters that it lacks."""
+    fonts = require("PIL.ImageFont", extra="vision")
+    if text.isascii():
+        return fonts.load_default(15)
+    for name in FONTS:
+        try:
+            return fonts.truetype(name, 15)
+        except OSError:
+            continue
+    return fonts.load_default(15)

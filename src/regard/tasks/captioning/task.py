@@ -1,0 +1,291 @@
+"""Captioning: an image goes in, a sentence comes out, and for each word one sees where the model looked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.core.data_specs import Captions, Marks
+from regard.core.errors import ConfigError
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.protocols import Goal, Hypothesis, Indices, Loss
+from regard.core.task import Answer, Task
+from regard.data.builtin import scenes
+from regard.data.builtin.scenes import Held
+from regard.data.captions import dataset
+from regard.data.captions.dataset import CaptionBatch, CaptionCollection, Captioned, Language
+from regard.data.images.augment import vary
+from regard.data.images.image_files import Pixels
+from regard.data.images.loader import Wanted
+from regard.data.text import tokenizer
+from regard.data.text.tokenizer import Level, Tokenizer
+from regard.decoding.strategy import Decoding, several
+from regard.tasks._shared import data_summary, image_inputs
+from regard.tasks._shared.image_inputs import GivenImage, Known
+from regard.tasks.captioning import grounding, inspect, metrics, overlay
+from regard.tasks.captioning.image_features import eyes
+
+Read = Callable[[], CaptionCollection]
+FILE = "tokenizer.json"
+MORE = 200  # scenes with more things than in training that are told by `regard evaluate`
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which images and captions. Without a path, scenes of coloured shapes made by code."""
+
+    path: Path | None = None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON
+    name: str = dataset.BUILT_IN  # without a path: scenes
+    scenes: int = 8000  # of the built-in training data
+    things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
+    held: Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
+    language: Language = "en"  # of the built-in captions: en or ko
+    height: int = 64  # rows that every image is brought to
+    width: int = 64  # columns that every image is brought to; a scene is a square of `height`
+    channels: int = 3  # 1: grey, 3: colour
+    features: str = ""  # a net of timm that sees the images first, such as resnet18; "": the model sees the pixels
+    weights: Path | None = None  # that net's weights, a .safetensors file; the model then has stride=1
+    level: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
+    vocabulary: int = 10_000  # tokens, at most
+    minimum: int = 1  # how often a token must be seen
+    lowercase: bool = True  # captions are lowercased
+    longest: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
+    captions: int = 5  # of an image that are learned at once; of more, so many are drawn
+    rows: int = 32  # images in a batch
+    flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
+    crop: int = 0  # pixels: a training image is moved by at most so many to any side
+    grey: float = 0.0  # how often a training image loses its colours, so that shapes are known in every colour
+    smoothing: float = 0.0  # of the labels: this share of the probability is spread over all tokens
+    seed: int = 1  # of the built-in data, and of splits that are not given
+
+    def __post_init__(self) -> None:
+        for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.crop < 0:
+            raise ConfigError(f"crop={self.crop} pixels: it is not negative; 0 leaves images where they are")
+        for name in ("flip", "grey", "smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
+        if self.path is None:
+            dataset.check_source(self.name)
+        eyes(self.features, self.weights)
+
+
+TINY = Config(scenes=24, height=24, width=24, rows=4, things=(1, 2), longest=16)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
+
+    nbest: int = 1  # how many captions of each image, the first as without this; a beam is made wide enough
+    cover: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
+
+    def __post_init__(self) -> None:
+        if self.nbest < 1:
+            raise ConfigError(f"nbest={self.nbest}: ask for at least one")
+        self.box()
+
+    def box(self) -> scenes.Box | None:
+        """The region that is greyed out."""
+        return grounding.parse_box(self.cover) if self.cover else None
+
+
+class Captioning(Task):
+    """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
+
+    def __init__(
+        self, config: Config, known: Known, *, vocabulary: Tokenizer, read: Read, folder: Path | None = None
+    ) -> None:
+        self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
+        self._read, self._folder, self.marks = read, folder, Marks()
+        self.see = eyes(config.features, config.weights)
+        self.sizes = Captions(*self.see.grid(self.shape), vocabulary.size, config.longest, self.marks)
+        self.directions = dict.fromkeys([*(f"bleu{n}" for n in metrics.ORDERS), "exact", "pointing"], True)
+        self.goal = Goal("exact" if config.path is None else "bleu4", more=True)
+        self.examples, self.opens = image_inputs.examples_of(folder), image_inputs.OPENS
+        self.written = grounding.Words(vocabulary, self.marks)
+
+    @cached_property
+    def collection(self) -> CaptionCollection:
+        """The images of each split; read when first asked for."""
+        return self._read()
+
+    @cached_property
+    def rows(self) -> list[list[list[int]]]:
+        """The training captions as tokens, of each image those that fit."""
+        part = self.collection.split("train")
+        flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
+        return [[row for row in (next(flat) for _ in each) if len(row) < self.config.longest] for each in part.captions]
+
+    def notes(self) -> list[str]:
+        """What a user should know of the data: what is left out, what had to be converted."""
+        said = sum(map(len, self.collection.split("train").captions))
+        long = said - sum(map(len, self.rows))
+        text = f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out"
+        return [*self.collection.remarks, *([text] if long else [])]
+
+    def overview(self) -> list[str]:
+        """How many images and captions there are, the vocabulary, and one caption."""
+        splits, train = self.collection.splits, self.collection.split("train")
+        said = f"{sum(map(len, train.captions)):,} training captions"
+        lengths = data_summary.lengths({name: part.rows for name, part in splits.items()})
+        counts = data_summary.counted("images", lengths, said, data_summary.vocabulary(self.sizes.size))
+        return [counts, data_summary.first("caption", train.captions[0][0])]
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {name: part.checksum() for name, part in self.collection.splits.items()}
+
+    def words(self, table: str = "") -> list[str]:
+        return self.vocabulary.words()
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of images that have captions, in random order."""
+        told = np.array([number for number, rows in enumerate(self.rows) if rows], np.int64)
+        if not len(told):
+            raise ConfigError(f"no caption is as short as longest={self.config.longest} tokens; give a larger number")
+        return [told[batch] for batch in image_inputs.batches(len(told), self.config.rows, epoch=epoch, seed=seed)]
+
+    def batch(self, examples: Indices) -> CaptionBatch:
+        """Example numbers -> images, and some captions of each."""
+        count = min(self.config.captions, max(map(len, self.rows)))
+        captions = dataset.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
+        part = self.collection.split("train")
+        images = self.see.rows(part.pixels, part.rows[examples])
+        how = self.config
+        return CaptionBatch(vary(images, flips=how.flip, reach=how.crop, greys=how.grey), captions)
+
+    def loss(self, model: Any, batch: CaptionBatch) -> Loss:
+        """The training loss, summed over words: what the model says its parts are, by name."""
+        captions = batch.captions.tokens
+        parts = model.losses(batch.images, captions, pad=self.marks.pad, smoothing=self.config.smoothing)
+        count = int((captions[:, 1:] != self.marks.pad).sum())
+        return Loss(torch.stack(list(parts.values())).sum(), count, parts if len(parts) > 1 else {})
+
+    def evaluate(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+        """Free-running bleu1 … bleu4 over all references; on scenes also `exact`, the percentage of captions that are
+        right word for word, and `pointing`, that of content words for which the model looked at the right place."""
+        part = self.collection.split(split)
+        scores = self._scores(model, part, decoding)
+        pointed = grounding.pointing(model, part, self.written, see=self.see) if part.regions else None
+        return scores if pointed is None else scores | {"pointing": pointed}
+
+    def _scores(self, model: Any, part: Captioned, decoding: Decoding) -> dict[str, float]:
+        told = self.texts(model, part.images(np.arange(len(part))), decoding)
+        scores = metrics.bleu(told, part.captions)
+        return scores | ({"exact": metrics.exact(told, part.captions)} if part.regions else {})
+
+    def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+        """`cider` and `meteor` where their libraries are installed; for scenes also `more_exact` and `more_bleu4`, on
+        scenes with one thing more than there are in training."""
+        part = self.collection.split(split)
+        scores: dict[str, float] = {}
+        if metrics.installed():
+            told = self.texts(model, part.images(np.arange(len(part))), decoding)
+            kinds = {"cider": metrics.cider, "meteor": metrics.meteor}
+            scores = {name: score(told, part.captions) for name, score in kinds.items()}
+        more = self.config.things[1] + 1
+        if part.regions and more <= scenes.CELLS**2:
+            how: dict[str, Any] = {"things": (more, more), "held": self.config.held, "seed": self.config.seed}
+            made = scenes.generate(split, MORE, side=self.shape.height, **how)
+            found = self._scores(model, dataset.of_scenes(made, self.config.language), decoding)
+            scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
+        return scores
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        more = f"{MORE} scenes of {self.config.things[1] + 1} things"
+        return metrics.signatures() | (grounding.signatures(more) if self.config.path is None else {})
+
+    def tell(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[list[Hypothesis]]:
+        """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
+        how = inspect.Searching(decoding, self.marks, self.sizes.longest - 1, self.see)
+        return inspect.search(model, pixels, how)
+
+    def texts(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[str]:
+        """Images (n h w c) -> the best caption of each."""
+        return [self.spell(hypotheses[0].tokens) for hypotheses in self.tell(model, pixels, decoding)]
+
+    def spell(self, tokens: Sequence[int]) -> str:
+        return self.vocabulary.decode([tokens])[0]
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary, the shape of images, and an image to try."""
+        self.vocabulary.save(folder / FILE)
+        first = np.zeros(1, np.int64)
+        make = image_inputs.example_file(self._folder, lambda: self.collection.split("valid").images(first)[0])
+        self.known.save(folder, make)
+
+    def read(self, text: str) -> GivenImage:
+        """The path of an image file -> the image in the size of the model."""
+        return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
+
+    def answer(
+        self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Decoding
+    ) -> list[list[Answer]]:
+        """Images -> the captions of each, best first; each can be written as a picture of where the model looked."""
+        if not inputs:
+            return []
+        inputs = [self._changed(given, options) for given in inputs]
+        tell = partial(self.tell, model, np.stack([given.pixels for given in inputs]))
+        return [
+            [self._answer(model, given, one) for one in hypotheses]
+            for given, hypotheses in zip(inputs, several(tell, decoding, count=options.nbest), strict=True)
+        ]
+
+    def _changed(self, given: GivenImage, options: Options) -> GivenImage:
+        box = options.box()
+        return given if box is None else given._replace(pixels=grounding.covered(given.pixels, box))
+
+    def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
+        text = self.spell(told.tokens)
+        files = {".png": partial(overlay.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
+        told_of = image_inputs.remarks_of(given)
+        return Answer(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
+
+    def show(self, model: Any, given: GivenImage, options: Options, decoding: Decoding) -> Shown:
+        """An image -> its captions, where the model looked, and what it says without parts of the image."""
+        given = self._changed(given, options)
+        begun = time.perf_counter()
+        (hypotheses,) = several(partial(self.tell, model, given.pixels[None]), decoding, count=options.nbest)
+        seconds = time.perf_counter() - begun
+        boxes = grounding.regions(*grounding.grid_of(model))
+        changed = self.texts(model, np.stack([grounding.covered(given.pixels, box) for box in boxes]), decoding)
+        again = tuple(inspect.Again(box, text) for box, text in zip(boxes, changed, strict=True))
+        told = inspect.Captioned(given, hypotheses, seconds, again, self.see)
+        with evaluating(model):
+            return inspect.show(model, told, self.written)
+
+
+def _collect(config: Config) -> CaptionCollection:
+    if config.path is None:
+        kind: dict[str, Any] = {"language": config.language, "things": config.things, "held": config.held}
+        return dataset.make_scenes(config.scenes, side=config.height, seed=config.seed, **kind)
+    return dataset.read_files(config.path, Wanted(config.height, config.width, config.channels), seed=config.seed)
+
+
+def build(config: Config, folder: Path | None = None) -> Captioning:
+    """A config -> the task with a vocabulary made from the training captions, or that of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    found = _collect(config)
+    texts = [text for each in found.split("train").captions for text in each]
+    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
+    vocabulary = tokenizer.train(texts, level=config.level, **choices)
+    return Captioning(config, Known(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
+
+
+def load(config: Config, folder: Path) -> Captioning:
+    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
+    vocabulary, known = tokenizer.load(folder / FILE), image_inputs.load_known(folder)
+    return Captioning(config, known, vocabulary=vocabulary, read=lambda: _collect(config), folder=folder)

@@ -1,0 +1,19 @@
+"""Classification: documents in, their labels out, and which words and sentences decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Documents
+from regard.tasks.classification.task import TINY, Classification, Config, Options, build, load
+
+__all__ = ["TINY", "Classification", "Config", "Options", "build", "load"]
+
+VERB = "classify"
+SIZES = Documents
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "hierarchical"},
+    "training": {"epochs": 6, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 100}, "evaluation": {"patience": 3}},
+}
+DEMO = ["training.epochs=4", "training.optimizer.lr=0.003", "training.schedule.warmup=100"]
+PLACE = ("path", "name", "label", "text", "header", "valid", "test")

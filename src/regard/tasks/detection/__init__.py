@@ -1,0 +1,22 @@
+"""Detection: an image in, its objects out, each with a class and a box."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Objects
+from regard.tasks.detection.task import TINY, Config, Detection, Options, build, load
+
+__all__ = ["TINY", "Config", "Detection", "Options", "build", "load"]
+
+VERB = "detect"
+SIZES = Objects
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "detr"},
+    "training": {
+        "minutes": 30.0,
+        "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 1e-4, "betas": [0.9, 0.99]},
+        "schedule": {"warmup": 200},
+    },
+}
+DEMO = ["data.scenes=2000", "training.steps=400", "training.evaluation.every=400"]

@@ -1,0 +1,237 @@
+"""Detection: an image in, its objects out, each with a class and a box."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Objects
+from regard.core.errors import ConfigError
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.progress import track
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.task import Answer, Task
+from regard.data.images import detection_dataset
+from regard.data.images.detection_dataset import ObjectCollection
+from regard.data.images.image_files import Pixels
+from regard.data.images.resize import Shape
+from regard.tasks._shared import image_inputs
+from regard.tasks._shared.image_inputs import GivenImage, Known, to_tensor
+from regard.tasks.detection import inspect
+from regard.tasks.detection.matching import Truth, Weights, set_loss
+from regard.tasks.detection.metrics import THRESHOLDS, Found, Thing, average_precision
+
+TOGETHER = 64  # images that are looked at at once
+LEAST = 0.5  # how sure an object must be to be told
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which images and objects. Without a path, scenes of coloured shapes made by code."""
+
+    path: Path | None = None  # a folder of images with COCO's JSON, or such a file
+    name: str = detection_dataset.BUILT_IN  # without a path: scenes
+    scenes: int = 8000  # of the built-in training data
+    things: tuple[int, int] = (1, 4)  # the least and the most shapes of a scene
+    height: int = 64  # rows that every image is brought to
+    width: int = 64  # columns that every image is brought to; a scene is a square of `height`
+    channels: int = 3  # 1: grey, 3: colour
+    flip: float = 0.5  # how often left and right change places in training
+    rows: int = 32  # images in a batch
+    class_weight: float = 1.0  # what the class of an object counts in the loss
+    distance_weight: float = 5.0  # what the distance between boxes counts
+    overlap_weight: float = 2.0  # what their generalised overlap counts
+    nothing_weight: float = 0.1  # what a query that should find nothing counts
+    seed: int = 1  # of the built-in data, and of splits that are not given
+
+    def __post_init__(self) -> None:
+        if min(self.scenes, self.rows, self.height, self.width) < 1:
+            raise ConfigError("scenes, rows, height and width must be at least 1")
+        if not 0 <= self.flip <= 1:
+            raise ConfigError(f"flip={self.flip} lies in 0 … 1")
+        if min(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight) < 0:
+            raise ConfigError("weights of the loss are not negative; 0 leaves a part out")
+        if self.path is None:
+            detection_dataset.check_source(self.name)
+
+    @property
+    def weights(self) -> Weights:
+        """What each part of the loss counts."""
+        return Weights(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight)
+
+
+TINY = Config(scenes=24, height=32, width=32, rows=4, things=(1, 2))  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for."""
+
+    least: float = LEAST  # how sure the model must be of an object, 0 … 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= 1:
+            raise ConfigError(f"least={self.least} lies in 0 … 1")
+
+
+class ObjectBatch(NamedTuple):
+    """Images and their objects."""
+
+    images: Tensor  # (b c h w) of -1 … 1
+    truth: Truth
+
+
+class Detection(Task):
+    """Images with objects: batches, the loss of matched sets, average precision."""
+
+    goal, counted, opens = Goal("ap50", more=True), "images", image_inputs.OPENS
+
+    def __init__(
+        self, config: Config, known: Known, *, read: Callable[[], ObjectCollection], folder: Path | None = None
+    ) -> None:
+        self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
+        self._read, self._folder = read, folder
+        most = int(known.more["most"])
+        self.sizes = Objects(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
+        self.examples = image_inputs.examples_of(folder)
+
+    @cached_property
+    def collection(self) -> ObjectCollection:
+        """The images of each split; read when first asked for."""
+        return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size, and the objects of the first one."""
+        splits = self.collection.splits
+        names = [self.classes[label] for label in splits["train"].labels[0]]
+        known = f"{len(self.classes)} classes", f"at most {self.sizes.most} objects in an image"
+        return image_inputs.overview(splits, self.shape, *known, ", ".join(names) or "without objects")
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        parts = self.collection.splits.items()
+        return image_inputs.fingerprint({name: zip(*part, strict=True) for name, part in parts})
+
+    def notes(self) -> list[str]:
+        """What a user should know of the data."""
+        return list(self.collection.remarks)
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of images, in random order."""
+        return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
+
+    def batch(self, examples: Indices) -> ObjectBatch:
+        """Example numbers -> images and objects, some turned left to right."""
+        part = self.collection.split("train")
+        turned = (torch.rand(len(examples)) < self.config.flip).tolist()
+        images, boxes = [], []
+        for row, turn in zip(examples.tolist(), turned, strict=True):
+            left, top, right, bottom = part.boxes[row].T
+            images.append(part.pixels[row][:, ::-1] if turn else part.pixels[row])
+            boxes.append(np.stack([1 - right, top, 1 - left, bottom] if turn else [left, top, right, bottom], axis=1))
+        labels = [part.labels[row] for row in examples.tolist()]
+        return ObjectBatch(to_tensor(np.stack(images)), padded(labels, boxes))
+
+    def loss(self, model: Any, batch: ObjectBatch) -> Loss:
+        """The training loss, summed over images: class, distance and overlap of the matched objects after every layer
+        of the decoder; its parts are named."""
+        found = model(batch.images)
+        layers = len(found.logits)
+        truth = Truth(*(x.repeat(layers, *(1,) * (x.dim() - 1)) for x in batch.truth))
+        parts = set_loss(found.logits.flatten(0, 1), found.boxes.flatten(0, 1), truth, self.config.weights)
+        return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """`ap50`, average precision at half overlap, and `ap`, the mean over overlaps 0.5 … 0.95; both in percent."""
+        part = self.collection.split(split)
+        truth = [
+            [Thing(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
+            for labels, boxes in zip(part.labels, part.boxes, strict=True)
+        ]
+        found = self.find(model, part.pixels)
+        each = [100 * average_precision(found, truth, threshold=threshold) for threshold in THRESHOLDS]
+        return {"ap50": each[0], "ap": float(np.mean(each))}
+
+    def find(self, model: Any, pixels: Pixels) -> list[list[Found]]:
+        """Images (n h w c) of 0 … 255 -> what each query of each found, surest first."""
+        found: list[list[Found]] = []
+        with evaluating(model) as device:
+            for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER)):
+                seen = model(to_tensor(pixels[low : low + TOGETHER]).to(device))
+                found += inspect.read(seen.logits[-1], seen.boxes[-1])
+        return found
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        how = "mean over classes of interpolated precision at 101 recalls, every query with its likeliest class"
+        return {"ap50": f"{how}, overlap 0.5, percent", "ap": f"{how}, mean over overlaps 0.50:0.05:0.95, percent"}
+
+    def save(self, folder: Path) -> None:
+        """Write the shape and the classes, and an image to try."""
+        self.known.save(
+            folder, image_inputs.example_file(self._folder, lambda: self.collection.split("valid").pixels[0])
+        )
+
+    def read(self, text: str) -> GivenImage:
+        """The path of an image file -> the image in the size of the model."""
+        return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
+
+    def answer(self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Images -> of each one answer, whose value is all objects in it, surest first."""
+        if not inputs:
+            return []
+        found = self.find(model, np.stack([given.pixels for given in inputs]))
+        answer = partial(inspect.answer, classes=self.classes, least=options.least)
+        return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
+
+    def show(self, model: Any, given: GivenImage, options: Options, decoding: Any) -> Shown:
+        """An image -> its objects, and where each query looked."""
+        with evaluating(model) as device:
+            image = to_tensor(given.pixels[None]).to(device)
+            return inspect.show(model, image, given, classes=self.classes, least=options.least)
+
+
+def padded(labels: Sequence[Any], boxes: Sequence[Any]) -> Truth:
+    """Labels and corners of the objects of each image -> one value, padded."""
+    counts = [len(each) for each in labels]
+    truth = Truth(
+        torch.zeros(len(labels), max(counts, default=0), dtype=torch.long),
+        torch.zeros(len(labels), max(counts, default=0), 4),
+        torch.tensor(counts),
+    )
+    for row, (own, places) in enumerate(zip(labels, boxes, strict=True)):
+        edges = torch.from_numpy(np.ascontiguousarray(places, dtype=np.float32))
+        truth.labels[row, : len(own)] = torch.from_numpy(own)
+        truth.boxes[row, : len(own), :2] = (edges[:, :2] + edges[:, 2:]) / 2
+        truth.boxes[row, : len(own), 2:] = edges[:, 2:] - edges[:, :2]
+    return truth
+
+
+def _collect(config: Config) -> ObjectCollection:
+    if config.path is None:
+        return detection_dataset.make_scenes(config.scenes, side=config.height, things=config.things, seed=config.seed)
+    return detection_dataset.read_coco(
+        config.path, Shape(config.height, config.width, config.channels), seed=config.seed
+    )
+
+
+def build(config: Config, folder: Path | None = None) -> Detection:
+    """A config -> the task with the classes of the data, or those of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    found = _collect(config)
+    most = max(len(labels) for part in found.splits.values() for labels in part.labels)
+    return Detection(config, Known(found.shape, found.classes, {"most": max(1, most)}), read=lambda: found)
+
+
+def load(config: Config, folder: Path) -> Detection:
+    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
+    return Detection(config, image_inputs.load_known(folder), read=lambda: _collect(config), folder=folder)

@@ -1,0 +1,23 @@
+"""Embeddings: a vector for every word, learned from the words around it; nearest words and sums of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Words
+from regard.tasks.embeddings.task import Config, Embeddings, Options, build, load
+
+__all__ = ["Config", "Embeddings", "Options", "build", "load"]
+
+VERB = "nearest"
+SIZES = Words
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "skipgram"},
+    "training": {
+        "epochs": 5,
+        "optimizer": {"name": "adagrad", "lr": 0.1, "clip": "none"},
+        "schedule": {"name": "constant", "warmup": 20},
+    },
+}
+DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evaluation.every=500"]
+PLACE = ("paths", "name")

@@ -1,0 +1,281 @@
+"""Embeddings: a vector for every word, learned from the words around it; nearest words and sums of words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.data_specs import Marks, Words
+from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.progress import track
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.state_tree import map_tensors
+from regard.core.task import Answer, Task
+from regard.data.hash_random import uniform
+from regard.data.text import plain_text, token_stream, word_vectors
+from regard.data.text import tokenizer as tokenizers
+from regard.data.text.plain_text import Documents, Origin
+from regard.data.text.token_stream import Stream
+from regard.data.text.tokenizer import Tokenizer
+from regard.data.text.word_vectors import Vectors
+from regard.tasks._shared import data_summary, text_corpus
+from regard.tasks.embeddings import inspect
+from regard.tasks.embeddings.word_space import Space, Term, analogy, similarity
+
+WORD = re.compile(r"[^\W_]+")
+SALTS = 2**20  # ways to draw what is left out of one place
+EXAMPLES = 3
+BEGIN = 2000  # characters that are looked at for the first words
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which text, which words, which neighbours. Without a path, the documentation inside Python."""
+
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    name: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
+    vocabulary: int = 50_000  # words, at most
+    minimum: int = 5  # how often a word must be seen
+    lowercase: bool = True  # all text is lowercased
+    window: int = 5  # neighbours on each side, at most; how many is drawn for every word
+    negatives: int = 5  # other words that count against each pair of neighbours
+    drawn: int = 16  # other words that are drawn for a row of text, for all its words together
+    sample: float = 1e-3  # words more frequent than this are left out the more often the more frequent they are
+    length: int = 48  # words of a row, before any is left out
+    rows: int = 256  # rows in a batch
+    evaluated: int = 200_000  # words of a split that its loss is computed on, at most
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "minimum", "window", "negatives", "drawn", "rows", "evaluated"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.length < 2:
+            raise ConfigError(f"length={self.length} must be at least 2 words")
+        if not self.sample > 0:
+            raise ConfigError(f"sample={self.sample} must be more than 0; 1 leaves nothing out")
+
+    @property
+    def origin(self) -> Origin:
+        """Where the text comes from."""
+        return Origin(self.paths, self.name)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for. The input is a word, or a sum of words: king - man + woman."""
+
+    top: int = 10  # how many words, nearest first
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise ConfigError(f"top={self.top}: ask for at least one")
+
+
+class Batch(NamedTuple):
+    """Rows of words (r t), how far each looks to both sides (r t; 0: padding), and other words of each row (r k)."""
+
+    rows: Tensor
+    reach: Tensor
+    others: Tensor
+
+
+class Embeddings(Task):
+    """Words as a task: rows of text, negative sampling, nearest words."""
+
+    goal = Goal("loss", more=False)
+    counted = "neighbours"
+
+    def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
+        self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
+        self.sizes = Words(tokenizer.size, self.marks)
+        self.examples = tuple(examples)
+        self._streams: dict[str, Stream] = {}
+
+    def held_out(self) -> Embeddings:
+        """The same for text that it was not trained on."""
+        other = Embeddings(self.config, self.tokenizer, examples=self.examples)
+        other.only_tested = True
+        return other
+
+    def words(self, table: str = "") -> list[str]:
+        """The word of each number; none for marks."""
+        return self.tokenizer.words()
+
+    def stream(self, split: str) -> Stream:
+        """The words of a split in a row; read when first asked for."""
+        if split not in self._streams:
+            splits = plain_text.open_text(self.config.origin, only_tested=self.only_tested)
+            if split not in splits:
+                raise DataError(f"the text has no split {split!r}; {nearest(split, splits)}")
+            found = token_stream.in_memory(_spaced(splits[split]), self.tokenizer)
+            if len(found.tokens) < self.config.length:
+                count = f"{len(found.tokens)} words in the split {split!r}"
+                raise DataError(
+                    f"{splits[split].where}: {count}, fewer than data.length={self.config.length}; give more"
+                )
+            self._streams[split] = found
+        return self._streams[split]
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.stream("train").tokens, minlength=self.tokenizer.size).astype(np.int64)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.float64]:
+        """How likely each word is kept; marks never are."""
+        share = self._counts / max(1, self._counts[self.marks.first :].sum())
+        ratio = self.config.sample / np.maximum(share, 1e-12)
+        kept = np.minimum(1.0, np.sqrt(ratio) + ratio)
+        kept[: self.marks.first] = 0.0
+        return np.asarray(kept)
+
+    @cached_property
+    def _noise(self) -> NDArray[np.float64]:
+        """Cumulative shares from which other words are drawn: frequency to the power of 3/4."""
+        weights = self._counts.astype(np.float64) ** 0.75
+        weights[: self.marks.first] = 0.0
+        return np.asarray(np.cumsum(weights)[:-1] / weights.sum())  # no draw is beyond the last word
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of rows, each a place and a number that all draws follow from."""
+        config, length = self.config, len(self.stream("train").tokens)
+        batches = token_stream.plan(length, context=config.length, rows=config.rows, seed=seed, epoch=epoch)
+        random = np.random.default_rng([seed, epoch, 1])
+        return [places * SALTS + random.integers(1, SALTS, len(places)) for places in batches]
+
+    def batch(self, examples: Indices) -> Batch:
+        """Example numbers -> rows of words, frequent ones thinned out, with reaches and other words drawn."""
+        return self._batch(self.stream("train"), examples)
+
+    def _batch(self, text: Stream, examples: Indices) -> Batch:
+        length, window = self.config.length, self.config.window
+        draws = uniform(examples, 2 * length + self.config.drawn)  # each example's from its own number
+        rows = text.tokens[(examples // SALTS)[:, None] + np.arange(length)].astype(np.int64)
+        kept = draws[:, :length] < self._kept[rows]
+        reach = np.where(kept, 1 + (draws[:, length : 2 * length] * window).astype(np.int64), 0)
+        others = np.searchsorted(self._noise, draws[:, 2 * length :], side="right")
+        order = np.argsort(~kept, axis=1, kind="stable")[:, : max(1, int(kept.sum(axis=1).max()))]
+        rows = np.where(kept, rows, self.marks.pad)
+        parts = (*(np.take_along_axis(part, order, axis=1) for part in (rows, reach)), others)
+        return Batch(*map(torch.from_numpy, parts))
+
+    def loss(self, model: Any, batch: Batch) -> Loss:
+        """Negative sampling, summed over all pairs of neighbours."""
+        total, pairs = model.loss(*batch, negatives=self.config.negatives)
+        return Loss(total, max(1, pairs))
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """The loss per pair of neighbours of a split, and agreement with the built-in lists where they are covered."""
+        text, total, pairs = self.stream(split), 0.0, 0
+        places = np.arange(0, min(len(text.tokens), self.config.evaluated) - self.config.length + 1, self.config.length)
+        with evaluating(model) as device:
+            for low in track(range(0, len(places), self.config.rows), total=-(-len(places) // self.config.rows)):
+                batch = self._batch(text, places[low : low + self.config.rows] * SALTS)
+                part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
+                total, pairs = total + float(part), pairs + count
+        space = self.space(model)
+        return {"loss": total / max(1, pairs)} | similarity(space) | analogy(space)
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        near = f"window {self.config.window}, {self.config.negatives} negatives, the same draws every time"
+        first = f"first {self.config.evaluated} words of the split"
+        return {
+            "loss": f"negative sampling per pair of neighbours, {near}, {first}",
+            "similarity": "Spearman's rank correlation of cosines with regard's own list of alike words, covered pairs",
+            "similarity_covered": "share of that list whose words both have vectors",
+            "analogy": "share of regard's own analogies a : b = c : d whose d is nearest to b - a + c (3CosAdd)",
+            "analogy_covered": "share of those analogies whose words all have vectors",
+        }
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return {split: text.checksum() for split, text in plain_text.open_text(self.config.origin).items()}
+
+    def overview(self) -> list[str]:
+        """How much text there is, how many words have a vector, and how it begins."""
+        splits = {
+            split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.origin))
+        }
+        words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
+        rare = self._counts[self.marks.unknown] / words
+        few = f"{rare:.1%} are too rare for a vector (data.minimum={self.config.minimum})"
+        begin = " ".join(
+            next(iter(plain_text.open_text(self.config.origin)["train"]))[:BEGIN].split()
+        )  # rare words too
+        counts = data_summary.counted("words", splits, data_summary.vocabulary(different, "different words"), few)
+        return [counts, data_summary.first("words", f"{begin} …")]
+
+    def space(self, model: Any) -> Space:
+        """The words and their vectors as the model has them now."""
+        first = self.marks.first
+        return Space(self.words()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
+
+    def save(self, folder: Path) -> None:
+        """Write the words and the examples."""
+        text_corpus.save(folder, self.tokenizer, self.examples)
+
+    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""
+        space = self.space(model)
+        known = Vectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.marks.first :])
+        files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
+        return [
+            [Answer(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.top)]
+            for terms in (self._terms(space, text) for text in inputs)
+        ]
+
+    def _terms(self, space: Space, text: str) -> list[Term]:
+        return space.read(text, lowercase=self.config.lowercase)
+
+    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+        """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
+        space = self.space(model)
+        return inspect.show(model, space, given, self._terms(space, given), count=options.top, first=self.marks.first)
+
+
+def _spaced(documents: Documents) -> Iterator[str]:
+    """Texts with nothing but words and single spaces, so that a word is the same token wherever it stands."""
+    return (" ".join(WORD.findall(text)) for text in documents)
+
+
+@dataclass(frozen=True)
+class _Spaced:
+    """The same, to be gone through again and again."""
+
+    documents: Documents
+
+    def __iter__(self) -> Iterator[str]:
+        return _spaced(self.documents)
+
+
+def build(config: Config, folder: Path | None = None) -> Embeddings:
+    """A config -> the task with the words of the training text, or those of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    texts = _Spaced(plain_text.open_text(config.origin)["train"])
+    size = config.vocabulary + Marks().first
+    tokenizer = tokenizers.train(texts, level="word", size=size, lowercase=config.lowercase, minimum=config.minimum)
+    if tokenizer.size == Marks().first:
+        raise DataError(f"no word of the text is seen {config.minimum} times; give more text or a smaller data.minimum")
+    task = Embeddings(config, tokenizer)
+    frequent = [word for word in task.words() if len(word) >= 4 and word.isalpha()]
+    return Embeddings(config, tokenizer, examples=frequent[20 : 20 + EXAMPLES] or frequent[:EXAMPLES])
+
+
+def load(config: Config, folder: Path) -> Embeddings:
+    """A config and a run folder -> the task with the words of that run; the text is not needed."""
+    return Embeddings(
+        config, tokenizers.load(folder / text_corpus.TOKENIZER), examples=text_corpus.read_examples(folder)
+    )

@@ -1,0 +1,24 @@
+"""Images as a task: they are made pixel by pixel, of a class, around a part that is given, or from a smaller image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Pixels as PixelSizes
+from regard.tasks.image_generation.task import TINY, Config, Images, Options, build, load
+
+__all__ = ["TINY", "Config", "Images", "Options", "build", "load"]
+
+VERB = "generate"
+VERBS = ("generate", "complete", "upscale")
+SIZES = PixelSizes
+SERVED = {"count": 64, "scale": 16}
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "image_transformer"},
+    "training": {"minutes": 10.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 100}},
+}
+DEMO = [
+    *("model.layers=2", "model.dim=64", "model.query=[2, 4]", "model.memory=[3, 4]", "data.rows=64"),
+    *("training.steps=400", "training.optimizer.lr=0.003", "training.schedule.warmup=50"),
+    "training.evaluation.every=400",
+]

@@ -1,0 +1,195 @@
+"""Images that were made, as answers and as they are shown: every place with its pixel, and what it looked at."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.attention.image_layout import Canvas, Line, seen
+from regard.core.data_specs import Pixels as PixelSizes
+from regard.core.errors import DataError
+from regard.core.inspectable import Axis, Item, Output, Place, Shown
+from regard.core.protocols import Painter, Subject
+from regard.core.task import Answer
+from regard.data.images import drawing
+from regard.data.images.image_files import Pixels, png
+from regard.data.images.resize import Shape, to_levels
+from regard.tasks._shared.image_inputs import GivenImage, brought_to, remarks_of, with_remarks
+from regard.tasks._shared.teacher_forcing import with_alternatives
+from regard.tasks.image_generation.generate import UNKNOWN
+from regard.tasks.image_generation.levels import bicubic, decode, smaller, subject_of
+
+SHOWN = 1600  # places: maps of more would make a page of hundreds of megabytes
+
+
+def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> tuple[GivenImage, Tensor]:
+    """An image whose upper rows are kept -> the same as wide as the canvas, and levels (1 n), UNKNOWN where they are to
+    be made."""
+    height, width, channels = given.pixels.shape
+    if height > sizes.height or width > sizes.width:
+        size, canvas = f"{height}x{width}", f"{sizes.height}x{sizes.width}"
+        raise DataError(f"{given.name}: {size} pixels, larger than the canvas of {canvas}; scale it down first")
+    if width < sizes.width:
+        high = max(1, round(height * sizes.width / width))
+        given = brought_to(given, Shape(min(high, sizes.height), sizes.width, channels))
+    there = len(given.pixels)
+    kept = rows or (there if there < sizes.height else sizes.height // 2)
+    if kept > there:
+        raise DataError(f"{given.name}: {kept} rows are to be kept, but it has {there}")
+    known = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
+    known[:kept] = torch.from_numpy(to_levels(given.pixels[:kept], sizes.levels).astype(np.int64))
+    return given, known.view(1, -1)
+
+
+class Prepared(NamedTuple):
+    """A request as the model takes it."""
+
+    given: GivenImage | None  # what was made of the image
+    subject: Subject
+    known: Tensor | None = None  # levels (b n), UNKNOWN where they are to be made
+    truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
+
+
+def prepare(given: GivenImage | None, sizes: PixelSizes, *, rows: int, labels: NDArray[np.int64]) -> Prepared:
+    """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
+    so what is made can be compared with it."""
+    if given is None or not min(sizes.small):
+        used, known = (None, None) if given is None else seed(given, sizes, rows=rows)
+        return Prepared(used, subject_of(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
+    height, width, channels = given.pixels.shape
+    if (height, width) == (sizes.height, sizes.width):
+        remark = f"{height}x{width} pixels, as the result has: made small first"
+        used = given._replace(remarks=(*given.remarks, remark))
+        return Prepared(used, subject_of(labels, smaller(given.pixels[None], sizes), sizes), truth=given.pixels)
+    used = brought_to(given, Shape(*sizes.small, channels))
+    return Prepared(used, subject_of(labels, to_levels(used.pixels[None], sizes.levels), sizes))
+
+
+def title(given: GivenImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
+    """What was made of what, in a line."""
+    size_text, of = f"{size[0]}x{size[1]}", f" of class {label}" if label else ""
+    if given is None:
+        return f"{count} images of {size_text}{of}" if count > 1 else f"an image of {size_text}{of}"
+    return f"{given.name} made to {size_text}{of}"
+
+
+def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) -> Answer:
+    """Images (n h w c) on one sheet."""
+    sheet = drawing.grid(images)
+    scale = scale or drawing.scale_for(*sheet.shape[:2])
+    return Answer(
+        title(given, (images.shape[1], images.shape[2]), label=label, count=len(images)),
+        value=images,
+        remarks=remarks_of(given),
+        files={".png": partial(png, sheet, scale=scale), ".txt": lambda: drawing.text(sheet).encode()},
+    )
+
+
+def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, title: str) -> Shown:
+    """An image as levels (1 n) -> its places in the order of making, and the model run again over them."""
+    subject = asked.subject
+    order = model.order
+    if len(order) > SHOWN:
+        raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {SHOWN}")
+    device = order.device
+    levels, subject = levels.to(device), Subject(*(x.to(device) for x in subject))
+    labels = levels[:, order]  # (1 t) or (1 t c)
+    tokens = torch.cat([torch.full_like(labels[:, :1], sizes.levels), labels[:, :-1]], dim=1)
+
+    def replay() -> Tensor:
+        features, _ = model.features(tokens, model.start(subject))
+        return _every_channel(model, features[0], labels[0])
+
+    begun = time.perf_counter()
+    scores = replay().log_softmax(dim=-1)
+    seconds = time.perf_counter() - begun
+    chosen = labels[0].flatten()
+    total = float(scores.gather(1, chosen[:, None]).sum())
+    items = _items(order, levels[0], sizes)
+    single = labels.dim() == 2 or labels.shape[2] == 1
+    each = with_alternatives(chosen.tolist(), scores, lambda token, _: str(token)) if single else ()
+    bits = -total / len(chosen) / np.log(2)
+    axes = {"made": Axis(items, "made"), "seen": Axis((Item("start", special=True), *items[:-1]), "seen")}
+    rows: dict[str, tuple[Place, ...]] = {"image": (Place("made"),)}
+    columns: dict[str, tuple[Place, ...]] = {"image": (Place("seen"),)}
+    if min(sizes.small):
+        axes["small"] = Axis(_cells(subject.small[0], sizes), "small image")
+        rows["small image"] = columns["small image"] = (Place("small"),)
+    return Shown(
+        title=with_remarks(title, asked.given),
+        axes=axes,
+        rows=rows,
+        columns=columns,
+        outputs=(Output(f"{bits:.3f} bits per dimension", score=total, rank=-bits, tokens=each),),
+        replay=replay,
+        chosen=chosen,
+        seconds=seconds,
+        answered="made" if single else "",
+        views=("canvas",),
+        extra={"canvas": _extra(model, levels, asked, sizes)},
+    )
+
+
+def _every_channel(model: Painter, features: Tensor, labels: Tensor) -> Tensor:
+    """Features (t d) and levels (t) or (t c) -> logits (t·c levels), each channel given those before it."""
+    values = labels.view(len(labels), -1)
+    each = [model.readout.logits(features, values[:, :channel]) for channel in range(values.shape[1])]
+    return torch.stack(each, dim=1).flatten(0, 1)
+
+
+def _items(order: Tensor, levels: Tensor, sizes: PixelSizes) -> tuple[Item, ...]:
+    """Every place with its level(s), row, column and box."""
+    names = ("",) if sizes.channels == 1 or order.dim() == 2 else ("r", "g", "b")
+    items = []
+    for place, spots in enumerate(order.view(len(order), -1).tolist()):
+        row, column = divmod(spots[0] // sizes.channels, sizes.width)
+        values = ",".join(str(int(levels[spot])) for spot in spots)
+        text = f"{row},{column}{names[place % len(names)]}={values}"
+        items.append(Item(text, box=_box(row, column, sizes.height, sizes.width)))
+    return tuple(items)
+
+
+def _cells(small: Tensor, sizes: PixelSizes) -> tuple[Item, ...]:
+    rows, columns = sizes.small
+    values = small.view(-1, sizes.channels).tolist()
+    return tuple(
+        Item(f"{place // columns},{place % columns}={','.join(map(str, value))}",
+             box=_box(place // columns, place % columns, rows, columns))
+        for place, value in enumerate(values)
+    )  # fmt: skip
+
+
+def _box(row: int, column: int, height: int, width: int) -> tuple[float, float, float, float]:
+    return column / width, row / height, (column + 1) / width, (row + 1) / height
+
+
+def _extra(model: Any, levels: Tensor, asked: Prepared, sizes: PixelSizes) -> dict[str, Any]:
+    """Plain values for the view: the image, and of every place its block and what the block may look at."""
+    layouts = [getattr(attention, "layout", None) for attention in model.modules() if hasattr(attention, "layout")]
+    layout: Canvas | Line | None = layouts[0] if layouts else None
+    extra: dict[str, Any] = {
+        "height": sizes.height,
+        "width": sizes.width,
+        "channels": sizes.channels,
+        "pixels": decode(levels, sizes)[0].reshape(-1, sizes.channels).tolist(),
+        "blocks": [] if layout is None else [list(layout.bounds(block)) for block in range(layout.blocks)],
+        "memories": [] if layout is None else [seen(layout, block).tolist() for block in range(layout.blocks)],
+    }
+    if min(sizes.small):
+        small = decode(asked.subject.small, sizes, size=sizes.small)
+        extra["small"] = {"height": sizes.small[0], "width": sizes.small[1], "pixels": _flat(small[0])}
+        extra["bicubic"] = _flat(bicubic(small, sizes)[0])
+    if asked.truth is not None:
+        extra["truth"] = _flat(asked.truth)
+    return extra
+
+
+def _flat(image: Pixels) -> list[list[int]]:
+    flat: list[list[int]] = image.reshape(-1, image.shape[2]).tolist()
+    return flat

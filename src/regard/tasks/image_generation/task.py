@@ -1,0 +1,275 @@
+"""Images as a task: they are made pixel by pixel, of a class, around a part that is given, or from a smaller image."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from regard.core.data_specs import Pixels as PixelSizes
+from regard.core.errors import ConfigError, DataError
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.progress import track
+from regard.core.protocols import Goal, Indices, Loss, Painter
+from regard.core.state_tree import map_tensors
+from regard.core.task import Answer, Task
+from regard.data.builtin import digits
+from regard.data.images import dataset
+from regard.data.images.dataset import Collection, HoldOut, Origin
+from regard.data.images.image_files import Pixels
+from regard.data.images.loader import Wanted
+from regard.data.images.resize import Fit, check_levels
+from regard.decoding.strategies import sample
+from regard.tasks._shared import image_inputs
+from regard.tasks._shared.image_inputs import GivenImage, Known
+from regard.tasks.image_generation import inspect
+from regard.tasks.image_generation.generate import paint_all, teacher_forced
+from regard.tasks.image_generation.levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality
+
+ENLARGED = 64  # images of a split whose enlargement is compared with bicubic interpolation
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which images, how large and in how many levels. Without a path, the handwritten digits of scikit-learn."""
+
+    path: Path | None = None  # a folder (by class), an archive, idx or .npz files of images
+    name: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
+    height: int = 0  # rows that every image is brought to; 0: those of the first image
+    width: int = 0  # columns that every image is brought to; 0: those of the first image
+    channels: int = 0  # 1: grey, 3: colour, 0: as the first image
+    fit: Fit = "stretch"  # how another size is brought to that: stretch, crop the middle, or pad with a border
+    fill: int = 0  # brightness of the border, 0 … 255
+    levels: int = 0  # of brightness that are told apart, 2 … 256; 0: 17 for the digits, else 256
+    rounding: Literal["nearest", "random"] = "nearest"  # to which level; random: either, the nearer more often
+    small: tuple[int, int] = (0, 0)  # rows and columns of the image that is enlarged; 0: images are made from nothing
+    classes: Literal["told", "ignored"] = "told"  # whether the class of an image is told to the model
+    drop: float = 0.1  # how often it is not told in training, so that it need not be given later
+    flip: float = 0.0  # how often left and right change places in training
+    rows: int = 32  # images in a batch
+    valid: int = 1000  # images of the validation split that are looked at
+    held_out: HoldOut = "image"  # what is held out for splits that the data does not have: images, or whole classes
+    seed: int = 1  # of splits that are not given
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.valid) < 1 or min(self.small) < 0:
+            raise ConfigError("rows and valid must be at least 1, small at least 0")
+        if not (0 <= self.drop <= 1 and 0 <= self.flip <= 1):
+            raise ConfigError(f"drop={self.drop}, flip={self.flip}: shares lie in 0 … 1")
+        if self.levels:
+            check_levels(self.levels)
+
+    @property
+    def told_apart(self) -> int:
+        """The number of levels."""
+        built_in = self.path is None and self.name == dataset.BUILT_IN
+        return self.levels or (digits.LEVELS if built_in else 256)
+
+
+TINY = Config(rows=8, valid=16)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for. An image that is given is completed, or enlarged where the run enlarges."""
+
+    class_: str = ""  # the class of the images; none: any
+    count: int = 16  # images that are made from nothing; of what is given, one each
+    rows: int = 0  # rows of the given image that are kept; 0: all, of an image as high as the canvas half of them
+    temperature: float | None = None  # above 1 more surprising, 0 the likeliest; none: 1, or 0 where it is enlarged
+    top_k: int = 0  # only the so many likeliest levels are drawn; 0: all
+    top_p: float = 1.0  # only the likeliest levels that have this share of the probability are drawn
+    seed: int = 1  # another one gives other images
+    scale: int = 0  # pixels of the file for each pixel, along each axis; 0: so that single pixels can be seen
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or min(self.rows, self.scale) < 0:
+            raise ConfigError(f"count={self.count}, rows={self.rows}, scale={self.scale}: ask for one image at least")
+
+    def drawing(self, *, enlarging: bool) -> sample.Config | None:
+        """How levels are drawn; None: the likeliest is taken."""
+        heat = (0.0 if enlarging else 1.0) if self.temperature is None else self.temperature
+        settings = {"top_k": self.top_k, "top_p": self.top_p, "seed": self.seed}
+        return sample.Config(temperature=heat, **settings) if heat else None  # type: ignore[arg-type]  # by name
+
+
+class Images(Task):
+    """Images as sequences of levels: batches, bits per dimension, new images."""
+
+    scored = "each pixel foretold from the true ones before it"
+    goal, counted, opens = Goal("bits", more=False), "levels", image_inputs.OPENS
+
+    def __init__(
+        self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
+    ) -> None:
+        self.config, self.known, self.shape = config, known, known.shape
+        self._read, self._folder = read, folder
+        told = known.classes if config.classes == "told" else ()
+        shape, small = self.shape, config.small
+        if min(small) and (shape.height % small[0] or shape.width % small[1]):
+            raise ConfigError(
+                f"small={list(small)}: an image of {shape.height}x{shape.width} cannot be cut into so many squares"
+            )
+        small = small if min(small) else (0, 0)
+        self.sizes = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
+        self.verbs = ("upscale",) if min(small) else ("generate", "complete")
+        self.examples = (*image_inputs.examples_of(folder), *(() if min(small) else ("",)))
+
+    @property
+    def enlarging(self) -> bool:
+        """Whether the run makes large images of small ones."""
+        enlarging: bool = self.sizes.small != (0, 0)
+        return enlarging
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The images of each split; read when first asked for."""
+        return self._read()
+
+    def overview(self) -> list[str]:
+        """How many images there are, their size, levels and classes."""
+        known = f"{self.sizes.levels} levels", f"{self.sizes.classes} classes told"
+        return image_inputs.overview(self.collection.splits, self.shape, *known, self.collection.first)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return image_inputs.fingerprint(self.collection.arrays())
+
+    def notes(self) -> list[str]:
+        """What a user should know of the data: what was converted or left out."""
+        return list(self.collection.remarks)
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of images, in random order."""
+        return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
+
+    def batch(self, examples: Indices) -> ImageBatch:
+        """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
+        pixels, labels = self.collection.split("train").take(examples)
+        flipped = (torch.rand(len(pixels)) < self.config.flip).numpy()[:, None, None, None]
+        pixels = np.where(flipped, pixels[:, :, ::-1], pixels) if self.config.flip else pixels
+        silent = (torch.rand(len(labels)) < self.config.drop).numpy()
+        draws = torch.rand(pixels.shape).numpy() if self.config.rounding == "random" else None
+        return encode(pixels, np.where(silent, -1, labels), self.sizes, draws=draws)
+
+    def loss(self, model: Painter, batch: ImageBatch) -> Loss:
+        """The training loss: -log p of every level, summed."""
+        total = teacher_forced(model, batch.pixels, batch.subject, levels=self.sizes.levels)
+        return Loss(total, batch.pixels.numel())
+
+    def split(self, name: str) -> tuple[Pixels, Any]:
+        """Pixels and classes of a split, of valid as many as are looked at."""
+        images = self.collection.split(name)
+        few = min(len(images), self.config.valid) if name == "valid" else len(images)
+        return images.take(np.arange(few))
+
+    def evaluate(self, model: Painter, split: str, decoding: Any) -> dict[str, float]:
+        """`bits` per dimension, a dimension being one channel of a pixel, and `nats` per image."""
+        pixels, labels = self.split(split)
+        total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
+        with evaluating(model) as device:
+            for low in track(range(0, len(pixels), self.config.rows), -(-len(pixels) // self.config.rows)):
+                part = pixels[low : low + self.config.rows]
+                draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
+                batch = encode(part, labels[low : low + self.config.rows], self.sizes, draws=draws)
+                batch = map_tensors(batch, lambda x: x.to(device))
+                total += self.loss(model, batch).total.item()
+        return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
+
+    def report(self, model: Painter, split: str, decoding: Any) -> dict[str, float]:
+        """What a histogram of levels needs; where images are enlarged, the likeliest ones beside bicubic ones."""
+        truth, _ = self.split(split)
+        scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.sizes.levels)}
+        if not self.enlarging:
+            return scores
+        truth = truth[:ENLARGED]
+        subject = encode(truth, np.full(len(truth), -1), self.sizes).subject
+        enlarged = decode(paint_all(model, subject, None, sizes=self.sizes, how=None), self.sizes)
+        small = decode(subject.small, self.sizes, size=self.sizes.small)
+        theirs = {f"bicubic_{name}": value for name, value in quality(bicubic(small, self.sizes), truth).items()}
+        return scores | quality(enlarged, truth) | theirs
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        levels, rounding = self.sizes.levels, self.config.rounding
+        drawn = "drawn once at random between the two nearest" if rounding == "random" else "the nearest"
+        told = "classes told" if self.sizes.classes else "no classes told"
+        bits = f"-log2 p per channel of a pixel, {levels} equally spaced levels of 0 … 255, {drawn}; {told}"
+        return {"bits": bits, "nats": "-log p per image, of the same levels"}
+
+    def save(self, folder: Path) -> None:
+        """Write the shape and the classes, and an image to try: to be completed, or to be enlarged."""
+        self.known.save(folder, image_inputs.example_file(self._folder, self._example))
+
+    def _example(self) -> Pixels:
+        image: Pixels = self.split("valid")[0][:1]
+        if self.enlarging:
+            small = encode(image, np.full(1, -1), self.sizes).subject.small
+            image = decode(small, self.sizes, size=self.sizes.small)
+        first: Pixels = image[0]
+        return first
+
+    def read(self, text: str) -> GivenImage | None:
+        """The path of an image file -> the image; an empty text is nothing, from which images are made."""
+        return image_inputs.read_image(text, self.shape.channels) if text.strip() else None
+
+    def answer(
+        self, model: Painter, inputs: Sequence[GivenImage | None], options: Options, decoding: Any
+    ) -> list[list[Answer]]:
+        """Images, or nothing -> each completed or enlarged, or as many new ones as are asked for on one sheet."""
+        how = options.drawing(enlarging=self.enlarging)
+        label = self._class(options.class_)
+        answers = []
+        for given in inputs:
+            count = options.count if given is None else 1
+            if given is None and self.enlarging:
+                raise DataError("this run enlarges images; give the path of a small one")
+            asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=np.full(count, label))
+            images = decode(paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
+            answers.append([inspect.answer(images, asked.given, scale=options.scale, label=options.class_)])
+        return answers
+
+    def _class(self, name: str) -> int:
+        return image_inputs.class_number(name, self.known.classes[: self.sizes.classes])
+
+    def show(self, model: Painter, given: GivenImage | None, options: Options, decoding: Any) -> Shown:
+        """An image -> what the model looked at when it foretold each of its places."""
+        labels = np.full(1, self._class(options.class_))
+        if given is None or self.enlarging:
+            asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=labels)
+            how = options.drawing(enlarging=self.enlarging)
+            levels = paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how)
+        else:
+            given = image_inputs.brought_to(given, self.shape)
+            levels, subject = encode(given.pixels[None], labels, self.sizes)
+            asked = inspect.Prepared(given, subject)
+        with evaluating(model):
+            size = self.shape.height, self.shape.width
+            title = inspect.title(asked.given, size, label=options.class_, count=1)
+            return inspect.show(model, levels, asked, sizes=self.sizes, title=title)
+
+
+def _origin(config: Config) -> Origin:
+    wanted = Wanted(config.height, config.width, config.channels, config.fit, config.fill)
+    return Origin(config.path, config.name, wanted, config.held_out, config.seed)
+
+
+def build(config: Config, folder: Path | None = None) -> Images:
+    """A config -> the task with the shape and the classes of the data, or those of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    found = dataset.collect(_origin(config))
+    return Images(config, Known(found.shape, found.classes), read=lambda: found)
+
+
+def load(config: Config, folder: Path) -> Images:
+    """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
+    known = image_inputs.load_known(folder)
+    return Images(config, known, read=lambda: dataset.collect(_origin(config)), folder=folder)

@@ -1,0 +1,25 @@
+"""Language: plain text in, nats per token and texts that go on out. Characters, words or subwords; any decoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Tokens
+from regard.tasks.language.task import Config, Language, Options, build, load
+
+__all__ = ["Config", "Language", "Options", "build", "load"]
+
+VERB = "generate"
+SIZES = Tokens
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "gpt", "dropout": 0.1},
+    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.1}},
+    "decoding": {"name": "sample", "temperature": 0.8},
+}
+DEMO = [
+    *("data.level=bpe", "data.vocabulary=1000", "data.context=64", "data.rows=32"),
+    *("model=gpt", "model.layers=3", "model.dim=128", "model.dropout=0"),
+    *("training.steps=400", "training.optimizer.lr=0.002", "training.schedule.warmup=50"),
+    "training.evaluation.every=400",
+]
+PLACE = ("paths", "name")

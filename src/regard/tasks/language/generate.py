@@ -1,0 +1,184 @@
+"""Texts through a language model: -log p of every token, and how a text goes on, both in windows of the context.
+
+A text longer than the context is scored in windows that overlap by half. It goes on in the same way: when the context
+is full, its last half is read anew, behind a start mark as in training, and the text goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.data_specs import Tokens
+from regard.core.progress import track
+from regard.core.protocols import Decoder, Grammar, Padded, State
+from regard.core.seed import mix
+from regard.core.state_tree import join
+from regard.data.text.pair_corpus import Tokens as TokenArray
+from regard.data.text.token_stream import windows
+from regard.decoding.constraints import forbid_repeats
+from regard.decoding.strategy import Decoding, optimised
+from regard.tasks._shared.teacher_forcing import log_probabilities, picked
+
+LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
+READ = 2**14  # tokens that are read at once: the features inside a model are many times as many
+
+Row = tuple[int, ...]
+
+
+class Continuation(NamedTuple):
+    """New tokens behind a prompt."""
+
+    prompt: int  # its number
+    tokens: Row
+    number: int  # which decides what it draws, and is its own whatever becomes of other texts
+    ended: bool = False  # by an end mark, not by the limit
+
+    def and_then(self, piece: Row, limit: int, *, draws: tuple[int, int]) -> Continuation:
+        """The same with a piece behind it, the n-th of so many that were drawn."""
+        place, count = draws
+        return Continuation(self.prompt, self.tokens + piece, self.number * count + place, len(piece) < limit)
+
+
+class Asked(NamedTuple):
+    """Windows of texts that go on."""
+
+    rows: list[Row]
+    limits: list[int]
+    numbers: list[int]
+
+
+def no_source(rows: int, device: torch.device) -> Padded:
+    """The source of a language model, which has none: only the number of rows counts."""
+    lengths = torch.zeros(rows, dtype=torch.long, device=device)
+    return Padded(lengths[:, None][:, :0], lengths)
+
+
+def nats(model: Decoder, texts: Sequence[TokenArray], sizes: Tokens, device: torch.device) -> list[NDArray[np.float64]]:
+    """Texts, each tokens (n) -> of each -log p of its tokens (n); a long text in windows that overlap by half."""
+    values = [np.zeros(len(tokens)) for tokens in texts]
+    parts = [(number, part) for number, tokens in enumerate(texts) for part in windows(len(tokens), sizes.longest)]
+    parts.sort(key=lambda of: of[1].end - of[1].begin)
+    rows = max(1, min(READ, LOGITS // sizes.size) // sizes.longest)
+    for batch in track([parts[i : i + rows] for i in range(0, len(parts), rows)], total=len(parts), size=len):
+        length = max(part.end - part.begin for _, part in batch)
+        read = torch.full((len(batch), length + 1), sizes.marks.start)
+        for row, (number, part) in zip(read, batch, strict=True):
+            seen = texts[number][part.begin : part.end].astype(np.int64)
+            row[1 : len(seen) + 1] = torch.from_numpy(seen)
+        read = read.to(device)
+        scores = picked(log_probabilities(model, no_source(len(batch), device), read), read).double().cpu().numpy()
+        for row, (number, part) in zip(scores, batch, strict=True):
+            values[number][part.counted : part.end] = -row[part.counted - part.begin : part.end - part.begin]
+    return values
+
+
+def go_on(
+    model: Decoder, prompts: Sequence[Row], *, count: int, sizes: Tokens, decoding: Decoding, device: torch.device
+) -> list[list[Continuation]]:
+    """Prompts -> for each its continuations by up to `count` tokens, as many as the decoder gives."""
+    fast = optimised(model)
+    decoding = decoding.changed(forbid=(*decoding.config.forbid, sizes.marks.unknown))
+    texts = [Continuation(place, (), number) for place, number in enumerate(decoding.numbers(len(prompts)))]
+    ready: list[list[Continuation]] = [[] for _ in prompts]
+    while texts:
+        longer: list[Continuation] = []
+        for some, search, grammar in _searches(texts, decoding, sizes):
+            seen = [_window((*prompts[text.prompt], *text.tokens), sizes.longest) for text in some]
+            # Before the window stands a start mark; the last token is read too, to know whether the text ends there.
+            limits = [min(count - len(a.tokens), sizes.longest - 1 - len(b)) for a, b in zip(some, seen, strict=True)]
+            own = Asked(seen, limits, [text.number for text in some])
+            pieces = _pieces(fast, own, search, grammar, sizes=sizes, device=device)
+            for text, limit, found in zip(some, limits, pieces, strict=True):
+                longer += [text.and_then(piece, limit, draws=(place, len(found))) for place, piece in enumerate(found)]
+        texts = sorted(
+            (text for text in longer if not text.ended and len(text.tokens) < count), key=lambda text: text.number
+        )
+        for text in longer:
+            if text.ended or len(text.tokens) == count:
+                ready[text.prompt].append(text)
+        decoding = _single(decoding)
+    return ready
+
+
+def _searches(
+    texts: Sequence[Continuation], decoding: Decoding, sizes: Tokens
+) -> Iterator[tuple[list[Continuation], Decoding, Grammar | None]]:
+    """Texts that are searched for together, and how: what is asked of a text is asked of all its windows together."""
+    least, size = decoding.config.min_length, decoding.config.no_repeat
+    groups: dict[tuple[int, Row], list[Continuation]] = {}
+    for text in texts:
+        groups.setdefault((max(0, least - len(text.tokens)), text.tokens if size else ()), []).append(text)
+    for (rest, before), some in groups.items():
+        yield some, decoding.changed(min_length=rest), Unrepeated(before, size, sizes) if before else None
+
+
+class Unrepeated(NamedTuple):
+    """A grammar: no n-gram comes again that came in an earlier window."""
+
+    before: Row  # tokens of earlier windows
+    gram: int  # tokens of an n-gram
+    sizes: Tokens
+
+    def allowed(self, history: Tensor) -> Tensor:
+        """Tokens (r t) of this window -> (r v): what may come next."""
+        before = torch.tensor(self.before, device=history.device).expand(len(history), -1)
+        scores = torch.zeros(len(history), self.sizes.size, device=history.device)
+        forbid_repeats(scores, torch.cat([before, history], dim=1), size=self.gram, spare=self.sizes.marks.pad)
+        return scores == 0
+
+
+def _window(tokens: Row, longest: int) -> Row:
+    """What the model sees of a text before it goes on: all, or the last half of the context where that is full."""
+    return tokens if len(tokens) < longest - 1 else tokens[len(tokens) - (longest - 1) // 2 :]
+
+
+def _single(decoding: Decoding) -> Decoding:
+    """The decoder for a text that has begun: one continuation of each, with draws of its own."""
+    changes = {name: 1 for name in ("samples", "nbest") if decoding.has(name)}
+    seed = {"seed": mix(decoding.config.seed)} if decoding.has("seed") else {}
+    return decoding.changed(**changes, **seed)
+
+
+def _pieces(
+    model: Decoder,
+    asked: Asked,
+    decoding: Decoding,
+    grammar: Grammar | None,
+    *,
+    sizes: Tokens,
+    device: torch.device,
+) -> list[list[Row]]:
+    """What follows each row, up to its limit."""
+    rows, groups = asked.rows, list(_alike(asked.rows))
+    order = [place for places in groups for place in places]
+    state = reduce(join, [_read(model, [rows[place] for place in places], sizes, device) for places in groups])
+    last = torch.tensor([rows[place][-1] if rows[place] else sizes.marks.start for place in order], device=device)
+    limits, numbers = (torch.tensor(each, device=device)[order] for each in (asked.limits, asked.numbers))
+    found = decoding(model, state, marks=sizes.marks, limits=limits, first=last, numbers=numbers, grammar=grammar)
+    pieces = dict(zip(order, ([hypothesis.tokens for hypothesis in some] for some in found), strict=True))
+    return [pieces[place] for place in range(len(rows))]
+
+
+def _alike(rows: Sequence[Row]) -> Iterator[list[int]]:
+    """The places of rows of one length, which are read together, as many as READ allows."""
+    alike: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        alike.setdefault(len(row), []).append(place)
+    for length, places in alike.items():
+        most = max(1, READ // max(1, length))
+        yield from (places[low : low + most] for low in range(0, len(places), most))
+
+
+def _read(model: Decoder, rows: Sequence[Row], sizes: Tokens, device: torch.device) -> State:
+    """The state of rows of one length before their last token."""
+    state = model.start(no_source(len(rows), device))
+    if rows[0]:
+        _, state = model.features(torch.tensor([[sizes.marks.start, *row[:-1]] for row in rows], device=device), state)
+    return state

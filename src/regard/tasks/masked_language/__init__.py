@@ -1,0 +1,24 @@
+"""Masked language: words are covered and foretold from both sides. The pretraining of BERT, RoBERTa, ALBERT, XLNet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Masked
+from regard.tasks.masked_language.task import Config, MaskedLanguage, Options, build, load
+
+__all__ = ["Config", "MaskedLanguage", "Options", "build", "load"]
+
+VERB = "fill"
+SIZES = Masked
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "bert"},
+    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.01}},
+}
+DEMO = [
+    *("data.level=word", "data.minimum=3", "data.vocabulary=3000", "data.context=64", "data.rows=32"),
+    *("model=bert", "model.layers=3", "model.dropout=0"),
+    *("training.steps=600", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
+    "training.evaluation.every=600",
+]
+PLACE = ("paths", "name")

@@ -1,0 +1,157 @@
+"""Gaps filled: the likeliest words of each, the likeliest ways to fill all of them, and how both are shown."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.errors import CheckpointError
+from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
+from regard.core.protocols.masked_lm import Filler, Gaps
+from regard.core.task import Answer
+from regard.data import batching
+from regard.data.text.masking import GAP, Gapped, marks_of
+from regard.data.text.tokenizer import Tokenizer
+from regard.tasks.language.inspect import name_of, vocabulary_of
+
+CANDIDATES = 8  # words that are shown for each gap, at least
+
+
+class Candidate(NamedTuple):
+    """A token that might stand in a gap, and its log p."""
+
+    token: int
+    score: float
+
+
+def gaps_of(texts: Sequence[Gapped], marks: Marks) -> Gaps:
+    """Texts with gaps -> one batch. No gap sees another: what stands there nobody knows."""
+    padded = batching.pad([[marks.start, *text.tokens, marks.end] for text in texts], marks.pad)
+    chosen = padded.tokens == (-1 if marks.mask is None else marks.mask)
+    return Gaps(padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens))
+
+
+@lru_cache(maxsize=8)  # a vocabulary is gone through once
+def never(tokenizer: Tokenizer) -> Tensor:
+    """The tokens that stand in no gap: marks, and blanks."""
+    return torch.tensor([number for number, word in enumerate(tokenizer.words()) if not word.strip()])
+
+
+def scores_of(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
+    """Texts with gaps -> log p (n v) of what stands in each gap; a mark or a blank never does."""
+    logits = model.readout(model(gaps).features).float()
+    if not logits.isfinite().all():
+        raise CheckpointError(
+            "what the model makes of the gaps is not finite; its weights are damaged or diverged in training"
+        )
+    return logits.index_fill(1, never(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
+
+
+def guess(model: Filler, texts: Sequence[Gapped], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
+    """Texts with gaps -> for each log p (gaps v) of what stands in them."""
+    gaps = Gaps(*(part.to(device) for part in gaps_of(texts, marks_of(tokenizer))))
+    return list(scores_of(model, gaps, tokenizer).cpu().split([len(text.gaps) for text in texts]))
+
+
+def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Answer]:
+    """Log p (gaps v) -> the `top` likeliest ways to fill all gaps, and the candidates of each gap as `value`."""
+    candidates = _candidates(scores, top)
+    words = [[(name_of(each.token, tokenizer), each.score) for each in some] for some in candidates]
+    data = {"gaps": [[{"text": word, "score": score} for word, score in some] for some in words]}
+    return [
+        Answer(_text(text, filling, tokenizer), score, score, value=words, data=data)
+        for score, filling in ways(candidates, top)
+    ]
+
+
+def _candidates(scores: Tensor, count: int) -> list[list[Candidate]]:
+    best = scores.topk(min(count, scores.shape[1]), dim=1)
+    rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [[Candidate(*pair) for pair in zip(*row, strict=True) if pair[1] > -torch.inf] for row in rows]
+
+
+def ways(candidates: list[list[Candidate]], count: int) -> list[tuple[float, tuple[int, ...]]]:
+    """Candidates of each gap, best first -> the best ways to fill all, as a sum of log p and a token for each gap."""
+
+    def total(places: tuple[int, ...]) -> float:
+        return sum(some[place].score for some, place in zip(candidates, places, strict=True))
+
+    first = (0,) * len(candidates)
+    waiting, known, found = [(-total(first), first)], {first}, list[tuple[float, tuple[int, ...]]]()
+    while waiting and len(found) < count:
+        score, places = heapq.heappop(waiting)
+        found.append((-score, tuple(some[place].token for some, place in zip(candidates, places, strict=True))))
+        for gap, place in enumerate(places):  # the next best differs from one already found in one gap by one place
+            longer = (*places[:gap], place + 1, *places[gap + 1 :])
+            if place + 1 < len(candidates[gap]) and longer not in known:
+                known.add(longer)
+                heapq.heappush(waiting, (-total(longer), longer))
+    return found
+
+
+def _text(text: Gapped, filling: Sequence[int], tokenizer: Tokenizer) -> str:
+    tokens = list(text.tokens)
+    for place, token in zip(text.gaps, filling, strict=True):
+        tokens[place] = token
+    return tokenizer.decode([tokens])[0]
+
+
+def show(model: Filler, text: Gapped, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Shown:
+    """A text with gaps -> its tokens, the gaps with their candidates, and the way to run the model again."""
+    marks = marks_of(tokenizer)
+    gaps = Gaps(*(part.to(device) for part in gaps_of([text], marks)))
+    begun = time.perf_counter()
+    scores = scores_of(model, gaps, tokenizer).cpu()
+    seconds = time.perf_counter() - begun
+    candidates = _candidates(scores, max(top, CANDIDATES))
+    best = [some[0].token for some in candidates]
+    items = [
+        Item("[MASK]" if place in text.gaps else name_of(token, tokenizer)) for place, token in enumerate(text.tokens)
+    ]
+    first, last = (Item(tokenizer.name(mark), special=True) for mark in (marks.start, marks.end))
+    tokens = tuple(_token(some, tokenizer) for some in candidates)
+    return Shown(
+        title=GAP.sub("___", text.text),
+        axes={
+            "text": Axis((first, *items, last), "text", input="text"),
+            "gaps": Axis(tuple(Item(f"gap {number + 1}") for number in range(len(best))), "gaps"),
+        },
+        rows={"text": (Place("text"),), "gaps": (Place("gaps"),)},
+        columns={"text": (Place("text"),)},
+        outputs=tuple(
+            Output(_text(text, filling, tokenizer), score, score, tokens if number == 0 else ())
+            for number, (score, filling) in enumerate(ways(candidates, top))
+        ),
+        replay=lambda: scores_of(model, gaps, tokenizer),
+        chosen=torch.tensor(best, device=device),
+        seconds=seconds,
+        answered="gaps",
+        without={"text": lambda: _without(model, gaps, tokenizer)},
+        inputs={"text": gaps.seen},
+        vocabularies=(vocabulary_of(tokenizer, (*best, *text.tokens)),),
+        views=("masked",),
+        extra={
+            "masked": {"gaps": [place + 1 for place in text.gaps]}
+        },  # their places on the axis, behind the start mark
+    )
+
+
+def _token(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
+    words = tuple((name_of(token, tokenizer), score) for token, score in candidates)
+    return Token(*words[0], words)
+
+
+def _without(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
+    """Log p (t n v), each token of the text in turn replaced by the unknown token; a gap stays one."""
+    length, count = gaps.seen.shape[1], int(gaps.chosen.sum())
+    hidden = torch.eye(length, dtype=torch.bool, device=gaps.seen.device) & ~gaps.chosen
+    seen = gaps.seen.expand(length, -1).masked_fill(hidden, Marks.unknown)
+    rows = Gaps(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
+    return scores_of(model, rows, tokenizer).view(length, count, -1)

@@ -1,0 +1,238 @@
+"""Masked language: words are covered and foretold from both sides. The pretraining of BERT, RoBERTa, ALBERT, XLNet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Masked
+from regard.core.errors import ConfigError, DataError
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.progress import track
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.protocols.masked_lm import Filler, Gaps
+from regard.core.state_tree import map_tensors
+from regard.core.task import Answer, Task
+from regard.data.text import masking, plain_text
+from regard.data.text import tokenizer as tokenizers
+from regard.data.text.masking import Gapped
+from regard.data.text.plain_text import Origin
+from regard.data.text.tokenizer import Tokenizer
+from regard.tasks._shared import text_corpus
+from regard.tasks._shared.text_corpus import Corpus, Level
+from regard.tasks.masked_language import fill
+from regard.tasks.masked_language.masked_rows import Rows, Shape
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which text, which tokens, which gaps. Without a path, the documentation inside Python."""
+
+    paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
+    name: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
+    level: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
+    vocabulary: int = 8000  # tokens, at most; the mask mark comes on top
+    lowercase: bool = False  # all text is lowercased
+    minimum: int = 1  # how often a token must be seen
+    context: int = 128  # tokens that the model sees at once, marks included
+    rows: int = 32  # texts in a batch
+    share: float = 0.15  # of the tokens that are foretold
+    whole_words: bool = False  # all tokens of a word are covered together
+    pairs: Literal["none", "next", "order"] = "none"  # two texts a row: is the second the next one, is the order right?
+    evaluated: int = 200_000  # tokens of a split that are read for its score, at most
+    memory: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "minimum", "rows", "evaluated"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.context < 8:
+            raise ConfigError(f"context={self.context} must be at least 8 tokens")
+        if not 0 < self.share < 1:
+            raise ConfigError(f"share={self.share} must lie between 0 and 1")
+
+    @property
+    def origin(self) -> Origin:
+        """Where the text comes from."""
+        return Origin(self.paths, self.name)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one can ask for. The text has [MASK] where a word is to be found."""
+
+    top: int = 5  # how many ways to fill the gaps, likeliest first
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise ConfigError(f"top={self.top}: ask for at least one")
+
+
+class Batch(NamedTuple):
+    """Texts with gaps, and whether the second text of each follows the first (b); without pairs (0)."""
+
+    gaps: Gaps
+    follows: Tensor
+
+
+class MaskedLanguage(Task):
+    """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
+
+    goal = Goal("nats", more=False)
+    counted, opens = "gaps", ()
+
+    def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
+        self.config, self.tokenizer = config, tokenizer
+        self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
+        self.marks = masking.marks_of(tokenizer)
+        self.sizes = Masked(tokenizer.size, config.context, self.marks, pairs=config.pairs != "none")
+        self.examples = tuple(examples)
+
+    def rows(self, split: str) -> Rows:
+        """The text of a split as rows with gaps."""
+        text = self.corpus.training(self.config.context) if split == "train" else self.corpus.stream(split)
+        return Rows(text, self._shape, self._words)
+
+    @cached_property
+    def _training(self) -> Rows:
+        return self.rows("train")
+
+    @cached_property
+    def _words(self) -> masking.Words:
+        return masking.Words(self.tokenizer)
+
+    @property
+    def _shape(self) -> Shape:
+        config = self.config
+        return Shape(config.context, config.share, self.sizes.size, self.marks, config.whole_words, config.pairs)
+
+    def held_out(self) -> MaskedLanguage:
+        """The same for text that it was not trained on."""
+        other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
+        other.corpus = self.corpus.held_out()
+        return other
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of texts, each a place and a number that its gaps follow from."""
+        return self._training.plan(self.config.rows, seed=seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> Batch:
+        """Example numbers -> texts with gaps, chosen anew in every epoch."""
+        return Batch(*self._training.batch(examples))
+
+    def loss(self, model: Filler, batch: Batch) -> Loss:
+        """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
+        foretold, gaps = model(batch.gaps), batch.gaps
+        labels = gaps.tokens[gaps.chosen]
+        total = model.readout.loss(foretold.features, labels)
+        if model.pairs is None or foretold.first is None:
+            return Loss(total, len(labels))
+        pairs = model.pairs.loss(foretold.first, batch.follows) * (len(labels) / len(batch.follows))
+        return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
+
+    def evaluate(self, model: Filler, split: str, decoding: Any) -> dict[str, float]:
+        """`nats` of each gap of a split and the share that is guessed right; of pairs the share told right."""
+        rows, total, right, count = self.rows(split), 0.0, 0, 0
+        told: list[bool] = []
+        with evaluating(model) as device:
+            batches = rows.in_order(self.config.rows, most=self.config.evaluated)
+            for examples in track(batches, total=len(batches)):
+                gaps, follows = map_tensors(rows.batch(examples), lambda x: x.to(device))
+                foretold = model(gaps)
+                logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.chosen]
+                total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
+                right, count = right + int((logits.argmax(dim=-1) == labels).sum()), count + len(labels)
+                if model.pairs is not None and foretold.first is not None and len(follows):
+                    told += (model.pairs(foretold.first).argmax(dim=-1) == follows).tolist()
+        if not count:
+            raise DataError(f"the split {split!r} is shorter than data.context={self.config.context}; give more text")
+        scores = {"nats": total / count, "accuracy": right / count}
+        return scores | ({"pairs_accuracy": sum(told) / len(told)} if told else {})
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        unit = "words" if self.config.whole_words else "tokens"
+        gaps = f"{self.config.share:.0%} of the {unit} of texts of {self.config.context} tokens, the same every time"
+        covered = (
+            "80 % of them covered by the mask mark, 10 % replaced, 10 % left (models with turns: see none of them)"
+        )
+        return {
+            "nats": f"mean -log p per gap; {gaps}; {covered}; the first {self.config.evaluated} tokens of the split",
+            "accuracy": "share of the gaps whose likeliest token is the true one",
+            "pairs_accuracy": f"share of pairs ({self.config.pairs}) told right; half of them do not follow",
+        }
+
+    def overview(self) -> list[str]:
+        """How much text there is."""
+        return self.corpus.overview(self.config.context)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return self.corpus.fingerprint()
+
+    def words(self, table: str = "") -> list[str]:
+        """The text of each token number; none for marks."""
+        return self.corpus.words()
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer, the mask mark in it, and the examples."""
+        text_corpus.save(folder, self.tokenizer, self.examples)
+
+    def read(self, text: str) -> Gapped:
+        """A text with [MASK] in it; without one, or longer than the model sees, an error."""
+        gapped = masking.read(text, self.tokenizer)
+        if len(gapped.tokens) + 2 > self.sizes.longest:
+            count = f"{len(gapped.tokens) + 2} tokens with its marks"
+            raise DataError(f"the text has {count}, but the model sees at most {self.sizes.longest}; shorten it")
+        return gapped
+
+    def answer(self, model: Filler, inputs: Sequence[Gapped], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Texts with gaps -> for each the likeliest ways to fill them all; `value` has the candidates of each gap."""
+        with evaluating(model) as device:
+            groups = [inputs[i : i + self.config.rows] for i in range(0, len(inputs), self.config.rows)]
+            return [
+                fill.answers(text, scores, options.top, self.tokenizer)
+                for group in groups
+                for text, scores in zip(group, fill.guess(model, group, self.tokenizer, device), strict=True)
+            ]
+
+    def show(self, model: Filler, given: Gapped, options: Options, decoding: Any) -> Shown:
+        """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
+        with evaluating(model) as device:
+            return fill.show(model, given, options.top, tokenizer=self.tokenizer, device=device)
+
+
+def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
+    """A config -> the task with a vocabulary made from the training text, or taken from a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    plain_tokenizer = text_corpus.build_tokenizer(
+        config.origin, config.level, config.vocabulary, lowercase=config.lowercase, minimum=config.minimum
+    )
+    tokenizer = masking.with_mask(plain_tokenizer)
+    documents = MaskedLanguage(config, tokenizer).corpus.documents("valid")
+    return MaskedLanguage(config, tokenizer, examples=_with_gap(text_corpus.beginnings(documents, words=9)))
+
+
+def load(config: Config, folder: Path) -> MaskedLanguage:
+    """A config and a run folder -> the task with the vocabulary of that run; the text is not needed."""
+    tokenizer = masking.with_mask(tokenizers.load(folder / text_corpus.TOKENIZER))
+    examples = [text for text in text_corpus.read_examples(folder) if masking.GAP.search(text)]
+    return MaskedLanguage(config, tokenizer, examples=examples)
+
+
+def _with_gap(texts: Sequence[str]) -> list[str]:
+    """The longest inner word of each text left out."""
+    gapped = []
+    for text in texts:
+        words = text.split()
+        place = max(range(1, len(words) - 1), key=lambda i: sum(map(str.isalpha, words[i])))
+        gapped.append(" ".join([*words[:place], "[MASK]", *words[place + 1 :]]))
+    return gapped

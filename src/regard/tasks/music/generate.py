@@ -1,0 +1,154 @@
+"""New pieces from a model: from nothing, from a primer, around a tune, or into gaps. Every one is a valid piece.
+
+A memory that slides: a model that remembers so many tokens goes on for as long as one likes.
+
+When the memory is full, the older half is forgotten: the model reads the tokens that are left anew, from a whole number
+of bars on, as it read crops from the middle of pieces when it was trained. So every position scheme can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Notes
+from regard.core.inference_mode import evaluating
+from regard.core.protocols import Announced, Decoder, Padded, Readout, State
+from regard.core.state_tree import map_tensors, spread
+from regard.data.music import statistics
+from regard.data.music.encoding import Encoding, Tokens
+from regard.data.music.grid_encoding import Grid
+from regard.data.music.notes import Note
+from regard.decoding.strategy import Decoding, optimised
+from regard.tasks.music.conditions import Classes
+from regard.tasks.music.prompts import Beginning, Length, continuing
+
+
+class Composition(NamedTuple):
+    """A piece and what the model thinks of it."""
+
+    notes: list[Note]  # in seconds
+    tokens: Tokens
+    score: float  # log probability of what is new
+    given: float  # seconds that came from the primer
+    rank: float = 0.0  # the mean log probability of a new token: pieces are of unlike length
+
+
+class Composer(NamedTuple):
+    """Makes pieces with a model: the encoding, classes and sizes it was trained with."""
+
+    encoding: Encoding
+    classes: Classes
+    sizes: Notes
+
+    def from_nothing(self, model: Decoder, decoding: Decoding, *, seconds: float) -> list[Composition]:
+        """New pieces of at most so many seconds, best first."""
+        return self.compose(model, continuing(None, self.encoding, keep=None, length=Length(seconds)), decoding)
+
+    def compose(
+        self, model: Decoder, beginning: Beginning, decoding: Decoding, *, like: Sequence[str] = ()
+    ) -> list[Composition]:
+        """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
+        given, marks = beginning.tokens, self.sizes.marks
+        asked = self.classes.ask(like)
+        with evaluating(model) as device:
+            model = optimised(model)
+
+            def begin(place: int) -> State:
+                return model.start(map_tensors(self._announced(asked, beginning.shown, place), lambda x: x.to(device)))
+
+            sliding = Sliding(model, begin, longest=self.sizes.longest, bar=beginning.encoding.bar)
+            tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
+            state = sliding.start(tokens)
+            if tokens.shape[1] > 1:
+                _, state = sliding.features(tokens[:, :-1], state)
+            limits = torch.tensor([beginning.limit], device=device)
+            (hypotheses,) = decoding(
+                sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
+            )
+        made = []
+        for each in hypotheses:
+            whole = np.concatenate([given, np.array(each.tokens, dtype=np.int64)])
+            rank = each.score / (len(each.tokens) + 1)  # with the end mark
+            made.append(Composition(heard(whole, beginning), whole, each.score, beginning.seconds, rank))
+        return sorted(made, key=lambda piece: -piece.rank)
+
+    def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | Announced:
+        """What the model is told beforehand, of a piece that it reads from a place on."""
+        if not self.sizes.shown or shown is None:
+            return classes
+        given = torch.from_numpy(shown[place:])[None]
+        return Announced(*classes, Padded(given, torch.tensor([given.shape[1]])))
+
+
+def heard(tokens: Tokens, beginning: Beginning) -> list[Note]:
+    """The tokens of a piece -> its notes in seconds; those that were given are as they were given."""
+    encoding = beginning.encoding
+    content = encoding.decode(tokens)
+    notes = encoding.notes(content, beginning.struck) if isinstance(encoding, Grid) else encoding.notes(content)
+    if not beginning.tune:
+        return notes
+    return sorted([*beginning.tune, *(note for note in notes if note.voice != 0)])
+
+
+def compare(pieces: Sequence[Composition], real: Sequence[Any], encoding: Encoding) -> dict[str, float]:
+    """New pieces beside the content of real ones -> the same numbers of both, and how far their histograms differ."""
+    drawn = [piece.notes for piece in pieces]
+    heard = [encoding.notes(content) for content in real]
+    numbers = {
+        "pitch_distance": statistics.distance(statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)),
+        "interval_distance": statistics.distance(
+            statistics.interval_histogram(drawn), statistics.interval_histogram(heard)
+        ),
+    }
+    if isinstance(encoding, Grid):
+        tables = {
+            "samples": statistics.describe([encoding.decode(piece.tokens) for piece in pieces]),
+            "data": statistics.describe(real),
+        }
+    else:
+        tables = {"samples": statistics.texture(drawn), "data": statistics.texture(heard)}
+    return numbers | {f"{name}_{whose}": value for whose, table in tables.items() for name, value in table.items()}
+
+
+class Slid(NamedTuple):
+    """All tokens so far, the model's own state, and how many of the tokens it has forgotten."""
+
+    tokens: Tensor  # (r n)
+    inner: State
+    forgotten: int
+
+
+class Sliding:
+    """A `Decoder` of one source that never runs out of memory; `begin` gives the model's state before the token of a
+    number."""
+
+    def __init__(self, model: Decoder, begin: Callable[[int], State], *, longest: int, bar: int) -> None:
+        self.model, self.begin, self.longest, self.bar = model, begin, longest, bar
+
+    @property
+    def readout(self) -> Readout:
+        return self.model.readout
+
+    def start(self, source: Tensor) -> Slid:
+        """The state before the first token; only the device of `source` (1 …) counts, the rest is known."""
+        return Slid(torch.zeros(1, 0, dtype=torch.long, device=source.device), self.begin(0), 0)
+
+    def features(self, tokens: Tensor, state: Slid) -> tuple[Tensor, Slid]:
+        """Of many tokens at once only the last may have features: those that fit into the memory."""
+        whole = torch.cat([state.tokens, tokens], dim=1)
+        length = whole.shape[1]
+        if length - state.forgotten <= self.longest:
+            x, inner = self.model.features(tokens, state.inner)
+            return x, Slid(whole, inner, state.forgotten)
+        forgotten = -(-(length - max(self.bar, self.longest // 2)) // self.bar) * self.bar
+        x, inner = self.model.features(whole[:, forgotten:], spread(self.begin(forgotten), len(whole)))
+        return x[:, -tokens.shape[1] :], Slid(whole, inner, forgotten)
+
+    def __call__(self, tokens: Tensor, state: Slid) -> tuple[Tensor, Slid]:
+        x, state = self.features(tokens, state)
+        return self.readout(x), state

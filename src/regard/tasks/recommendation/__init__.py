@@ -1,0 +1,18 @@
+"""Recommendation: users and what they chose in, what they will choose next out, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Choices
+from regard.tasks.recommendation.task import TINY, Config, Options, Recommendation, build, load
+
+__all__ = ["TINY", "Config", "Options", "Recommendation", "build", "load"]
+
+VERB = "recommend"
+SIZES = Choices
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "recommender"},
+    "training": {"epochs": 40, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 50}, "evaluation": {"patience": 10}},
+}
+DEMO = ["training.epochs=20", "training.schedule.warmup=50"]

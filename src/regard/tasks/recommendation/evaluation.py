@@ -1,0 +1,255 @@
+"""Scores beside the goal: opinions of items, users and items that are new, rivals on the same questions, the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.core.errors import DataError, MissingExtra
+from regard.core.extras import require
+from regard.core.inference_mode import evaluating
+from regard.core.state_tree import map_tensors
+from regard.data.builtin import films
+from regard.data.ratings.dataset import Collection
+from regard.data.ratings.history_batches import Question
+from regard.data.ratings.splits import TRAIN, VALID, check_asked
+from regard.layers.item_softmax import all_scores
+from regard.tasks.recommendation import baselines, metrics
+from regard.tasks.recommendation.baselines import Chosen
+
+if TYPE_CHECKING:
+    from regard.tasks.recommendation import Config, Recommendation
+
+Array = NDArray[np.float64]
+LARGEST = 2**27  # users × items up to which rivals are scored
+DRAWN = 100  # items of a sampled list, beside the one that was chosen
+FACTORS = (2, 4, 8, 16, 32)
+
+
+def check(data: Collection, config: Config) -> None:
+    """An error unless something is held out to choose weights by, and it can tell good ones from bad ones."""
+    check_asked(data.parts, config.split)
+    ratings = data.events.ratings
+    if config.objective == "ratings" and ratings.min() == ratings.max():
+        raise DataError(f"all ratings are {ratings[0]:g}: there is nothing to foretell; choose data.objective=next")
+    liked = ratings[data.parts == VALID] >= config.liked
+    if config.objective == "clicks" and liked.all() == liked.any():
+        every = "liked" if liked.all() else "not liked"
+        raise DataError(
+            f"all that is held out for 'valid' is {every}, so there is no AUC; choose data.liked and data.disliked "
+            "anew, or split=random"
+        )
+
+
+def opinions(task: Recommendation, model: Any, questions: Sequence[Question]) -> Array:
+    """(m) what each user will think of the item of the question, as a logit."""
+    parts = []
+    with evaluating(model) as device:
+        shelf = task.shelf(device)
+        for low in range(0, len(questions), 256):
+            some = questions[low : low + 256]
+            people = map_tensors(task.histories.ask(some), lambda x: x.to(device))
+            parts.append(model.opinions(people, shelf, task.chosen(some).to(device)[:, None])[:, 0].float().cpu())
+    return torch.cat(parts).double().numpy()
+
+
+def scores(task: Recommendation, model: Any, questions: Sequence[Question]) -> dict[str, float]:
+    """AUC and log loss of liked or not; RMSE where ratings are foretold."""
+    logits = opinions(task, model, questions)
+    ratings = task.data.events.ratings[[question.row for question in questions]]
+    if task.config.objective == "clicks":
+        liked = ratings >= task.config.liked
+        return {"auc": metrics.auc(logits, liked), "log_loss": metrics.log_loss(logits, liked)}
+    low, high = task.data.scale
+    found = low + (high - low) / (1 + np.exp(-logits))
+    clear = (ratings >= task.config.liked) | (ratings <= task.config.disliked)
+    area = metrics.auc(logits[clear], ratings[clear] >= task.config.liked)
+    return {"rmse": metrics.rmse(found, ratings)} | ({} if np.isnan(area) else {"auc": area})
+
+
+def report(task: Recommendation, model: Any, part: int) -> dict[str, float]:
+    """All that `regard evaluate` prints beside the task's own scores."""
+    found: dict[str, float] = {}
+    if task.config.objective == "next":
+        found = sampled(task, model, part) | new(task, model) | truth(task, part) | popularity(task, part)
+    try:
+        return found | (rivals(task, part) if task.config.objective == "next" else _of_factors(task, part))
+    except MissingExtra:  # the other rivals are other people's code
+        return found
+
+
+def sampled(task: Recommendation, model: Any, part: int) -> dict[str, float]:
+    """The same among a hundred items drawn uniformly, as many papers have it: much higher, and another order."""
+    questions, chance = task.histories.questions(part), torch.Generator().manual_seed(task.config.seed)
+    size, parts = len(task.data.items.ids), []
+    with evaluating(model) as device:
+        shelf = task.shelf(device)
+        for low in range(0, len(questions), 256):
+            some = questions[low : low + 256]
+            scores = all_scores(model, task.states(model, some, shelf), shelf).float().cpu()
+            chosen, seen = task.chosen(some), task.seen(some)
+            draws = torch.rand(len(some), size, generator=chance)
+            draws[torch.arange(len(some)), chosen] = -1  # the item itself and what was seen are not drawn
+            rows = torch.arange(len(some))[:, None].expand_as(seen)[seen >= 0]
+            draws[rows, seen[seen >= 0]] = -1
+            few = draws.topk(min(DRAWN, size), dim=1)
+            others = scores.gather(1, few.indices).masked_fill(few.values < 0, -torch.inf)
+            wanted = scores[torch.arange(len(some)), chosen]
+            parts.append(1 + (others > wanted[:, None]).sum(dim=1).float())
+    return {f"sampled_{key}": value for key, value in metrics.of_ranks(torch.cat(parts), top=task.config.top).items()}
+
+
+def new(task: Recommendation, model: Any) -> dict[str, float]:
+    """Users and items that are held out entirely; beside each what popularity does there."""
+    found: dict[str, float] = {}
+    popular = torch.from_numpy(task.data.counts).float()
+    held = torch.from_numpy(task.data.items.held)
+    groups = {
+        "new_users": (task.histories.of_new_users(), None),
+        "new_items": (task.histories.of_new_items(), held),
+    }
+    for name, (questions, among) in groups.items():
+        if not questions:
+            continue
+        ranks = task.ranked(model, questions, among).ranks
+        counts = popular if among is None else popular.masked_fill(~among, -torch.inf)
+        usual = ranks_of(task, questions, partial(_same, counts))
+        for kind, values in ((name, ranks), (f"{name}_popularity", usual)):
+            found |= {f"{kind}_{key}": value for key, value in metrics.of_ranks(values, top=task.config.top).items()}
+    return found
+
+
+def _same(counts: Tensor, some: Sequence[Question]) -> Tensor:
+    """The same scores for everyone."""
+    return counts.expand(len(some), -1)
+
+
+def ranks_of(
+    task: Recommendation, questions: Sequence[Question], score: Callable[[Sequence[Question]], Tensor]
+) -> Tensor:
+    """(m) the ranks of what was chosen, by other scores."""
+    parts = []
+    for low in range(0, len(questions), 256):
+        some = questions[low : low + 256]
+        parts.append(metrics.rank(score(some), task.chosen(some), task.seen(some), top=task.config.top).ranks)
+    return torch.cat(parts)
+
+
+def truth(task: Recommendation, part: int) -> dict[str, float]:
+    """On built-in data: the scores of whoever knows every taste."""
+    config = task.config
+    if config.path is not None:
+        return {}
+    known = films.tastes(config.users, config.items, seed=config.seed)[2]
+
+    def score(some: Sequence[Question]) -> Tensor:
+        rows = [task.histories.before(question) for question in some]
+        last = [known.mood[task.data.events.items[mine[-1]]] if len(mine) else 0.0 * known.mood[0] for mine in rows]
+        return torch.from_numpy(known.taste[[question.user for question in some]] + np.stack(last))
+
+    ranks = ranks_of(task, task.histories.questions(part), score)
+    return {f"truth_{key}": value for key, value in metrics.of_ranks(ranks, top=config.top).items()}
+
+
+def popularity(task: Recommendation, part: int) -> dict[str, float]:
+    """The items that were chosen most often so far, by anyone."""
+    known = _chosen(task, part - 1)
+    counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
+    ranks = ranks_of(task, task.histories.questions(part), partial(_same, counts))
+    return {f"popularity_{key}": value for key, value in metrics.of_ranks(ranks, top=task.config.top).items()}
+
+
+def rivals(task: Recommendation, part: int) -> dict[str, float]:
+    """Neighbours and factorisation on the same questions."""
+    if len(task.data.users.ids) * len(task.data.items.ids) > LARGEST:
+        return {}
+    found: dict[str, float] = {}
+    for name in baselines.CHOICES:
+        found |= _of_rival(task, name, part)
+    return found
+
+
+def _of_rival(task: Recommendation, name: str, part: int) -> dict[str, float]:
+    """A rival knows all that is asked about earlier, as a model does: for testing, the validation ratings too."""
+    training, known = _chosen(task, TRAIN), _chosen(task, part - 1)
+    questions = task.histories.questions(VALID)
+
+    def judge(found: Any) -> float:
+        ranks = ranks_of(task, questions, lambda some: _of_users(found, some))
+        return metrics.of_ranks(ranks, top=task.config.top)[f"ndcg@{task.config.top}"]
+
+    found = baselines.scores(name, training, known, judge=judge, seed=task.config.seed)
+    ranks = ranks_of(task, task.histories.questions(part), lambda some: _of_users(found, some))
+    return {f"{name}_{key}": value for key, value in metrics.of_ranks(ranks, top=task.config.top).items()}
+
+
+def _chosen(task: Recommendation, last: int) -> Chosen:
+    """All choices of the parts up to `last`."""
+    rows = task.data.parts <= last
+    shape = len(task.data.users.ids), len(task.data.items.ids)
+    return Chosen(task.data.events.users[rows], task.data.events.items[rows], shape)
+
+
+def _of_users(found: Any, some: Sequence[Question]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(found[[question.user for question in some]]))
+
+
+def _of_factors(task: Recommendation, part: int) -> dict[str, float]:
+    """Matrix factorisation of the ratings; how many factors, and how a rating becomes a probability (scikit-learn's
+    logistic regression), is chosen on the validation ratings."""
+    events, parts, liked = task.data.events, task.data.parts, task.config.liked
+    training = parts == TRAIN
+    shape = len(task.data.users.ids), len(task.data.items.ids)
+    known = events.users[training], events.items[training], events.ratings[training]
+    valid, asked = parts == VALID, parts == part
+
+    def error(found: Array) -> float:
+        return metrics.rmse(found[events.users[valid], events.items[valid]], events.ratings[valid])
+
+    factors = [size for size in FACTORS if size < min(shape)]
+    if not factors or not valid.any() or not asked.any():
+        return {}
+    best = min((baselines.rated(*known, shape=shape, factors=size).predicted for size in factors), key=error)
+    found, truth = best[events.users[asked], events.items[asked]], events.ratings[asked]
+    rated = {"factorisation_rmse": metrics.rmse(found, truth)} if task.config.objective == "ratings" else {}
+    clear = (truth >= liked) | (truth <= task.config.disliked)
+    likes, learnt = truth[clear] >= liked, events.ratings[valid] >= liked
+    if any(each.all() == each.any() for each in (likes, learnt)):  # all are liked, or none: there is nothing to tell
+        return rated
+    linear: Any = require("sklearn.linear_model", extra="recommendation").LogisticRegression()
+    linear.fit(best[events.users[valid], events.items[valid]][:, None], learnt)
+    logits = linear.decision_function(found[clear][:, None])
+    return rated | {
+        "factorisation_auc": metrics.auc(found[clear], likes),
+        "factorisation_log_loss": metrics.log_loss(logits, likes),
+    }
+
+
+WHO = {
+    "sampled": "ranked among 100 items drawn uniformly, which is not comparable with a full ranking; otherwise",
+    "new_users": "users held out entirely, asked for their last item by their history",
+    "new_users_popularity": "popularity for users held out entirely",
+    "new_items": "items held out entirely, ranked among each other",
+    "new_items_popularity": "popularity, which knows nothing of items held out entirely",
+    "truth": "by whoever knows every taste of the built-in users",
+    "popularity": "by the items chosen most often",
+    "item_knn": "by cosine neighbours of items (implicit), their number chosen on valid",
+    "factorisation": "by alternating least squares (implicit), for ratings SVD (scipy); chosen on valid",
+}
+
+
+def signatures(*, top: int, liked: float, disliked: float) -> dict[str, str]:
+    """How each score is computed."""
+    own = {
+        f"{name}@{top}" if name in ("hr", "ndcg", "coverage", "novelty") else name: how.format(
+            top=top, liked=liked, disliked=disliked
+        )
+        for name, how in metrics.SIGNATURES.items()
+    }
+    return own | {f"{who}_{name}": f"{said}, as {name}" for who, said in WHO.items() for name in own}

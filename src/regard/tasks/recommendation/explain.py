@@ -1,0 +1,138 @@
+"""Why an item is recommended: what each thing known of the user adds to its score, and its rank without the strongest.
+
+A reason's share is its attention weight times what it says of the item: the slope of the item's log probability along
+what the reason adds to the user's state (gradient × input). Where a model's state is no such sum, a reason's share is
+what the log probability loses without it. The check is honest for both: the model is asked again without the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.protocols.recommender import People, Shelf
+from regard.layers.item_softmax import all_scores
+
+Values = Callable[[People], Tensor]  # users -> scores of all items (b n)
+
+
+class Reason(NamedTuple):
+    """Something known of the user that speaks for an item."""
+
+    place: int  # 0: anyone; then the fields of the profile, then the items of the history
+    name: str
+    share: float  # of all that speaks for the item
+    weight: float | None  # attention, mean of the heads; None where the model has none to show
+
+
+class Checked(NamedTuple):
+    """The reasons for an item, strongest first, and where it ranks without the first of them."""
+
+    reasons: tuple[Reason, ...]
+    rank_without: int | None  # None: there is no reason to take away
+
+
+def contributions(
+    model: Any, people: People, shelf: Shelf, *, values: Values | Stated, places: Tensor
+) -> tuple[Tensor, Any]:
+    """One user and items (k) -> (k r): what each thing known adds to each item's score; and attention (r) or None."""
+    parts = model.parts(people, shelf) if isinstance(values, Stated) else None
+    if parts is None or not isinstance(values, Stated):
+        usual = values(people)[0, places]
+        fewer = [without(people, place, model.fields) for place in range(1, known(people, model.fields))]
+        lost = [usual - values(each)[0, places] for each in fewer]
+        return torch.stack([torch.zeros_like(usual), *lost], dim=1), None
+    with torch.enable_grad():
+        state = parts.shares.sum(dim=0).detach().requires_grad_()
+        scores = values.of_states(state[None])[0, places]
+        slopes = [torch.autograd.grad(score, state, retain_graph=True)[0] for score in scores]
+    return torch.stack(slopes) @ parts.shares.detach().mT, parts.weights.detach()
+
+
+class Stated(NamedTuple):
+    """Scores of all items by way of the user's last state alone, so that what adds to the state adds to them."""
+
+    model: Any
+    shelf: Shelf
+
+    def __call__(self, people: People) -> Tensor:
+        return self.of_states(self.model.states(people, self.shelf)[:, -1])
+
+    def of_states(self, states: Tensor) -> Tensor:
+        """(m d) -> (m n)."""
+        return all_scores(self.model, states, self.shelf)
+
+
+def known(people: People, fields: Sequence[int]) -> int:
+    """How many things are known of one user: anyone, the fields, the items."""
+    return 1 + len(fields) + int(people.lengths[0])
+
+
+def told(people: People, fields: Sequence[int]) -> Tensor:
+    """(r) 1 for what is known of one user, 0 for a field that is not told, which is no reason."""
+    kept = torch.ones(known(people, fields))
+    for place, width in enumerate(fields, start=1):
+        kept[place] = 1 - people.profiles[0, sum(fields[: place - 1]) + width - 1]
+    return kept
+
+
+def without(people: People, place: int, fields: Sequence[int]) -> People:
+    """One user as if one thing were not known: a field not told, or an item not chosen."""
+    if place <= len(fields):
+        low = sum(fields[: place - 1])
+        profiles = people.profiles.clone()
+        profiles[:, low : low + fields[place - 1]] = 0
+        profiles[:, low + fields[place - 1] - 1] = 1.0
+        return people._replace(profiles=profiles)
+    item = place - 1 - len(fields)
+    kept = torch.arange(people.history.shape[1]) != item
+    columns = {name: getattr(people, name)[:, kept] for name in ("history", "ratings", "times")}
+    return people._replace(**columns, lengths=people.lengths - 1)
+
+
+def explain(
+    model: Any,
+    people: People,
+    shelf: Shelf,
+    *,
+    values: Values | Stated,
+    places: Tensor,
+    names: Sequence[str],
+    seen: Tensor,
+) -> list[Checked]:
+    """One user and recommended items (k) -> for each its reasons, and the check."""
+    if not len(places):
+        return []
+    found, weights = contributions(model, people, shelf, values=values, places=places)
+    found = found.clamp_min(0) * told(people, model.fields)
+    shares = found / found.sum(dim=1, keepdim=True).clamp_min(1e-9)
+    strongest = [int(row[1:].argmax()) + 1 if row[1:].max() > 0 else 0 for row in shares] if shares.shape[1] > 1 else []
+    ranks: dict[int, Tensor] = {}
+    for place in set(strongest) - {0}:
+        scores = values(without(people, place, model.fields))[0]
+        item = place - 1 - len(model.fields)  # what is taken away is not recommended in its own place
+        scores[torch.cat([seen, people.history[0, item : item + 1]]) if item >= 0 else seen] = -torch.inf
+        ranks[place] = 1 + (scores > scores[places][:, None]).sum(dim=1)
+    checked = []
+    for number, row in enumerate(shares):
+        order = [int(i) for i in row.argsort(descending=True) if i > 0 and row[i] > 0]
+        reasons = tuple(
+            Reason(i, names[i], float(row[i]), None if weights is None else float(weights[i])) for i in order
+        )
+        rank = int(ranks[strongest[number]][number]) if reasons else None
+        checked.append(Checked(reasons, rank))
+    return checked
+
+
+def say(checked: Checked, rank: int, count: int) -> str:
+    """In words: because of … ; without it, rank 1 -> 5."""
+    if not checked.reasons or not count:
+        return ""
+    told = ", ".join(f"{reason.name} {reason.share:.0%}" for reason in checked.reasons[:count])
+    first = checked.reasons[0].name
+    kept = checked.rank_without == rank
+    place = f"stays no. {rank}" if kept else f"is no. {checked.rank_without} instead of {rank}"
+    return f"because of {told}; without {first} it {place}"

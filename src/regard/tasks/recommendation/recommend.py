@@ -1,0 +1,334 @@
+"""Recommendations as they are told and shown: a list with reasons, and a page of the user, the list and other users.
+
+The best items by an index of neighbours (HNSW, Malkov and Yashunin 2018) instead of all products; by usearch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.core.errors import ConfigError
+from regard.core.extras import require
+from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
+from regard.core.pca import principal
+from regard.core.protocols.recommender import People, Shelf
+from regard.core.task import Answer
+from regard.data.ratings import profiles
+from regard.data.ratings.dataset import Collection
+from regard.data.ratings.splits import NUMBERS
+from regard.data.ratings.user_query import Asked
+from regard.layers.item_softmax import Best, all_scores, best, total
+from regard.tasks.recommendation import explain
+from regard.tasks.recommendation.explain import Checked, Values
+
+if TYPE_CHECKING:
+    from regard.tasks.recommendation import Options, Recommendation
+
+EXAMPLES = 2  # users of the data that are worth a look
+BESIDE = 11  # other users whose choices are shown beside
+SHOWN = 60  # items of a map of users × items
+PICTURED = 400  # items in two dimensions
+AT_ONCE = 4096  # items that are judged at a time
+TITLES = 2000  # names a page suggests
+
+
+class Found(NamedTuple):
+    """One user, answered."""
+
+    people: People
+    names: tuple[str, ...]  # of all that is known: anyone, the fields, the items
+    seen: Tensor  # (s) places that are left out
+    places: Tensor  # (k) of what is recommended, best first
+    scores: Tensor  # (k) log p, or the ratings that are foretold
+    reasons: list[Checked]
+
+
+class Recommended(NamedTuple):
+    """A recommended item as a value."""
+
+    item: str  # its id
+    title: str
+    score: float
+    reasons: Checked
+
+
+def overview(data: Collection) -> list[str]:
+    """How much there is of each split, of users and of items; and how the first history begins."""
+    counts = ", ".join(f"{name} {int((data.parts == part).sum()):,}" for name, part in NUMBERS.items())
+    fields = [", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)]
+    profiles = f"profiles: {fields[0] or 'none'} of users, {fields[1] or 'none'} of items"
+    user = int(data.events.users[0])
+    told = ", ".join([data.users.ids[user], *(f"{name} {cell}" for name, cell in data.users.profile(user).items())])
+    begun = "; ".join(data.items.titles[place] for place in data.events.items[: min(3, int(data.starts[user + 1]))])
+    sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
+    return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {told[:80]}: {begun[:160]} …"]
+
+
+def examples(data: Collection) -> tuple[str, ...]:
+    """Users whose histories are neither short nor long, and nobody in particular."""
+    counts = np.diff(data.starts)
+    order = np.argsort(np.abs(counts - 20), kind="stable")
+    return (*(data.users.ids[place] for place in order[:EXAMPLES]), "")
+
+
+def people_of(task: Recommendation, asked: Asked) -> tuple[People, tuple[int, ...]]:
+    """Who is asked for -> one user with a history, and the places of all that was chosen."""
+    data, longest = task.data, task.config.longest
+    if asked.user is not None and asked.known:
+        rows = np.arange(data.starts[asked.user], data.starts[asked.user + 1])
+        people = task.histories.people([asked.user], [rows[-longest:]])
+        return people, tuple(data.events.items[rows].tolist())
+    chosen = asked.history[-longest:]
+    encoded = torch.from_numpy(profiles.encode(data.users.fields, [asked.profile]))
+    history = torch.tensor([list(chosen)], dtype=torch.long)
+    named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
+    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.sizes.days)
+    numbers = torch.zeros(1, dtype=torch.long)
+    return People(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
+
+
+def names_of(task: Recommendation, model: Any, asked: Asked, people: People) -> tuple[str, ...]:
+    """What each thing known of the user is called."""
+    told = [(field.name, asked.profile.get(field.name, "")) for field in task.data.users.fields[: len(model.fields)]]
+    fields = [f"{name} {value}" if value else f"{name} not told" for name, value in told]
+    return ("anyone", *fields, *(task.data.items.titles[place] for place in people.history[0].tolist()))
+
+
+def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values | explain.Stated:
+    """What items are ranked by: log p of the next choice, or what the user will think of each."""
+    if task.config.objective == "next":
+        return explain.Stated(model, shelf)
+    places = torch.arange(len(shelf.numbers), device=shelf.numbers.device)
+
+    def thought(people: People) -> Tensor:
+        rows = len(people.lengths)
+        return torch.cat(
+            [model.opinions(people, shelf, some.expand(rows, -1)) for some in places.split(AT_ONCE)], dim=1
+        )
+
+    return thought
+
+
+def judged(task: Recommendation, logits: Tensor) -> Tensor:
+    """What a user will think of items: the rating that is foretold, or log p that they are liked."""
+    if task.config.objective == "clicks":
+        return torch.nn.functional.logsigmoid(logits)
+    low, high = task.data.scale
+    return low + (high - low) * logits.sigmoid()
+
+
+def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> Found:
+    """The best items for one user, with their reasons."""
+    people, chosen = people_of(task, asked)
+    states = model.states(people, shelf)[:, -1]
+    values, seen = values_of(task, model, shelf), torch.tensor([] if options.again else chosen, dtype=torch.long)
+    count = max(0, min(options.count, len(shelf.numbers) - len(seen)))
+    if options.search == "approximate":
+        if task.config.objective != "next":
+            raise ConfigError(
+                f"search=approximate is for lists of what comes next, and this run was trained with data.objective="
+                f"{task.config.objective}; leave it out"
+            )
+        near = best_approximate(model, states, shelf, count=count + len(seen))
+        kept = ~torch.isin(near.places[0], seen)
+        places, scores = near.places[0][kept][:count], near.scores[0][kept][:count]
+    elif task.config.objective == "next":
+        found = best(model, states, shelf, count=count, seen=seen[None])
+        places, scores = found.places[0], found.scores[0]
+    else:
+        logits = values(people)[0].index_fill(0, seen, -torch.inf)
+        found_logits, places = logits.topk(count)
+        scores = judged(task, found_logits)
+    names = names_of(task, model, asked, people)
+    told = places if options.reasons else places[:0]
+    reasons = explain.explain(model, people, shelf, values=values, places=told, names=names, seen=seen) or [
+        Checked((), None)
+    ] * len(places)
+    return Found(people, names, seen, places, scores, reasons)
+
+
+def answers(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> list[Answer]:
+    """One user -> the list."""
+    found = find(task, model, asked, options, shelf)
+    listed = []
+    for number, place in enumerate(found.places.tolist(), start=1):
+        title, score = task.data.items.titles[place], float(found.scores[number - 1])
+        because = explain.say(found.reasons[number - 1], number, options.reasons)
+        value = Recommended(task.data.items.ids[place], title, score, found.reasons[number - 1])
+        text = f"{title}  ({because})" if because else title
+        why = [reason._asdict() for reason in value.reasons.reasons[: options.reasons]]
+        told = {"item": value.item, "title": title, "reasons": why, "rank_without": value.reasons.rank_without}
+        listed.append(Answer(text, score, score, value=value, remarks=asked.remarks, data=told))
+    return listed
+
+
+def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> Shown:
+    """One user -> the page."""
+    begun = time.perf_counter()
+    found = find(task, model, asked, options, shelf)
+    seconds = time.perf_counter() - begun
+    data = task.data
+    listed = _listed(found, data)
+    few, chosen = shelf.take(listed), torch.tensor([0])
+    others, titles = _others(task, model, asked, shelf)
+    name = "a new user" if asked.user is None else f"user {data.users.ids[asked.user]}"
+
+    def logits(people: People) -> Tensor:
+        if task.config.objective != "next":
+            thought: Tensor = model.opinions(people, shelf, listed[None])
+            return thought
+        states = model.states(people, shelf)[:, -1]
+        model.context(torch.cat([states, others]), few)  # the users' looks at the items, for whoever records
+        return all_scores(model, states, few)
+
+    known = Axis(tuple(Item(text, special=not i) for i, text in enumerate(found.names)), "profile and history")
+    moments = ("before the first", *found.names[1 + len(model.fields) :])
+    axes = {
+        "history": known,
+        "moments": Axis(tuple(map(Item, moments)), "moments"),
+        "users": Axis(tuple(map(Item, (name, *titles))), "users"),
+        "items": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items"),
+        "judged": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items that are judged"),
+    }
+    return Shown(
+        title=name,
+        axes=axes,
+        rows={key: (Place(key),) for key in ("history", "moments", "users", "judged")},
+        columns={key: (Place(key),) for key in ("history", "items")},
+        outputs=_outputs(found, data, likely=task.config.objective != "ratings"),
+        replay=lambda: logits(found.people),
+        chosen=chosen,
+        seconds=seconds,
+        without={"history": lambda: _without(found, logits, model)},
+        views=("recommendation",),
+        extra={"recommendation": _page(task, model, asked, found, shelf)},
+    )
+
+
+def _listed(found: Found, data: Collection) -> Tensor:
+    """The items of a map: what is recommended, then what is chosen most often."""
+    popular = np.argsort(-data.counts, kind="stable")[:SHOWN].tolist()
+    places = list(dict.fromkeys([*found.places.tolist(), *popular]))[: max(SHOWN, len(found.places))]
+    return torch.tensor(places)
+
+
+def _others(task: Recommendation, model: Any, asked: Asked, shelf: Shelf) -> tuple[Tensor, list[str]]:
+    """States (m d) of some other users, and what they are called."""
+    places = np.linspace(0, len(task.data.users.ids) - 1, min(BESIDE + 1, len(task.data.users.ids))).astype(int)
+    users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:BESIDE]
+    starts, longest = task.data.starts, task.config.longest
+    rows = [np.arange(starts[user], starts[user + 1])[-longest:] for user in users]
+    people = task.histories.people(users, rows)
+    states = model.states(people, shelf)[torch.arange(len(users)), people.lengths]
+    return states, [f"user {task.data.users.ids[user]}" for user in users]
+
+
+def _without(found: Found, logits: Callable[[People], Tensor], model: Any) -> Tensor:
+    """(m 1 v): the scores with each thing known taken away in turn; anyone is always there."""
+    fewer = [explain.without(found.people, place, model.fields) for place in range(1, len(found.names))]
+    return torch.stack([logits(each) for each in (found.people, *fewer)])
+
+
+def _outputs(found: Found, data: Collection, *, likely: bool) -> tuple[Output, ...]:
+    """What is recommended, with its log p where scores are `likely` and no ratings."""
+    titles = [data.items.titles[place] for place in found.places.tolist()]
+    if not likely:
+        return tuple(map(Output, titles))
+    scores = found.scores.tolist()
+    return tuple(
+        Output(title, score, score, (Token(title, score),)) for title, score in zip(titles, scores, strict=True)
+    )
+
+
+def _page(task: Recommendation, model: Any, asked: Asked, found: Found, shelf: Shelf) -> dict[str, Any]:
+    """Plain values for the view: the profile with what it can be, the history, the list, items in two dimensions."""
+    data = task.data
+    fields = [
+        {
+            "name": field.name,
+            "kind": field.kind,
+            "value": asked.profile.get(field.name, ""),
+            "values": field.values[:60],
+        }
+        for field in data.users.fields
+    ]
+    listed = [
+        {
+            "title": data.items.titles[place],
+            "score": float(score),
+            "about": data.items.profile(place),
+            "without": checked.rank_without,
+            "reasons": [reason._asdict() for reason in checked.reasons[:4]],
+        }
+        for place, score, checked in zip(found.places.tolist(), found.scores, found.reasons, strict=True)
+    ]
+    seen = found.people.history[0].tolist()
+    pictured = list(dict.fromkeys([*found.places.tolist(), *seen, *np.argsort(-data.counts).tolist()]))[:PICTURED]
+    vectors = torch.nn.functional.normalize(model.items(shelf.take(torch.tensor(pictured))), dim=-1)
+    points = np.round(principal(vectors.detach().float().numpy())[0], 4).tolist()
+    return {
+        "user": "" if asked.user is None else data.users.ids[asked.user],
+        "fields": fields,
+        "history": [data.items.titles[place] for place in seen],
+        "list": listed,
+        "remarks": list(asked.remarks),
+        "titles": list(data.items.titles[:TITLES]),
+        "items": {
+            "titles": [data.items.titles[place] for place in pictured],
+            "points": points,
+            "recommended": len(found.places),
+            "seen": len(seen),
+        },
+    }
+
+
+class Index:
+    """Keys (n e) -> the items whose inner product with a query is largest, nearly always."""
+
+    def __init__(self, keys: Tensor, *, links: int = 16, breadth: int = 96) -> None:
+        usearch: Any = require("usearch.index", extra="recommendation")
+        self._keys = keys.detach().float().cpu().numpy()
+        # Inner products become distances between vectors of one length: the rest of it is one more feature.
+        longest = float(np.linalg.norm(self._keys, axis=1).max()) if len(self._keys) else 1.0
+        rest = np.sqrt(np.maximum(longest**2 - (self._keys**2).sum(axis=1, keepdims=True), 0))
+        width = self._keys.shape[1] + 1
+        self._index = usearch.Index(
+            ndim=width, metric="cos", dtype="f32", connectivity=links, expansion_add=breadth, expansion_search=breadth
+        )
+        self._index.add(np.arange(len(self._keys)), np.hstack([self._keys, rest]).astype(np.float32))
+
+    def best(self, queries: Tensor, count: int) -> Best:
+        """(m e) -> the `count` best of each, by the exact products of those that were found."""
+        found = queries.detach().float().cpu().numpy()
+        wide = np.hstack([found, np.zeros((len(found), 1))]).astype(np.float32)
+        count = min(count, len(self._keys))
+        places = np.asarray(self._index.search(wide, count).keys, dtype=np.int64).reshape(len(found), -1)
+        scores = np.einsum("me,mke->mk", found, self._keys[places])
+        order = np.argsort(-scores, axis=1, kind="stable")
+        tensor = queries.new_tensor
+        return Best(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
+
+
+def best_approximate(model: Any, states: Tensor, shelf: Shelf, *, count: int) -> Best:
+    """The `count` best items of each state, nearly always, with the log p that an exact search gives them."""
+    index, queries = index_of(model, states, shelf)
+    found = index.best(queries, count)
+    return Best(found.places, found.scores - total(model, states, shelf))
+
+
+def index_of(model: Any, states: Tensor, shelf: Shelf) -> tuple[Index, Tensor]:
+    """A model whose scores are one inner product -> an index of its items, and the queries of the states."""
+    found = model.vectors(states, shelf)
+    if found is None or len(found[0]) != 1:
+        raise ConfigError(
+            "search=approximate needs one head and a score that is an inner product (model.choice_heads=1, "
+            "model.score=dot); search=exact works for every model"
+        )
+    queries, keys = found
+    return Index(keys[0]), queries[0]

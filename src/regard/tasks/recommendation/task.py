@@ -1,0 +1,293 @@
+"""Recommendation: users and what they chose in, what they will choose next out, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
+
+from regard.core.data_specs import Choices
+from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.inference_mode import evaluating
+from regard.core.inspectable import Shown
+from regard.core.protocols import Goal, Indices, Loss
+from regard.core.protocols.recommender import Shelf
+from regard.core.state_tree import map_tensors
+from regard.core.task import Answer, Task
+from regard.data.builtin import films
+from regard.data.ratings import dataset, rating_files, user_query
+from regard.data.ratings.dataset import Collection, Wanted
+from regard.data.ratings.history_batches import Histories, Lesson, Question
+from regard.data.ratings.splits import NUMBERS, VALID, Split
+from regard.data.ratings.tables import Columns
+from regard.data.ratings.user_query import Asked
+from regard.data.text import document_corpus
+from regard.layers.item_softmax import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
+from regard.tasks.recommendation import evaluation, metrics, recommend
+from regard.tasks.recommendation.metrics import Ranked
+
+AT_ONCE = 256  # questions that are answered at a time
+
+
+@dataclass(frozen=True)
+class Config:
+    """Which ratings, which profiles, what is foretold, which batches. Without a path, users and films made by code."""
+
+    path: Path | None = None  # a folder (MovieLens 100K, 1M or ratings.csv; or ratings, users, items), or one table
+    user: str = "user"  # the column of the user in tables of one's own: its name, or its number counted from 1
+    item: str = "item"  # the column of the item
+    rating: str = "rating"  # the column of the rating; "": every row is a choice
+    time: str = "time"  # the column of the time, in seconds or as a date; "": rows are in order
+    title: str = "title"  # the column of the name in the table of items
+    header: bool | None = None  # whether the ratings begin with a line of names; none: it is found out, or asked
+    user_columns: tuple[str, ...] = ()  # of a user's profile, as age or age:number; none: all
+    item_columns: tuple[str, ...] = ()  # of an item's profile; kinds: number, category, several (with |), text
+    profiles: Literal["both", "users", "items", "none"] = "both"  # whose profiles are read
+    scale: tuple[float, float] | None = None  # lowest and highest rating; none: as the layout or the data says
+    split: Split = "leave_one_out"  # what is held out: each user's last two, the latest (time), random, or by files
+    held_users: float = 0.0  # share of users who are held out entirely, to see how new ones fare
+    held_items: float = 0.0  # share of items that are held out entirely
+    objective: Literal["next", "clicks", "ratings"] = (
+        "next"  # what is foretold: the next item, liked or not, the rating
+    )
+    liked: float = 4.0  # clicks: ratings from here on are liked
+    disliked: float = 2.0  # clicks: ratings up to here are not; those between are left out
+    loss: Literal["softmax", "sampled", "one_negative"] = "softmax"  # next: over all items, some, or one other
+    negatives: int = 256  # sampled: items that are drawn for a batch
+    smoothing: float = 0.0  # softmax: this share of the probability is spread over all items
+    longest: int = 100  # items of a history that are read
+    rows: int = 32  # histories in a batch
+    top: int = 10  # items of a list that is scored: HR@10
+    users: int = 600  # of the built-in data
+    items: int = 240  # of the built-in data
+    seed: int = 1  # of the built-in data, and of what is held out at random
+
+    def __post_init__(self) -> None:
+        for name in ("negatives", "longest", "rows", "top", "users"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
+        if self.items < 20:
+            raise ConfigError(f"items={self.items} must be at least 20")
+        for name in ("held_users", "held_items", "smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
+        if self.scale is not None and not self.scale[0] < self.scale[1]:
+            raise ConfigError(f"scale={list(self.scale)}: give the lowest rating, then the highest")
+        if self.objective != "next" and not self.rating:
+            raise ConfigError(f"objective={self.objective} needs a column of ratings; give data.rating=…")
+
+    @property
+    def wanted(self) -> Wanted:
+        """How the tables become a collection."""
+        return Wanted(
+            self.split,
+            self.scale,
+            user_columns=self.user_columns,
+            item_columns=self.item_columns,
+            profiles=self.profiles,
+            held_users=self.held_users,
+            held_items=self.held_items,
+            seed=self.seed,
+            left_out=(self.disliked, self.liked) if self.objective == "clicks" else None,
+        )
+
+
+TINY = Config(users=40, items=24, rows=8, longest=12)  # for tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """Whom to recommend for, and how much. A user of the data, or a new one told by a profile and a history."""
+
+    user: str = ""  # the id of a user of the data
+    profile: str = ""  # of a new user: age=30,occupation=artist
+    history: str = ""  # what a new user chose, oldest first: titles or ids with commas between them
+    count: int = 10  # how many items
+    reasons: int = 2  # how many reasons are told for each
+    again: bool = False  # items that were chosen before may be recommended too
+    search: Literal["exact", "approximate"] = "exact"  # approximate: by an index of neighbours, for very many items
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ConfigError(f"count={self.count}: ask for at least one")
+        if self.reasons < 0:
+            raise ConfigError(f"reasons={self.reasons} must be at least 0")
+        if self.user and (self.profile or self.history):
+            raise ConfigError("give user=…, or a new user's profile=… and history=…, not both")
+
+
+class Recommendation(Task):
+    """Choices as a task: windows of histories, losses over items, ranks, lists with reasons."""
+
+    counted, opens = "choices", ()
+
+    def __init__(self, config: Config, data: Collection) -> None:
+        self.config, self.data = config, data
+        liked = config.liked if config.objective == "clicks" else None
+        foretold = config.objective == "next"
+        self.histories = Histories(data, longest=config.longest, split=config.split, foretold=foretold, liked=liked)
+        sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
+        self.sizes = Choices(*sizes, config.longest, float(data.days.max()))
+        top = config.top
+        self.goal = {"next": Goal(f"ndcg@{top}", True), "clicks": Goal("auc", True), "ratings": Goal("rmse", False)}[
+            config.objective
+        ]
+        self.directions = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
+        self.examples = recommend.examples(data)
+
+    @cached_property
+    def criterion(self) -> ChoiceLoss:
+        """The loss of a choice, as an object."""
+        config = self.config
+        kinds: dict[str, ChoiceLoss] = {
+            "softmax": FullSoftmax(config.smoothing),
+            "sampled": SampledSoftmax(config.negatives),
+            "one_negative": OneNegative(),
+        }
+        return kinds[config.loss]
+
+    def notes(self) -> list[str]:
+        """What was mended in the data, and what is left out."""
+        return list(self.data.notes)
+
+    def overview(self) -> list[str]:
+        """Ratings of each split, users and items; and how the first history begins."""
+        return recommend.overview(self.data)
+
+    def fingerprint(self) -> dict[str, str]:
+        """A checksum of each split."""
+        return self.data.fingerprint()
+
+    def plan(self, epoch: int, seed: int) -> list[Indices]:
+        """The epoch's batches of windows of like length."""
+        rows, lengths = self.config.rows, self.histories.lengths
+        if self.config.objective != "next":  # a batch of short histories alone would count as much as one of long ones
+            lengths = np.ones_like(lengths)
+        return document_corpus.plan(lengths, rows=rows, budget=rows * (self.config.longest + 1), seed=seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> Lesson:
+        """Window numbers -> users, items, and what was chosen."""
+        return self.histories.lesson(examples)
+
+    def loss(self, model: Any, batch: Lesson) -> Loss:
+        """The loss of what was chosen next, or of what was thought of it, summed over all choices."""
+        chosen, ratings = batch.chosen[batch.counted], batch.ratings[batch.counted]
+        if self.config.objective == "next":
+            states = model.states(batch.people, batch.shelf)[batch.counted]
+            return Loss(self.criterion(model, states, batch.shelf, chosen), len(chosen))
+        logits = model.opinions(batch.people, batch.shelf, batch.chosen, batch.sight)[batch.counted]
+        if self.config.objective == "clicks":
+            total = binary_cross_entropy_with_logits(logits, (ratings > 0).to(logits), reduction="sum")
+        else:
+            total = mse_loss(torch.tanh(logits / 2), ratings, reduction="sum")  # 2σ(x) - 1, from -1 to 1
+        return Loss(total, len(chosen))
+
+    def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """HR, NDCG, MRR, coverage and novelty of the lists; or AUC, log loss and RMSE of what is thought of items."""
+        if split not in NUMBERS or split == "train":
+            raise DataError(f"there is no split {split!r} to ask about; {nearest(split, ('valid', 'test'))}")
+        questions = self.histories.questions(NUMBERS[split])
+        if not questions:
+            raise DataError(f"no rating is held out for {split!r}: users have too few; give more, or split=time")
+        if self.config.objective != "next":
+            return evaluation.scores(self, model, questions)
+        ranked = self.ranked(model, questions)
+        scores = metrics.of_ranks(ranked.ranks, top=self.config.top) | {"loss": float(ranked.losses.mean())}
+        return scores | metrics.of_lists(ranked.best, self.data.counts, top=self.config.top)
+
+    def ranked(self, model: Any, questions: Sequence[Question], among: Tensor | None = None) -> Ranked:
+        """Questions -> the rank of what was chosen among all items, or `among` some of them (n) bool."""
+        parts = []
+        with evaluating(model) as device:
+            shelf = self.shelf(device)
+            for low in range(0, len(questions), AT_ONCE):
+                some = questions[low : low + AT_ONCE]
+                scores = all_scores(model, self.states(model, some, shelf), shelf).float().cpu()
+                if among is not None:
+                    scores = scores.masked_fill(~among, -torch.inf)
+                parts.append(metrics.rank(scores, self.chosen(some), self.seen(some), top=self.config.top))
+        return metrics.joined(parts)
+
+    def shelf(self, device: torch.device) -> Shelf:
+        """All items, on a device."""
+        found: Shelf = map_tensors(self.histories.shelf, lambda x: x.to(device))
+        return found
+
+    def states(self, model: Any, questions: Sequence[Question], shelf: Shelf) -> Tensor:
+        """Questions -> (m d) what is known of each user at that moment."""
+        people = map_tensors(self.histories.ask(questions), lambda x: x.to(shelf.numbers.device))
+        states: Tensor = model.states(people, shelf)
+        return states[torch.arange(len(questions)), people.lengths]
+
+    def chosen(self, questions: Sequence[Question]) -> Tensor:
+        """(m) the places of what was chosen."""
+        return torch.from_numpy(self.data.events.items[[question.row for question in questions]])
+
+    def seen(self, questions: Sequence[Question]) -> Tensor:
+        """(m s) places of what each had chosen before, -1 where there is none."""
+        rows = [self.histories.before(question) for question in questions]
+        places = np.full((len(rows), max(map(len, rows), default=0)), -1)
+        for i, mine in enumerate(rows):
+            places[i, : len(mine)] = self.data.events.items[mine]
+        return torch.from_numpy(places)
+
+    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+        """Users and items that were held out entirely, the rivals, and on built-in data the best that can be."""
+        return evaluation.report(self, model, NUMBERS.get(split, VALID))
+
+    def signatures(self) -> dict[str, str]:
+        """How each score is computed, for others to repeat it."""
+        config = self.config
+        return evaluation.signatures(top=config.top, liked=config.liked, disliked=config.disliked)
+
+    def read(self, text: str) -> Asked:
+        """'42', 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)', or nothing: anyone."""
+        user, profile, history = user_query.parse(text)
+        return user_query.resolve(self.data, user=user, profile=profile, history=history)
+
+    def _asked(self, given: Asked, options: Options) -> Asked:
+        if not (options.user or options.profile or options.history):
+            return given
+        told = {"user": options.user, "profile": options.profile, "history": options.history}
+        return user_query.resolve(self.data, **told)
+
+    def answer(self, model: Any, inputs: Sequence[Asked], options: Options, decoding: Any) -> list[list[Answer]]:
+        """Users -> for each the best items, with reasons."""
+        with evaluating(model) as device:
+            return [
+                recommend.answers(self, model, self._asked(given, options), options, self.shelf(device))
+                for given in inputs
+            ]
+
+    def show(self, model: Any, given: Asked, options: Options, decoding: Any) -> Shown:
+        """A user -> the list and its reasons, other users beside, and the items in two dimensions."""
+        with evaluating(model) as device:
+            return recommend.show(self, model, self._asked(given, options), options, self.shelf(device))
+
+    def save(self, folder: Path) -> None:
+        """Write users, items and ratings."""
+        self.data.save(folder)
+
+
+def build(config: Config, folder: Path | None = None) -> Recommendation:
+    """A config -> the task with its data, or with that of a run folder."""
+    if folder is not None:
+        return load(config, folder)
+    columns = Columns(config.user, config.item, config.rating, config.time, config.title, config.header)
+    path = config.path
+    found = rating_files.find(path, columns) if path else films.make(config.users, config.items, seed=config.seed)
+    data = dataset.gather(found, config.wanted)
+    evaluation.check(data, config)
+    return Recommendation(config, data)
+
+
+def load(config: Config, folder: Path) -> Recommendation:
+    """A config and a run folder -> the task; the files it was trained on are not needed."""
+    return Recommendation(config, dataset.load(folder))

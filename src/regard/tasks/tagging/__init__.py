@@ -1,0 +1,19 @@
+"""Tagging: sentences in, the entities in them out: who, where, when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Tagged
+from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load
+
+__all__ = ["TINY", "Config", "Options", "Tagging", "build", "load"]
+
+VERB = "tag"
+SIZES = Tagged
+DEFAULTS: dict[str, Any] = {
+    "model": {"name": "tagger"},
+    "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
+}
+DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
+PLACE = ("path", "name", "form", "scheme")

@@ -1,0 +1,23 @@
+"""Translation: sentence pairs in, free-running translations and their scores out. The same for every model.
+
+Texts that are translated: as tokens that a model is given, and a few that are worth trying."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.core.data_specs import Text
+from regard.tasks.translation.task import TINY, Config, Evaluation, Options, Translation, build, load
+
+__all__ = ["TINY", "Config", "Evaluation", "Options", "Translation", "build", "load"]
+
+VERB = "translate"
+SIZES = Text
+DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
+DEMO = [  # recipes/demo.toml, which is not installed with the package
+    *("data.vocabulary=1500", "data.tokens=2048", "data.pairs=30000"),
+    *("model=transformer", "model.layers=2", "model.dim=128", "model.hidden=256", "model.heads=4", "model.dropout=0.1"),
+    *("training.steps=500", "training.optimizer.lr=0.003", "training.schedule.warmup=200"),
+    *("training.evaluation.every=500", "decoding=greedy"),
+]
+PLACE = ("path", "name", "columns", "header")

@@ -1,0 +1,171 @@
+"""Translations: searched for in batches of like length, and one of them shown.
+
+What is shown are the tokens of a translation, their words, and the model run again over source and output. Maps are
+never recorded during search. The output is fed back as if it were given, and by the law of cuts the maps are those of
+the search: row t is the look from which output t was emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from regard.core.data_specs import Marks
+from regard.core.inspectable import Axis, Item, Output, Place, Shown, Truth, Vocabulary
+from regard.core.progress import track
+from regard.core.protocols import Decoder, Hypothesis, Padded
+from regard.core.state_tree import spread
+from regard.data import batching
+from regard.data.text.alignment import Links, word_numbers
+from regard.data.text.pair_files import Pairs
+from regard.data.text.tokenizer import MARKS, Piece, Tokenizer, Vocabularies
+from regard.decoding.strategy import Decoding, optimised
+from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
+
+SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
+ROWS = 640  # hypotheses of them: more gain little, and take memory
+PADDED = 4096  # source tokens of them, at least, whatever fits into a training batch
+WORDS = 120  # of each vocabulary that are shown as points
+
+
+@dataclass(frozen=True)
+class Searching:
+    """How translations are searched for."""
+
+    decoding: Decoding
+    marks: Marks
+    limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
+    budget: int = 0  # source tokens of a batch; PADDED where that is more
+
+    def __call__(self, model: Decoder, source: Padded, numbers: Tensor | None = None) -> list[list[Hypothesis]]:
+        """Sources, all side by side -> their translations, best first."""
+        limits = self.limits(source.lengths)
+        return self.decoding(model, model.start(source), marks=self.marks, limits=limits, numbers=numbers)
+
+
+def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+    """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
+    on its entry in `numbers`."""
+    device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
+    model = optimised(model)
+    budget, most = max(PADDED, how.budget), min(SOURCES, max(1, ROWS // how.decoding.width))
+    translations: list[list[Hypothesis]] = [[] for _ in numbers]
+    batches = batching.by_length(source.lengths.numpy(), budget=budget, most=most)
+    for rows in track(batches, total=len(numbers), size=len):
+        lengths = source.lengths[rows]
+        part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
+        own = torch.tensor([numbers[row] for row in rows], device=device)
+        for row, hypotheses in zip(rows, how(model, part, own), strict=True):
+            translations[row] = hypotheses
+    return translations
+
+
+class Translated(NamedTuple):
+    """A text with its translations, best first."""
+
+    text: str
+    source: Padded  # (1 s), end mark included
+    hypotheses: list[Hypothesis]
+    seconds: float  # that the search took
+    links: Links | None  # the true word alignment of text and best translation, where it is known
+
+
+def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, marks: Marks) -> Shown:
+    """A text and its translations -> axes, outputs, and ways to run the model again."""
+    source, best = translated.source, [*translated.hypotheses[0].tokens, marks.end]
+    target = torch.tensor([[marks.start, *best]], device=source.tokens.device)
+    output = vocabularies.target.decode([best])[0]
+    items = {
+        "source": _items(translated.text, vocabularies.source.pieces(translated.text)),
+        "output": _items(output, vocabularies.target.pieces_of(best[:-1])),
+    }
+    items["read"] = (Item(vocabularies.target.name(marks.start), special=True), *items["output"][:-1])
+    inputs = {"source": source.tokens, "read": target[:, :-1]}
+    replay = Replay(model, source, target)
+    return Shown(
+        title=translated.text,
+        axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
+        rows={"source": (Place("source"),), "target": (Place("output"),)},
+        columns={"source": (Place("source"),), "target": (Place("read"),)},
+        outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=marks),
+        replay=replay,
+        chosen=target[0, 1:],
+        seconds=translated.seconds,
+        answered="output",
+        without={
+            "source": replay.without_source,
+            "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
+        },
+        taken_out={"source": True},
+        inputs=inputs,
+        truth=None if translated.links is None else Truth("output", "source", translated.links),
+        vocabularies=(
+            _vocabulary("source", vocabularies.source, first=source.tokens[0].tolist()),
+            _vocabulary("target", vocabularies.target, first=best),
+        ),
+        views=("alignment",),
+    )
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The model run again over a source and its output, all at once."""
+
+    model: Decoder
+    source: Padded  # (1 s)
+    target: Tensor  # (1 n+1): start, the output, end
+
+    def __call__(self) -> Tensor:
+        """Logits (n v) of every token of the output."""
+        return self.model(self.target[:, :-1], self.model.start(self.source))[0][0]
+
+    def without_source(self) -> Tensor:
+        """Logits (s n v), each source token in turn taken out of the sentence."""
+        tokens = self.source.tokens[0]
+        size = len(tokens)
+        if size < 2:
+            return self()[None]
+        shorter = torch.stack([torch.cat([tokens[:i], tokens[i + 1 :]]) for i in range(size)])  # (s s-1)
+        state = self.model.start(Padded(shorter, torch.full((size,), size - 1, device=tokens.device)))
+        return self.model(self.target[:, :-1].expand(size, -1), state)[0]
+
+
+def reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
+    """The translation of a sentence that is in the data, as tokens with their end mark."""
+    pairs = (pair for split in splits for pair in split)
+    target = next((target for source, target in pairs if source == text), None)
+    return None if target is None else (*vocabulary.encode([target])[0], Marks.end)
+
+
+def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
+    words = word_numbers(text, pieces)
+    items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
+    return (*items, Item(MARKS[Marks.end].strip(), special=True))
+
+
+def _outputs(model: Decoder, translated: Translated, *, vocabulary: Tokenizer, marks: Marks) -> tuple[Output, ...]:
+    """The translations with log p of every token, and what else might have stood there."""
+    rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in translated.hypotheses]
+    tokens = batching.pad(rows, marks.pad).tokens.to(translated.source.tokens.device)
+    logits, _ = model(tokens[:, :-1], spread(model.start(translated.source), len(rows)))
+    scores = logits.float().log_softmax(dim=-1)  # (n t v)
+    outputs = []
+    for row, hypothesis, own in zip(rows, translated.hypotheses, scores, strict=True):
+        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
+        text = vocabulary.decode([hypothesis.tokens])[0]
+        outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
+    return tuple(outputs)
+
+
+def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
+    """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
+    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(MARKS), tokenizer.size))
+    words = [token for token, text in named if text.startswith(" ") and len(text) > 2]
+    words = words or list(range(len(MARKS), tokenizer.size))
+    others = words[:: max(1, len(words) // WORDS)]
+    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *others]))[:WORDS]
+    return Vocabulary(name, tokenizer.size, tokens, tuple(tokenizer.name(token) for token in tokens))

@@ -1,0 +1,201 @@
+"""Starting from another run: its weights by name, its vocabulary, and which weights stay as they are. Or from word
+vectors, which become the rows of a table of embeddings.
+
+What is taken is written into the new run's own folder before training begins (the weights into state/, their names into
+start.json), so that resuming needs no other run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.errors import CheckpointError, ConfigError, RegardError
+from regard.core.files import digest
+from regard.core.task import Task
+from regard.data.text import word_vectors
+from regard.training import tensor_files
+from regard.training.checkpoint import Tensors
+from regard.training.config import Start
+from regard.training.recipe import Recipe
+from regard.training.run_folder import Folder, Identity, check_files, read_config, read_identity
+from regard.training.shape_check import named_weights
+
+FILE = "start.json"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a run began with: the content of start.json."""
+
+    run: str
+    taken: list[str]  # names of weights
+    misfits: dict[str, list[list[int]]]  # name -> its shape in that run, its shape here
+    missing: list[str]  # asked for, but not in that run
+    frozen: list[str]
+    changed: list[str]  # files of the task that are others here than in that run
+    vectors: dict[str, str] = field(default_factory=dict)  # name of a table -> how many of its words have got vectors
+
+    def lines(self, shown: int = 5) -> list[str]:
+        """What was taken and what was not, in words, with so many names of each kind."""
+        count = len(self.taken) + len(self.misfits) + len(self.missing)
+        shapes = [f"{name} {tuple(there)} there and {tuple(here)} here" for name, (there, here) in self.misfits.items()]
+        kinds = {
+            f"{len(self.taken)} of {count} weights from {self.run}": self.taken if self.run else [],
+            "did not fit": shapes,
+            "not in that run": self.missing,
+            f"frozen, {len(self.frozen)} weights": self.frozen,
+            "files other than that run's, so that a weight may belong to another token (start.vocabulary=true takes "
+            "that run's)": self.changed,
+            "word vectors": [f"{name} from {how}" for name, how in self.vectors.items()],
+        }
+        return [f"start: {kind}: {_listed(names, shown)}" for kind, names in kinds.items() if names]
+
+
+def _listed(names: Sequence[str], shown: int) -> str:
+    more = f", and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
+
+
+def read(folder: Path) -> Taken | None:
+    """What a run began with; None if it started from nothing."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        taken = Taken(**json.loads(path.read_text(encoding="utf-8")))
+        taken.lines()
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise CheckpointError(f"{path}: damaged or not written by regard; restore it from a copy") from None
+    return taken
+
+
+def digests(draft: Folder) -> dict[str, str]:
+    """The checksums of the files that task and start have put into the folder of a new run."""
+    files = sorted(path for path in draft.path.rglob("*") if path.is_file() and draft.state not in path.parents)
+    return {path.relative_to(draft.path).as_posix(): digest(path) for path in files}
+
+
+def check(start: Start) -> Folder:
+    """The folder of the other run, whole and with weights, or an error that says what is wrong with it."""
+    given = f"start.run={start.run}" if start.run else f"start.vectors={start.vectors}"
+    other = Folder(Path(start.run or start.vectors))
+    try:
+        check_files(other)
+    except CheckpointError as wrong:
+        raise ConfigError(f"{given}: {wrong}") from None
+    if not other.model.exists():
+        raise ConfigError(f"{given}: it has no weights yet; train it first")
+    return other
+
+
+def build_task(recipe: Recipe) -> Task:
+    """The task of a new run, with the vocabulary of the run it starts from if the recipe says so."""
+    build, config = recipe.task.module("tasks").build, recipe.task.config
+    if recipe.start is None or not recipe.start.vocabulary:
+        task: Task = build(config)
+        return task
+    if not recipe.start.run and Path(recipe.start.vectors).is_file():
+        raise ConfigError("start.vocabulary=true takes the vocabulary of a run; give start.run=…, or a run's vectors")
+    other = check(recipe.start)
+    theirs = str(read_config(other).get("task"))
+    try:
+        task = build(config, folder=other.path)
+    except (RegardError, OSError, LookupError, ValueError) as wrong:
+        if theirs == recipe.task.name:
+            raise
+        raise ConfigError(
+            f"start.vocabulary=true: the task {recipe.task.name} cannot be built with the files of {other.path}, "
+            f"a run of the task {theirs} ({wrong}); set start.vocabulary=false"
+        ) from None
+    return task
+
+
+def take(start: Start, model: nn.Module, task: Task) -> tuple[Taken, Tensors]:
+    """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
+    own = named_weights(model)
+    tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
+    covered = _of_vectors(start, own, tensors, task) if start.vectors else {}
+    parameters = dict(model.named_parameters())
+    frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
+    frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
+    if len(frozen) == len(parameters):
+        raise ConfigError("start.freeze: all weights of the model are frozen, and none is left to train")
+    taken = [name for name in tensors if name not in covered]
+    return Taken(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
+
+
+def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
+    """The weights of the other run that fit; shapes there and here of those that do not; names that are not there."""
+    other = check(start)
+    theirs, facts = tensor_files.read_tensors(other.model)
+    read_identity(other).check(other.model, facts)
+    wanted = _matching(start.patterns, own, "start.only")
+    shared = [name for name in wanted if name in theirs]
+    tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
+    if not tensors:
+        raise ConfigError(f"start.only={start.only!r}: no such weight of {start.run} fits; it has {_groups(theirs)}")
+    misfits = {name: [list(theirs[name].shape), list(own[name].shape)] for name in shared if name not in tensors}
+    return tensors, misfits, [name for name in wanted if name not in theirs]
+
+
+def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, task: Task) -> dict[str, str]:
+    """Word vectors become rows of the tables that the pattern names -> how many words of each table have got one."""
+    found = {}
+    for name in _matching([start.table], own, "start.table"):
+        words = task.words(name)
+        if not words:
+            raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
+        table = tensors.get(name, own[name]).detach().clone()
+        if table.dim() != 2 or len(table) != len(words):
+            shape = tuple(table.shape)
+            raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
+        found[name] = word_vectors.start_table(table, words, Path(start.vectors))
+        tensors[name] = table
+    if not any(each.covered for each in found.values()):
+        line = next(iter(found.values())).line()
+        raise ConfigError(f"start.vectors: {line}; they are of another language, or spelt otherwise")
+    return {name: each.line() for name, each in found.items()}
+
+
+def _matching(patterns: Sequence[str], names: Iterable[str], setting: str) -> list[str]:
+    own = list(names)
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in own):
+            groups = {name.rsplit(".", depth)[0] + ".*" for name in own for depth in range(1, name.count(".") + 1)}
+            close = difflib.get_close_matches(pattern, sorted({*own, *groups}), n=3, cutoff=0.5)
+            nearest = ", ".join(close) or _groups(own)
+            raise ConfigError(f"{setting}={pattern!r} matches no weight of the model; nearest: {nearest}")
+    return [name for name in own if any(fnmatchcase(name, pattern) for pattern in patterns)]
+
+
+def _groups(names: Iterable[str]) -> str:
+    return ", ".join(sorted({f"{name.partition('.')[0]}.*" if "." in name else name for name in names}))
+
+
+def save(start: Start, taken: Taken, *, draft: Path) -> None:
+    """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
+    files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
+    changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
+    table = asdict(taken) | {"changed": changed}
+    (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def apply(taken: Taken, model: nn.Module, *, weights: Path | None, identity: Identity) -> None:
+    """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
+    own = named_weights(model)
+    if weights is not None:
+        tensors, facts = tensor_files.read_tensors(weights)
+        identity.check(weights, facts)
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                own[name].copy_(tensor)
+    for name in taken.frozen:
+        own[name].requires_grad_(False)

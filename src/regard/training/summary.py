@@ -1,0 +1,78 @@
+"""What is said when training begins and when it ends: data, model, machine, how long, and why it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+
+from regard.core.errors import counted
+from regard.core.protocols import Indices
+from regard.core.task import Task
+from regard.training.config import Config
+from regard.training.device import number_format
+from regard.training.distributed import Processes
+from regard.training.recipe import Recipe
+
+
+def lines(
+    recipe: Recipe, task: Task, *, model: nn.Module, plan: Sequence[Indices], processes: Processes
+) -> Iterator[str]:
+    """The run in a few lines."""
+    yield from task.overview()
+    examples = sum(len(batch) for batch in plan)
+    yield f"an epoch has {counted(len(plan), 'step')} and {counted(examples, 'example')}; {_evaluated(recipe.training)}"
+    parameters = sum(weight.numel() for weight in model.parameters())
+    frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
+    yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
+    yield from _differences(recipe)
+    yield _machine(recipe, processes)
+    yield f"training ends after {_budget(recipe.training)}"
+
+
+def _evaluated(config: Config) -> str:
+    every = config.evaluation.every
+    return "evaluated after each epoch" if every is None else f"evaluated every {counted(every, 'step')}"
+
+
+def _differences(recipe: Recipe) -> Iterator[str]:
+    """In what the training loss differs from the one on the validation data, by the names that such settings have."""
+    settings = ((recipe.model.config, "dropout", "dropout"), (recipe.task.config, "smoothing", "label smoothing"))
+    used = [f"{words} {getattr(config, name)}" for config, name, words in settings if getattr(config, name, 0)]
+    if used:
+        without = "none" if len(used) == 1 else "neither"
+        yield f"the training loss has {' and '.join(used)}, the validation loss has {without}"
+
+
+def _machine(recipe: Recipe, processes: Processes) -> str:
+    device = processes.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    threads = f", {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    others = f", {processes.world} processes" if processes.world > 1 else ""
+    dtype = str(number_format(recipe.training.hardware.precision, device)).removeprefix("torch.")
+    return f"on {name}{threads}{others}, {dtype}"
+
+
+def _budget(config: Config) -> str:
+    limits = [counted(config.steps, "step")] if config.steps is not None else []
+    limits += [counted(config.epochs, "epoch")] if config.epochs is not None else []
+    limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+    patience = config.evaluation.patience
+    limits += [f"{counted(patience, 'evaluation')} without a better one"] if patience is not None else []
+    return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
+
+
+def why(reason: str, config: Config) -> str:
+    """Why a run is over, from the word in its log."""
+    patience = config.evaluation.patience or 0
+    return {
+        "steps": f"{_all(config.steps, 'step')} (training.steps)",
+        "epochs": f"{_all(config.epochs, 'epoch')} (training.epochs)",
+        "minutes": f"the {config.minutes or 0:g} minutes are over (training.minutes)",
+        "patience": f"no better for {counted(patience, 'evaluation')} (training.evaluation.patience)",
+    }.get(reason, reason)
+
+
+def _all(number: int | None, what: str) -> str:
+    return f"the one {what} is done" if number == 1 else f"all {number or 0:,} {what}s are done"

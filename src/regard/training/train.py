@@ -1,0 +1,289 @@
+"""A run: train one into a folder, resume it, load it. The folder needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from regard.core import trust as trusts
+from regard.core.checksums import changes
+from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
+from regard.core.extras import require
+from regard.core.protocols import Loss
+from regard.core.seed import kept, seed_all
+from regard.core.task import Task
+from regard.training import checkpoint, data_paths, model_card, optimizer, pretrained, summary, tensor_files
+from regard.training.checkpoint import Tensors
+from regard.training.console import Console, Silent, open_console
+from regard.training.device import keep_freed_memory, number_format, recompute_blocks
+from regard.training.distributed import Engine, Processes, join, joined
+from regard.training.evaluator import chosen_goal
+from regard.training.pretrained import Taken
+from regard.training.recipe import Recipe
+from regard.training.run_folder import (
+    Folder,
+    Identity,
+    check_files,
+    check_free,
+    create,
+    identify,
+    locked,
+    read_identity,
+    read_recipe,
+    write_config,
+)
+from regard.training.shape_check import check_shapes
+from regard.training.signals import listening
+from regard.training.step import move
+from regard.training.trainer import Trainer, Watch, nobody
+
+_FREE_TO_CHANGE = ("training", "decoding")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a run folder holds, ready to use."""
+
+    folder: Path
+    recipe: Recipe
+    task: Task
+    model: nn.Module
+    trusted: bool = True  # False: a stranger's run, for which nothing is imported or fetched
+
+
+def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Path:
+    """Train a new run into the folder `out` and return it; `watch` sees the model after every step."""
+    folder = Folder(Path(out))
+    recipe = data_paths.settled(recipe)
+    with ExitStack() as held:
+        held.enter_context(kept())
+        processes = held.enter_context(joined(recipe.training.hardware.device))
+        task = None
+        if processes.first:
+            check_free(folder.path)
+            if recipe.start is not None and recipe.start.run:
+                pretrained.check(recipe.start)
+            task = pretrained.build_task(recipe)
+            _begin(recipe, folder, task=task, processes=processes)
+            trusts.remember(folder.path)
+            held.enter_context(locked(folder))
+        processes.wait()
+        return _fit(recipe, folder, processes=processes, task=task, console=console, watch=watch)
+
+
+def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) -> None:
+    """The folder with all that a run has before its first step: what it starts from, the task's files, the recipe.
+
+    Whatever can be wrong with a recipe is found before there is a folder.
+    """
+    taken, tensors = _rehearse(recipe, task, device=processes.device)
+    data = task.fingerprint()
+
+    def fill(draft: Folder) -> None:
+        task.save(draft.path)
+        if recipe.start is not None and taken is not None:
+            pretrained.save(recipe.start, taken, draft=draft.path)
+        identity = identify(recipe, pretrained.digests(draft), data)
+        if tensors:
+            tensor_files.write_tensors(draft.start, tensors, {"run": identity.run})
+        write_config(draft, recipe, identity)
+
+    create(folder.path, fill)
+
+
+def _rehearse(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Taken | None, Tensors]:
+    """Build everything once and compute the loss of one example; what is taken from another run."""
+    number_format(recipe.training.hardware.precision, device)
+    optimizer.check(recipe.training.optimizer)
+    chosen_goal(recipe, task)
+    if recipe.training.files.tensorboard:
+        require("tensorboard", extra="tensorboard")
+    model = build_model(recipe, task)
+    taken, tensors = (None, {}) if recipe.start is None else pretrained.take(recipe.start, model, task)
+    if not len(task.plan(0, recipe.seed)):
+        raise DataError("there are no training batches; give more data or a larger batch size")
+    _one_example(recipe, task, model=model).total.backward()
+    return taken, tensors
+
+
+def resume(
+    out: Path | str,
+    settings: Sequence[str] = (),
+    *,
+    console: Console | None = None,
+    watch: Watch = nobody,
+    trust: bool = False,
+    new_log: bool = False,
+) -> Path:
+    """Go on with a run as if it had never stopped; `settings` may change [training] and [decoding].
+
+    `new_log` sets a log aside that is lost or was changed, and begins a new one. `trust`: see `load_parts`.
+    """
+    folder = Folder(Path(out))
+    trusted = trust or trusts.remembered(folder.path)
+    with trusts.using(folder.path, trusted=trusted):
+        old = read_recipe(folder)
+    recipe = _changed(old, settings)
+    with ExitStack() as held:
+        held.enter_context(trusts.using(folder.path, trusted=trusted))
+        held.enter_context(kept())
+        processes = held.enter_context(joined(recipe.training.hardware.device))
+        if processes.first:
+            folder.check_links()
+            held.enter_context(locked(folder))
+            folder.clean()
+            if recipe != old:
+                write_config(folder, recipe, read_identity(folder))
+            if trusted:
+                trusts.remember(folder.path)
+        processes.wait()
+        return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch, new_log=new_log)
+
+
+def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
+    data = data_paths.free(old)
+    for setting in settings:
+        key = setting.partition("=")[0]
+        section = key.partition(".")[0]
+        if section not in _FREE_TO_CHANGE and key not in data:
+            where = "".join(f", {name}=…" for name in data)
+            raise ConfigError(
+                f"{setting}: a trained run keeps its {section}; only training.…, decoding.…{where} change"
+            )
+    return data_paths.settled(old.changed(settings)) if settings else old
+
+
+def _fit(
+    recipe: Recipe,
+    folder: Folder,
+    *,
+    processes: Processes,
+    task: Task | None,
+    console: Console | None,
+    watch: Watch,
+    new_log: bool = False,
+) -> Path:
+    """The part that new and resumed runs share, on every process."""
+    keep_freed_memory()
+    speaker = (console or open_console()) if processes.first else Silent()
+    try:
+        identity = read_identity(folder)
+        if task is None:
+            check_files(folder)
+            data_paths.check(recipe, folder.path)
+            task = recipe.task.module("tasks").build(recipe.task.config, folder=folder.path)
+            if processes.first:
+                _check_data(folder, identity, task=task, console=speaker)
+        trainer = Trainer(
+            recipe,
+            task,
+            engine=_engine(recipe, task, folder=folder, identity=identity, processes=processes),
+            folder=folder,
+            processes=processes,
+            console=speaker,
+            watch=watch,
+        )
+        saved = folder.checkpoints()
+        trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
+        taken = None if saved else pretrained.read(folder.path)
+        for line in summary.lines(recipe, task, model=trainer.engine.model, plan=trainer.plan, processes=processes):
+            speaker.say(line)
+        for note in [*task.notes(), *(taken.lines() if taken else [])]:
+            speaker.say(note)
+        with listening() as stop:
+            now = trainer.fit(stop)
+        if processes.first:
+            parts = load_parts(folder.path, trust=True)
+            model_card.write(folder, recipe, task=parts.task, model=parts.model, now=now)
+    finally:
+        speaker.close()
+    processes.wait()
+    return folder.path
+
+
+def _check_data(folder: Folder, identity: Identity, *, task: Task, console: Console) -> None:
+    """The data is what the run was begun with, or what has changed is said."""
+    if identity.run is None or identity.data is None:
+        console.say(
+            f"{folder.path} was begun by an earlier regard: that its model, checkpoints and log belong together, and "
+            "that the data is the same, cannot be checked"
+        )
+        return
+    changed = changes(identity.data, task.fingerprint())
+    if changed:
+        raise DataError(
+            f"the data is not what {folder.path} was begun with: {', '.join(changed)}; restore the data, or start a "
+            "new run"
+        )
+
+
+def _engine(recipe: Recipe, task: Task, *, folder: Folder, identity: Identity, processes: Processes) -> Engine:
+    hardware = recipe.training.hardware
+    model = build_model(recipe, task)
+    taken = pretrained.read(folder.path)
+    if taken is not None:
+        pretrained.apply(taken, model, weights=None if folder.checkpoints() else folder.start, identity=identity)
+    model = model.to(processes.device)
+    if hardware.checkpoint_activations:
+        recompute_blocks(model)
+    return join(model, processes, shard=hardware.shard, example=lambda model: _one_example(recipe, task, model=model))
+
+
+def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:
+    batch = task.batch(task.plan(0, recipe.seed)[0][:1])
+    return task.loss(model, move(batch, next(model.parameters()).device))
+
+
+def build_model(recipe: Recipe, task: Task) -> nn.Module:
+    """The model with the first weights that the seed gives."""
+    seed_all(recipe.seed)
+    model: nn.Module = recipe.model.module("models").build(recipe.model.config, task.sizes)
+    return model
+
+
+def load_parts(
+    path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu", trust: bool = False
+) -> Parts:
+    """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe.
+
+    A run that was trained here may import what it was trained with. For any other nothing from outside regard is
+    imported, and nothing is fetched over a network, unless `trust` says so.
+    """
+    folder = Folder(Path(path))
+    trusted = trust or trusts.remembered(folder.path)
+    with kept(), trusts.using(folder.path, trusted=trusted), _in_one_line(folder, trusted=trusted):
+        recipe = read_recipe(folder)
+        identity = read_identity(folder)
+        check_files(folder)
+        recipe = _changed(recipe, settings)
+        task: Task = recipe.task.module("tasks").load(recipe.task.config, folder.path)
+        if not folder.model.exists():
+            raise CheckpointError(f"{folder.model}: no weights yet; train on with: regard train --resume {folder.path}")
+        build = partial(build_model, recipe, task)
+        check_shapes(build, tensor_files.read_shapes(folder.model), config=folder.config, weights=folder.model)
+        tensors, facts = tensor_files.read_tensors(folder.model)
+        identity.check(folder.model, facts)
+        model = build()
+        checkpoint.restore_weights(model, tensors, folder.model)
+        model = model.to(device).eval()
+    return Parts(folder.path, recipe, task, model, trusted)
+
+
+@contextmanager
+def _in_one_line(folder: Folder, *, trusted: bool) -> Iterator[None]:
+    """What goes wrong while a stranger's run is built is one line; in a run of the user's own it is a fault of ours."""
+    try:
+        yield
+    except RegardError:
+        raise
+    except Exception as wrong:
+        if trusted:
+            raise
+        reason = " ".join(f"{type(wrong).__name__}: {wrong}".split())[:200]
+        raise CheckpointError(f"{folder.config}: no run can be built from it ({reason})") from wrong

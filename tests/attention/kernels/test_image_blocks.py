@@ -1,0 +1,106 @@
+"""Block by block is exactly the dense mask: outputs and gradients, odd sizes, borders, images that are not whole."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.image_layout import Canvas, canvas
+from regard.attention.kernels import image_blocks
+from regard.attention.kernels.image_blocks import is_painted, plan
+from regard.attention.masks import Mask
+from regard.attention.record import record
+
+SMALL = st.builds(
+    Canvas,
+    height=st.integers(2, 7),
+    width=st.integers(2, 7),
+    query=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    memory=st.tuples(st.integers(0, 4), st.integers(0, 3)),
+    channels=st.integers(1, 3),
+)
+
+
+def inputs(t, b=2, h=3, d=4, e=5):
+    return [torch.randn(b, h, t, width, dtype=torch.float64, requires_grad=True) for width in (d, d, e)]
+
+
+def by_definition(attend, q, k, v, mask):
+    return attend.weigh(q, k, mask) @ v
+
+
+@pytest.fixture
+def attend():
+    return Attend(scores.build("scaled_dot", 4)).double()
+
+
+@settings(max_examples=60)
+@given(c=SMALL, share=st.floats(0.05, 1.0))
+def test_blocks_are_the_dense_mask(c, share):
+    t = max(1, round(c.places * share))
+    attend, mask = Attend(scores.build("scaled_dot", 4)).double(), Mask.painted(c) & Mask.causal()
+    q, k, v = inputs(t)
+    fast, plain = attend(q, k, v, mask), by_definition(attend, q, k, v, mask)
+    torch.testing.assert_close(fast, plain)
+    weights = torch.randn_like(plain)
+    gradients = [torch.autograd.grad((out * weights).sum(), (q, k, v)) for out in (fast, plain)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_block_path_is_taken(attend, monkeypatch):
+    mask = Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal()
+    calls = []
+    monkeypatch.setattr("regard.attention.attend.attend_painted", lambda *given: calls.append(given) or given[1])
+    attend(*inputs(90), mask)
+    assert len(calls) == 1
+    assert plan(mask.canvas, 90).keys.shape[1] <= 40  # (2 + 2) x (2 + 3 + 2), less what is not made, in whole vectors
+
+
+@pytest.mark.parametrize(
+    ("mask", "t"),
+    [
+        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))), 90),  # not causal
+        (Mask.painted(canvas(9, 10, query=(9, 10), memory=(2, 2))) & Mask.causal(), 90),  # one block: nothing is saved
+        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal() & Mask.local(back=3), 90),
+        (Mask.painted(canvas(9, 10, query=(2, 3), memory=(2, 2))) & Mask.causal(), 4),
+    ],
+)
+def test_other_masks_are_dense(attend, mask, t):
+    assert not is_painted(mask, t, t)
+    q, k, v = inputs(t)
+    torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k, v, mask))
+
+
+def test_any_score_and_dropout(monkeypatch):
+    c = canvas(5, 6, query=(2, 3), memory=(1, 1))
+    mask = Mask.painted(c) & Mask.causal()
+    for name in ("additive", "cosine", "general"):
+        attend = Attend(scores.build(name, 4)).double()
+        q, k, v = inputs(30)
+        k = attend.project(k)
+        torch.testing.assert_close(attend(q, k, v, mask), by_definition(attend, q, k.tensor, v, mask))
+    dropping = Attend(scores.build("scaled_dot", 4), dropout=0.5).double().train()
+    assert not dropping(*inputs(30), mask).equal(dropping(*inputs(30), mask))
+
+
+def test_looking_changes_nothing_and_shows_the_dense_map(attend):
+    c = canvas(5, 6, query=(2, 3), memory=(1, 1))
+    mask = Mask.painted(c) & Mask.causal()
+    q, k, v = inputs(30)
+    plain = attend(q, k, v, mask)
+    with record(attend) as maps:
+        assert attend(q, k, v, mask).equal(plain)
+    weights = next(iter(maps.values())).weights
+    assert weights.shape == (2, 3, 30, 30) and not weights[:, :, ~mask.dense(30, 30)[0, 0]].any()
+    torch.testing.assert_close(weights @ v, plain)
+
+
+def test_plans_are_made_once():
+    c = canvas(8, 8, query=(4, 4), memory=(2, 2))
+    assert plan(c, 64) is plan(c, 64)
+    assert (
+        image_blocks._most(c) == 16 + 2 * 6 + 4 * 2
+    )  # its own, two rows above with a column more, two columns on the left

@@ -1,0 +1,67 @@
+"""Attention over few keys: equal to the plain formula, whatever is padded."""
+
+import pytest
+import torch
+
+from regard.attention.kernels import short_keys
+from regard.attention.masks import Mask
+from regard.attention.score import Dot
+
+
+@pytest.mark.parametrize(("length", "room"), [(0, 16), (1, 16), (16, 16), (17, 24), (24, 24), (100, 104)])
+def test_room_is_made_of_whole_vectors(length, room):
+    assert short_keys.whole(length) == room
+
+
+def test_the_bias_of_a_mask_of_keys():
+    hidden = -torch.inf
+    plain = short_keys.bias_of_keys(Mask.causal(), 1, 3, 5, 2)  # one query may look at all that was before it
+    assert plain.tolist() == [[[0, 0, 0, hidden, hidden]]]
+    padded = short_keys.bias_of_keys(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
+    assert padded.tolist() == 2 * [[[0, hidden, hidden]]] + 2 * [[[0, 0, hidden]]]
+    late = short_keys.bias_of_keys(Mask.starting(torch.tensor([0, 1])), 1, 2, 3, 1)
+    assert late.tolist() == [[[0, 0, hidden]], [[hidden, 0, hidden]]]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [Mask.local(back=3), Mask.block(2, 1), Mask.explicit(torch.ones(1, 3) > 0), Mask.lengths(torch.tensor([0, 3]))],
+)
+def test_masks_that_have_no_such_bias(mask):
+    assert short_keys.bias_of_keys(mask, 1, 3, 16, 2) is None
+    assert short_keys.bias_of_keys(Mask.causal(), 2, 3, 16, 2) is None
+    assert short_keys.bias_of_keys(Mask(), 1, 0, 16, 2) is None
+
+
+@pytest.mark.parametrize(("t", "s"), [(1, 1), (1, 15), (5, 5), (7, 16), (16, 16), (3, 33)])
+@pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.local(back=20)])
+def test_heads_are_mixed_as_by_the_fused_kernel_in_value_and_gradient(t, s, mask):
+    torch.manual_seed(0)
+    given = [torch.randn(2, 3, size, 4, dtype=torch.float64, requires_grad=True) for size in (t, s, s)]
+    allowed = mask.dense(t, s)
+    q, k, v = given
+    found = short_keys.mix_heads(Dot(q, k, 0.3), v, allowed)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed, scale=0.3)
+    torch.testing.assert_close(found, expected)
+    change = torch.randn_like(found)
+    for ours, theirs in zip(
+        torch.autograd.grad(found, given, change), torch.autograd.grad(expected, given, change), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_short_is_what_was_measured(monkeypatch):
+    monkeypatch.setattr(short_keys, "WIDE", True)
+    few, many = torch.zeros(1, 1, short_keys.SHORT, 4), torch.zeros(1, 1, short_keys.SHORT + 1, 4)
+    assert short_keys.is_short(few, few)
+    assert (
+        not short_keys.is_short(few, many)
+        and not short_keys.is_short(many, few)
+        and not short_keys.is_short(few, few[:, :, :0])
+    )
+
+
+def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
+    monkeypatch.setattr(short_keys, "WIDE", False)
+    few = torch.zeros(1, 1, 8, 4)
+    assert not short_keys.is_short(few, few)

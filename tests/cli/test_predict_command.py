@@ -1,0 +1,28 @@
+"""Every task's verb is a command and a method of a run; every such command has the same arguments."""
+
+from __future__ import annotations
+
+import pytest
+from calling import call
+
+from regard.api.verbs import Verbs
+from regard.cli import predict_command
+from regard.core.describe import constant, source_of
+from regard.core.registry import names
+
+
+@pytest.mark.parametrize("task", names("regard.tasks"))
+def test_the_verb_of_a_task_is_a_command_and_a_method(task, capsys):
+    verb = constant(source_of("regard.tasks", task), "VERB")
+    assert verb in predict_command.VERBS and hasattr(Verbs, verb)
+    call(verb, "--help")
+    said = capsys.readouterr().out
+    assert f"Asked of {task}, as key=value or --key value:" in said or f"{task} has no options of its own." in said
+
+
+@pytest.mark.parametrize("verb", predict_command.COMMANDS)
+def test_every_verb_has_the_same_options(verb, capsys):
+    assert predict_command.COMMANDS[verb].__doc__
+    call(verb, "--help")
+    said = capsys.readouterr().out
+    assert all(option in said for option in ("--json", "--out", "--engine", "--workers"))

@@ -1,0 +1,72 @@
+"""Settings among the words of a command: three ways to write them, one meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from regard.cli.settings import Words, settings_of, split, to_options
+
+DECLARED = {"--json": False, "--out": True}
+
+
+@pytest.mark.parametrize(
+    ("args", "rest", "settings"),
+    [
+        (["run", "a text"], ["run", "a text"], []),
+        (["run", "nbest=3"], ["run"], ["nbest=3"]),
+        (["run", "--nbest", "3"], ["run"], ["nbest=3"]),
+        (["--nbest=3", "run"], ["run"], ["nbest=3"]),
+        (["--decoding.length-penalty", "0.5", "run"], ["run"], ["decoding.length_penalty=0.5"]),
+        (["run", "--json", "--out", "a=b.txt", "x"], ["run", "--json", "--out", "a=b.txt", "x"], []),
+        (["run", "--out=x", "--like", "G minor", "--like=Bach"], ["run", "--out=x"], ["like=G minor", "like=Bach"]),
+        (["run", "--sure", "text"], ["run", "text"], ["sure=true"]),
+        (["run", "--", "x=1", "--nbest"], ["run", "--", "x=1", "--nbest"], []),
+        (["run", "folder/a=b.png", "one = two"], ["run", "folder/a=b.png", "one = two"], []),
+        (["run", "-h", "--help"], ["run", "-h", "--help"], []),
+    ],
+)  # fmt: skip
+def test_settings_are_told_from_inputs(args, rest, settings):
+    assert split(args, DECLARED, flags={"sure"}) == (rest, settings)
+
+
+def test_a_value_that_is_missing_is_a_usage_error():
+    app = typer.Typer()
+    app.command(cls=Words)(_print)
+    result = CliRunner().invoke(app, ["a", "--nbest"])
+    assert result.exit_code == 2 and "--nbest needs a value: --nbest VALUE, or nbest=VALUE" in result.output
+    assert CliRunner().invoke(app, ["a", "--nbest", "2", "b", "c=1"]).output == "['a', 'b'] ['nbest=2', 'c=1']\n"
+
+
+def _print(context: typer.Context, words: list[str]) -> None:
+    print(words, settings_of(context))
+
+
+@dataclass(frozen=True)
+class Options:
+    nbest: int = 1
+    title: str = ""
+    like: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    prompt: Path | None = None
+    keep: float | None = None
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        (["nbest=3", "keep=2.5", "title=x"], {"nbest": 3, "keep": 2.5, "title": "x"}),
+        (["title=3", "prompt=7"], {"title": "3", "prompt": "7"}),
+        (["like=Bach"], {"like": ["Bach"]}),
+        (["like=Bach", "like=2", 'like=["a", "b"]'], {"like": ["Bach", "2", "a", "b"]}),
+        (["sizes=1", "sizes=[2, 3]"], {"sizes": [1, 2, 3]}),
+        (["decoding=beam", "decoding.width=8"], {"decoding": {"name": "beam", "width": 8}}),
+        (["other=1", "deep.down=2"], {"other": 1, "deep": {"down": 2}}),
+    ],
+)
+def test_options_have_the_kinds_that_are_declared(settings, options):
+    assert to_options(settings, Options) == options

@@ -1,0 +1,145 @@
+"""Runs as folders of transformers: the same logits there, the same run on the way back; what does not fit is said."""
+
+import shutil
+
+import pytest
+import torch
+
+import regard
+from regard.convert import huggingface
+from regard.convert.export_run import leave
+from regard.convert.import_model import bring
+from regard.core.errors import CheckpointError, ConfigError
+from regard.core.protocols import Padded
+from regard.training import recipe as recipes
+from regard.training.train import load_parts, train
+
+TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
+TEXT = ["data.vocabulary=300", "data.context=24", "data.rows=4", "data.evaluated=500"]
+PAIRS = ["data.pairs=300", "data.vocabulary=300", "data.longest=40", "model.hidden=24", "decoding=greedy"]
+RUNS = {
+    "marian": ("translation", [*TWO, *PAIRS, "model.norm=post"]),
+    "marian joint": ("translation", [*TWO, *PAIRS, "model.norm=post", "data.joint=true", "model.decoder_layers=1"]),
+    "marian untied": ("translation", [*TWO, *PAIRS, "model.norm=post", "model.share=false", "model.bias=true"]),
+    "pegasus": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
+    "pegasus biased": ("translation", [*TWO, *PAIRS, "data.joint=true", "model.bias=true", "model.activation=gelu"]),
+    "gpt2": ("language", [*TWO, *TEXT]),
+    "bert": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post"]),
+    "bert pairs": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "data.pairs=next"]),
+    "roberta": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "model.segments=0"]),
+    "pre-norm": ("masked_language", [*TWO, *TEXT, "model.hidden=24"]),
+    "pre-norm, one segment": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.segments=0"]),
+    "vit": ("image_classification", [*TWO, "model.patch=2"]),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    made = {}
+
+    def make(name):
+        if name not in made:
+            task, settings = RUNS[name]
+            made[name] = train(recipes.read(task, settings=settings), tmp_path_factory.mktemp("runs") / "run")
+        return made[name]
+
+    return make
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_out_and_back_is_the_same_run(library, run, name, tmp_path):
+    folder = run(name)
+    leave(folder, "huggingface", tmp_path / "theirs")
+    before, after = regard.load(folder), regard.load(bring(str(tmp_path / "theirs"), tmp_path / "back"))
+    given = [before.task.examples[0]]
+    settings = {} if before.recipe.decoding is None else {"decoding": "greedy"}
+    ours, theirs = (each.answer(given, **settings)[0] for each in (before, after))
+    assert [answer.text for answer in ours] == [answer.text for answer in theirs]
+    assert ours[0].score == pytest.approx(theirs[0].score, rel=1e-3, abs=1e-3)
+
+
+def test_transformers_translates_it(library, run, tmp_path):
+    folder = run("marian")
+    leave(folder, "huggingface", tmp_path / "theirs")
+    model = library.MarianMTModel.from_pretrained(tmp_path / "theirs").eval()
+    tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    text = "The cook is reading a book."
+    parts = load_parts(folder)
+    rows = parts.task.encode_sources([text])
+    assert tokenizer(text)["input_ids"] == rows.tokens[0].tolist()
+    start = torch.tensor([[2, 7, 9]])
+    with torch.no_grad():
+        expected, _ = parts.model(start, parts.model.start(Padded(*rows)))
+        torch.testing.assert_close(
+            model(input_ids=rows.tokens, decoder_input_ids=start).logits, expected, atol=1e-4, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "message"),
+    [
+        (
+            "translation",
+            [*TWO, *PAIRS],
+            "model.norm='pre' does not fit the layout of Marian, which has 'post'; data.joint=False does not fit",
+        ),
+        (
+            "masked_language",
+            [*TWO, *TEXT, "data.pairs=next"],
+            "layout of BERT, which has 'post'; data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which",
+        ),
+        (
+            "language",
+            [*TWO, *TEXT, "model.position=rotary"],
+            "model.position='rotary' does not fit the layout of GPT-2",
+        ),
+        (
+            "translation",
+            ["model=bahdanau", "model.dim=8", "model.embedding=8", *TWO[3:], *PAIRS[:3]],
+            "transformers has no layout for the model bahdanau; models that have one: bert, gpt, transformer, vit",
+        ),
+        ("image_classification", [*TWO, "model.patch=3"], "images of 8x8 pixels are no whole patches of 3"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_and_nothing_is_written(library, tmp_path, task, settings, message):
+    folder = train(recipes.read(task, settings=settings), tmp_path / "run")
+    with pytest.raises(ConfigError, match=message):
+        leave(folder, "huggingface", tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_other_logits_are_refused(library, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("regard.convert.architectures.gpt2.difference", lambda *given: 0.5)
+    with pytest.raises(
+        CheckpointError, match=r"the gpt gives other logits here than in transformers, by 0\.5; nothing"
+    ):
+        leave(run("gpt2"), "huggingface", tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "mine").write_text("")
+    with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it has mine\)"):
+        leave(run("gpt2"), "huggingface", tmp_path / "theirs")
+    with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
+        leave(run("gpt2"), "onyx", tmp_path / "other")
+
+
+def test_a_head_for_another_task_has_no_layout(run, tmp_path):
+    parts = load_parts(run("gpt2"))
+    other = parts.__class__(parts.folder, parts.recipe, parts.task, torch.nn.Linear(1, 1))
+    with pytest.raises(ConfigError, match="a gpt with a head for another task; only its own head has a layout"):
+        huggingface.export(other, tmp_path / "theirs")
+
+
+def test_to_ctranslate2(run, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    (said,) = leave(run("marian"), "ctranslate2", tmp_path / "theirs")
+    assert said.endswith("32 texts are answered alike by greedy search")
+    names = {path.name for path in (tmp_path / "theirs").iterdir()}
+    assert {"model.bin", "tokenizer.source.json", "tokenizer.target.json", "seal.json"} <= names
+    engine = ctranslate2.Translator(str(tmp_path / "theirs"))
+    assert engine.translate_batch([["7", "3"]], max_decoding_length=3)[0].hypotheses
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+    shutil.rmtree(tmp_path / "theirs")

@@ -1,0 +1,87 @@
+"""Checksums of data: any change is seen and named, and a large file is read once."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.core import checksums
+
+
+class Batch(NamedTuple):
+    tokens: Tensor
+    lengths: Tensor
+
+
+def batches():
+    return [Batch(torch.arange(6).view(2, 3) + i, torch.tensor([3, 2])) for i in range(3)]
+
+
+def test_every_number_of_every_batch_counts():
+    plain = checksums.of_batches(batches())
+    assert plain == checksums.of_batches(batches())
+    for batch in range(3):
+        for place in range(6):
+            other = batches()
+            other[batch].tokens.view(-1)[place] += 1
+            assert checksums.of_batches(other) != plain
+    assert checksums.of_batches(batches()[:2]) != plain
+    assert checksums.of_batches([Batch(b.tokens.view(3, 2), b.lengths) for b in batches()]) != plain
+    assert checksums.of_batches([Batch(b.tokens.int(), b.lengths) for b in batches()]) != plain
+    assert checksums.of_batches([]) != plain
+
+
+def test_rows_count_in_their_order_and_with_their_edges():
+    plain = checksums.of_rows([("a", "b"), ("c", "d")])
+    assert plain == checksums.of_rows(iter([("a", "b"), ("c", "d")]))
+    for other in ([("b", "a"), ("c", "d")], [("c", "d"), ("a", "b")], [("a", "b")], [("a", "bc"), ("", "d")]):
+        assert checksums.of_rows(other) != plain
+    assert checksums.of_rows(["\ud800"])
+
+
+def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"text" * 100)
+    assert checksums.of_files([tmp_path / "a"]) == checksums.of_files([tmp_path / "b"])
+    (tmp_path / "b").write_bytes(b"texT" * 100)
+    assert checksums.of_files([tmp_path / "a"]) != checksums.of_files([tmp_path / "b"])
+
+
+def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setattr(checksums, "_SMALL", 10)
+    reads = []
+    plain = checksums.digest
+    monkeypatch.setattr(checksums, "digest", lambda path: reads.append(path) or plain(path))
+    path = tmp_path / "a"
+    path.write_bytes(b"text" * 100)
+    first = checksums.of_files([path])
+    assert first == checksums.of_files([path]) and len(reads) == 1
+    path.write_bytes(b"texT" * 100)
+    os.utime(path, ns=(1, 1))
+    assert checksums.of_files([path]) != first and len(reads) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "file"))
+    monkeypatch.setattr(checksums, "_SMALL", 0)
+    (tmp_path / "a").write_bytes(b"text")
+    assert checksums.of_files([tmp_path / "a"])
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ({"train": "1", "test": "2"}, []),
+        ({"train": "1"}, ["test is no longer there"]),
+        ({"train": "3", "test": "2", "more": "4"}, ["train has other content", "more is new"]),
+    ],
+)
+def test_what_changed_is_said(now, words):
+    assert checksums.changes({"train": "1", "test": "2"}, now) == words

@@ -1,0 +1,24 @@
+"""A model is judged in evaluation mode and is afterwards what it was, also where judging fails."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.core.inference_mode import evaluating
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_mode_comes_back(training):
+    model = nn.Linear(2, 2).train(training)
+    with evaluating(model) as device:
+        assert not model.training
+        assert not model(torch.ones(1, 2)).requires_grad
+        assert device == torch.device("cpu")
+    assert model.training == training
+
+
+def test_the_mode_comes_back_after_an_error():
+    model = nn.Linear(2, 2).train()
+    with pytest.raises(ZeroDivisionError), evaluating(model):
+        _ = 1 / 0
+    assert model.training

@@ -1,0 +1,180 @@
+"""Images with captions: scenes, files of every layout, and whatever is missing or damaged is named and counted."""
+
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from regard.core.data_specs import Marks
+from regard.core.errors import ConfigError, DataError
+from regard.data.builtin import scenes
+from regard.data.captions import dataset
+from regard.data.images.loader import Wanted
+
+FLICKR = Path("/work/shared/data/flickr8k")
+WANTED = Wanted(8, 8, 3)
+
+
+def image(path, *, mode="RGB", size=(8, 8), seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    channels = {"RGB": 3, "RGBA": 4, "L": 0}[mode]
+    shape = (*size, channels) if channels else size
+    Image.fromarray(np.random.default_rng(seed).integers(0, 255, shape, dtype=np.uint8), mode).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    root = tmp_path / "data"
+    for number in range(6):
+        image(root / "images" / f"{number}.png", seed=number)
+    lines = [f"{number}.png\tpicture {number}\n{number}.png\timage number {number}\n" for number in range(6)]
+    (root / "captions.tsv").write_text("".join(lines))
+    return root
+
+
+def test_scenes_know_the_region_of_every_word():
+    made = dataset.make_scenes(20, side=32, things=(1, 2), language="ko", seed=3)
+    part = made.split("train")
+    assert len(part) == 20 and part.images(np.array([3, 1])).shape == (2, 32, 32, 3)
+    for texts, regions in zip(part.captions, part.regions, strict=True):
+        assert texts == tuple(dataset.text_of(words) for words in regions)
+    said = {word.text for each in part.regions for words in each for word in words}
+    assert said <= {*scenes.KOREAN.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
+
+
+@pytest.mark.parametrize("held", ["pairs", "triples"])
+def test_test_scenes_have_kinds_of_things_that_training_has_not(held):
+    made = dataset.make_scenes(60, side=32, language="en", seed=1, things=(1, 3), held=held)
+
+    def kinds(split):
+        words = [text.split() for each in made.split(split).captions for text in each]
+        return {tuple(said[i : i + 3]) for said in words for i, word in enumerate(said) if word in scenes.SIZES}
+
+    kept = {kind for kind in kinds("test") if scenes.split_of(*kind, held) == "test"}
+    assert kept and not kept & kinds("train")
+
+
+def test_files_are_matched_and_split_by_seed(folder):
+    found = dataset.read_files(folder, WANTED, seed=1)
+    assert {name: len(part) for name, part in found.splits.items()} == {"train": 4, "valid": 1, "test": 1}
+    numbers = {each[0].split()[-1] for part in found.splits.values() for each in part.captions}
+    assert numbers == set("012345") and found.remarks == ()
+    for part in found.splits.values():
+        for row, each in enumerate(part.captions):
+            seed = int(each[0].split()[-1])
+            expected = np.random.default_rng(seed).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+            assert (part.images(np.array([row]))[0] == expected).all() and len(each) == 2
+    again = dataset.read_files(folder, WANTED, seed=1)  # from the cache
+    assert [part.checksum() for part in again.splits.values()] == [part.checksum() for part in found.splits.values()]
+
+
+def test_a_captions_file_finds_the_images_beside_it(folder):
+    assert len(dataset.read_files(folder / "captions.tsv", WANTED, seed=1).split("train")) == 4
+
+
+def test_bad_input_is_named_counted_and_left_out(folder):
+    image(folder / "images" / "large.png", size=(16, 12))
+    image(folder / "images" / "clear.png", mode="RGBA")
+    image(folder / "images" / "silent.png")
+    (folder / "images" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    more = "".join(f"{name}.png\tsomething\n" for name in ("large", "clear", "broken", "gone", "lost"))
+    (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + more + "0.png\t \n")
+    remarks = "\n".join(dataset.read_files(folder, WANTED, seed=1).remarks)
+    assert "images/large.png: another size: brought to 8x8" in remarks
+    assert "images/clear.png: transparent: laid on white" in remarks
+    assert "1 images cannot be read and are left out: images/broken.png: " in remarks
+    assert "3 images that have captions are not there, or cannot be read: broken.png, gone.png, lost.png" in remarks
+    assert "1 images have no caption and are left out: images/silent.png" in remarks
+    assert "1 captions are empty and are left out" in remarks
+
+
+def test_long_lists_are_cut_and_counted():
+    (line,) = dataset.listed("images", [str(i) for i in range(43)])
+    assert line.startswith("43 images: 0, 1, 2, ") and line.endswith(", 39 … and 3 more")
+
+
+def test_two_images_of_one_name_need_their_folder(folder):
+    image(folder / "more" / "0.png", seed=9)
+    with pytest.raises(DataError, match=r"^the caption of '0.png' may belong to images/0.png and more/0.png; give the"):
+        dataset.read_files(folder, WANTED, seed=1)
+    (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text().replace("\n0.png", "\nmore/0.png"))
+    text = (folder / "captions.tsv").read_text()
+    (folder / "captions.tsv").write_text(f"images/{text}")
+    assert sum(len(part) for part in dataset.read_files(folder, WANTED, seed=1).splits.values()) == 7
+
+
+@pytest.mark.parametrize(
+    ("captions", "says"),
+    [
+        (
+            "x.png\tnobody\n",
+            r"no caption has its image, 1 image not found: 'x.png' …; write names as those of the files$",
+        ),
+        ("0.png\t \n", "all captions are empty; write what is to be said of the images$"),
+    ],
+)
+def test_captions_without_any_image_are_an_error(folder, captions, says):
+    (folder / "captions.tsv").write_text(captions)
+    with pytest.raises(DataError, match=says):
+        dataset.read_files(folder, WANTED, seed=1)
+
+
+def test_a_folder_without_images_or_that_is_not_there(folder, tmp_path):
+    with pytest.raises(DataError, match="no such file or folder; give images with their captions beside them"):
+        dataset.read_files(tmp_path / "nowhere", WANTED, seed=1)
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "captions.tsv").write_text("a.png\tone\n")
+    with pytest.raises(DataError, match=r"no images in it; give PNG, JPEG … or archives of them"):
+        dataset.read_files(bare, WANTED, seed=1)
+
+
+def test_unknown_names_and_splits():
+    with pytest.raises(
+        ConfigError, match=r"^no data 'scene'; files are given as data\.path=…; did you mean 'scenes'\?$"
+    ):
+        dataset.check_source("scene")
+    with pytest.raises(DataError, match="the data has no split 'tests'"):
+        dataset.make_scenes(4, side=24, things=(1, 1), language="en", seed=1).split("tests")
+
+
+def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing():
+    padded = dataset.beside([[[5, 6]], [[7], [8, 9, 5]]], 2, Marks())
+    assert padded.tokens.tolist() == [[2, 5, 6, 3, 0], [0] * 5, [2, 7, 3, 0, 0], [2, 8, 9, 5, 3]]
+    assert padded.lengths.tolist() == [4, 0, 3, 5]
+    torch.manual_seed(0)
+    drawn = {tuple(dataset.beside([[[5], [6], [7]]], 2, Marks()).tokens[:, 1].tolist()) for _ in range(30)}
+    assert len(drawn) == 6  # any two of three, in any order
+
+
+@pytest.mark.skipif(not FLICKR.exists(), reason="Flickr8k is not on this machine")
+def test_flickr8k_is_read_whole():
+    said = dataset.caption_files.read(FLICKR)
+    counts = {split: len({c.image for c in said if c.split == split}) for split in ("train", "valid", "test")}
+    assert counts == {"train": 6000, "valid": 1000, "test": 500} and len(said) == 37_500
+
+
+def test_names_are_found_however_a_system_writes_them(folder):
+    image(folder / "a" / unicodedata.normalize("NFD", "고양이.png"), seed=7)
+    image(folder / "ba" / "고양이.png", seed=8)
+    lines = "a\\고양이.png\tof a\nba/고양이.png\tof ba\n"
+    (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + lines)
+    found = dataset.read_files(folder, WANTED, seed=1)
+    told = {text for part in found.splits.values() for each in part.captions for text in each}
+    assert {"of a", "of ba"} <= told and not found.remarks
+
+
+def test_images_may_be_named_without_their_kind(folder):
+    text = (folder / "captions.tsv").read_text().replace(".png", "")
+    (folder / "captions.tsv").write_text(f"image\tcaption\n{text}")
+    found = dataset.read_files(folder, WANTED, seed=1)
+    assert sum(len(part) for part in found.splits.values()) == 6 and not found.remarks
+    image(folder / "more" / "0.jpg", seed=9)
+    with pytest.raises(DataError, match=r"^the caption of '0' may belong to images/0.png and more/0.jpg; give the"):
+        dataset.read_files(folder, WANTED, seed=1)
+    (folder / "captions.tsv").write_text(f"image\tcaption\n{text}more/0\tanother\n".replace("\n0\t", "\nimages/0\t"))
+    assert sum(len(part) for part in dataset.read_files(folder, WANTED, seed=1).splits.values()) == 7

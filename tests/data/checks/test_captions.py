@@ -1,0 +1,108 @@
+"""What is wrong with images and their captions is found: what has no partner, cannot be read, or is odd."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.core.errors import DataError
+from regard.data.checks import detect_layout
+from regard.data.checks.captions import check
+
+
+def image(path, seed=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.random.default_rng(seed).integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number in range(5):
+        image(tmp_path / "images" / f"{number}.png", number)
+    lines = [f"{number}.png\tpicture {number}\n{number}.png\timage number {number}\n" for number in range(5)]
+    (tmp_path / "captions.tsv").write_text("".join(lines))
+    return tmp_path
+
+
+def said(path):
+    return [str(finding).removeprefix(f"{path}") for finding in check(path)]
+
+
+def test_sound_data_has_no_findings_and_says_how_to_train(folder):
+    assert detect_layout.detect(folder) == detect_layout.detect(folder / "captions.tsv") == "captions"
+    assert detect_layout.check(folder) == detect_layout.check(folder / "captions.tsv") == []
+    assert detect_layout.command(folder).startswith("regard train captioning data.path=")
+    assert detect_layout.remarks(folder) == [f"{folder}: images with captions"]
+
+
+def test_every_partner_that_is_missing_is_named(folder):
+    image(folder / "images" / "silent.png", 9)
+    (folder / "images" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    more = "gone.png\tone\ngone.png\ttwo\n3.jpg\tthree\nbroken.png\tfour\n0.png\t \n1.png\t" + 200 * "word "
+    (folder / "captions.tsv").write_text((folder / "captions.tsv").read_text() + more)
+    assert said(folder) == [
+        ": warning: '0.png' has 1 caption without a word, left out",
+        ": error: '3.jpg' has 1 caption, but the image is not there; there is 'images/3.png'",
+        ": error: 'gone.png' has 2 captions, but the image is not there",
+        ": warning: a caption of '1.png' has 200 words, where 2 are usual",
+        "/images/broken.png: error: not an image that Pillow can read; give PNG, JPEG, PGM …",
+        "/images/silent.png: warning: no caption; the image is left out",
+    ]
+
+
+def test_images_of_one_name_and_splits_that_overlap(folder):
+    image(folder / "more" / "0.png", 7)
+    image(folder / "images" / "twin.png", 1)
+    (folder / "captions_test.tsv").write_text("twin.png\tthe same picture\n2.png\ttested\n")
+    (folder / "captions.tsv").rename(folder / "captions_train.tsv")
+    found = said(folder)
+    assert ": error: the caption of '0.png' may belong to images/0.png and more/0.png; give the folder of" in found[1]
+    assert found[0] == ": error: '2.png' has captions in test and in train"
+    assert any(line.startswith("/images/twin.png: warning: the same image is in ") for line in found)
+
+
+def test_captions_that_cannot_be_read_or_are_not_there(folder, tmp_path):
+    (folder / "captions.tsv").write_text("0.png\tone\n1.png\n")
+    assert "line 2: one column '1.png'; give the image and its caption" in said(folder)[0]
+    with pytest.raises(DataError, match="nowhere: no such file or folder"):
+        check(tmp_path / "nowhere")
+
+
+def test_json_is_captions_where_it_has_some(folder):
+    table = {"images": [{"id": 1, "file_name": "0.png"}], "annotations": [{"image_id": 1, "caption": "one"}]}
+    path = folder / "captions.tsv"
+    path.unlink()
+    path = folder / "coco.json"
+    path.write_text(json.dumps(table))
+    assert detect_layout.detect(folder) == "captions"
+    path.write_text(json.dumps(table | {"annotations": [{"image_id": 1, "bbox": [0, 0, 1, 1]}]}))
+    assert detect_layout.detect(folder) == "images"  # boxes, no captions
+
+
+def test_too_few_images_to_hold_some_out_are_an_error_as_in_training(folder):
+    (folder / "captions.tsv").write_text("0.png\tone\n1.png\ttwo\n")
+    for name in "234":
+        (folder / "images" / f"{name}.png").unlink()
+    assert said(folder) == [": error: 2 images are too few to hold some out for test; give more"]
+    (folder / "captions.tsv").rename(folder / "captions_test.tsv")
+    assert said(folder) == [": error: there are no training images; found test"]
+
+
+def test_where_captions_cannot_be_read_no_image_is_blamed(folder):
+    (folder / "captions.tsv").write_text("0.png\n")
+    assert said(folder) == [
+        f": error: {folder}/captions.tsv, line 1: one column '0.png'; give the image and its caption"
+    ]
+
+
+def test_captions_that_are_all_empty_are_an_error_as_in_training(folder):
+    (folder / "captions.tsv").write_text("".join(f"{number}.png\t \n" for number in range(5)))
+    assert ": error: all captions are empty; write what is to be said of the images" in said(folder)
+
+
+def test_a_table_that_names_images_and_captions_holds_captions_whatever_images_are_called(folder):
+    (folder / "captions.tsv").write_text(
+        "".join(f"{n}\tpicture {n}\n" for n in ("image", *range(5))).replace("picture image", "caption")
+    )
+    assert detect_layout.detect(folder) == "captions" and said(folder) == []

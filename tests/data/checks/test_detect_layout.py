@@ -1,0 +1,123 @@
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.core.errors import ConfigError, DataError
+from regard.data.checks import detect_layout
+
+FILES = {
+    "pairs": {
+        "train.en": "a\n",
+        "train.tsv": "a dog runs here\tein Hund\nmore text here\tmehr\n",
+        "a.jsonl": '{"en": "a", "de": "b"}\n',
+        "broken.jsonl": "{\n",
+        "named.csv": "영어,한국어\nGood morning,좋은 아침\n",
+        "scripts.csv": "Good morning,좋은 아침\nThank you,고마워요\n",
+    },
+    "documents": {
+        "train.tsv": "id\tdocument\tlabel\n1\ta\t0\n",
+        "bare.tsv": "".join(f"{i % 2}\ttext number {i}\n" for i in range(40)),
+        "a.csv": "x,y\n1,2\n",
+        "ko.csv": "라벨,문장\n긍정,정말 좋은 영화\n부정,시간이 아까웠다\n",
+        "b.jsonl": '{"text": "a", "label": "b"}\n',
+    },
+    "tagged": {
+        "a.conll": "x",
+        "train.tsv": "A\tB-p\n\nB\tO\n",
+        "klue.tsv": "## x\n가\tO\n",
+        "ner.txt": "; 가\n$가\n",
+        "spaces.txt": "A NN B-p\n\nB NN O\n",
+    },
+}
+
+
+@pytest.mark.parametrize(("layout", "name"), [(layout, name) for layout, names in FILES.items() for name in names])
+def test_the_layout_of_a_file_is_found_out(tmp_path, layout, name):
+    (tmp_path / name).write_text(FILES[layout][name])
+    assert detect_layout.detect(tmp_path / name) == layout
+
+
+def test_the_layout_of_a_folder_is_found_out(tmp_path):
+    for layout in ("documents", "tagged"):
+        folder = tmp_path / layout
+        folder.mkdir()
+        (folder / "train.tsv").write_text(FILES[layout]["train.tsv"])
+        assert detect_layout.detect(folder) == layout
+    (tmp_path / "classes" / "pos").mkdir(parents=True)
+    (tmp_path / "classes" / "pos" / "1.txt").write_text("good")
+    assert detect_layout.detect(tmp_path / "classes") == "documents"
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "train.en").write_text("a")
+    assert detect_layout.detect(tmp_path / "pairs") == "pairs"
+
+
+def test_the_check_that_fits_is_called(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("A\n")
+    assert [str(finding) for finding in detect_layout.check(path)] == [
+        f"{path}:1: error: expected a word and its tag in two columns, got 'A'"
+    ]
+    assert detect_layout.check(path, "pairs") != detect_layout.check(path)
+
+
+def test_what_cannot_be_checked(tmp_path):
+    with pytest.raises(ConfigError, match="no layout 'tags'; did you mean 'tagged'"):
+        detect_layout.check(tmp_path, "tags")
+    with pytest.raises(DataError, match="no such file or folder"):
+        detect_layout.check(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        *((name, "documents") for name in ("imdb", "nsmc", "movie_reviews", "ko_chatbot")),
+        *((name, "tagged") for name in ("wnut17", "klue_ner", "ko_ner_klp2016")),
+        *((name, "pairs") for name in ("multi30k", "ko_en_pydocs", "ko_en_tatoeba")),
+    ],
+)
+def test_the_shared_data(shared_data, name, layout):
+    assert detect_layout.detect(shared_data / name) == layout
+
+
+def test_images_are_found_out(tmp_path):
+    pixels = np.zeros((4, 4), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "one.png")
+    np.savez(tmp_path / "some.npz", images=pixels[None])
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as archive:
+        archive.write(tmp_path / "one.png", "cat/one.png")
+    folder = tmp_path / "folder" / "cat"
+    folder.mkdir(parents=True)
+    (folder / "one.png").write_bytes((tmp_path / "one.png").read_bytes())
+    for path in (tmp_path / "one.png", tmp_path / "some.npz", tmp_path / "many.zip", tmp_path / "folder"):
+        assert detect_layout.detect(path) == "images"
+        assert detect_layout.check(path) == []
+    (folder / "two.png").write_bytes(b"no image")
+    (finding,) = detect_layout.check(tmp_path / "folder")
+    assert str(finding).endswith("not an image that Pillow can read; give PNG, JPEG, PGM …")
+
+
+def test_the_command_says_what_training_has_to_be_told(tmp_path):
+    bare, named = tmp_path / "bare.csv", tmp_path / "named.tsv"
+    bare.write_text("".join(f"some text number {i},{'abc'[i % 3]}\n" for i in range(60)))
+    assert detect_layout.check(bare) == []
+    assert detect_layout.command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
+    assert detect_layout.command(bare, "pairs") == f"regard train translation data.path={bare}"
+    named.write_text("German\tFrench\nein Hund\tun chien\n")
+    assert detect_layout.command(named) == f"regard train translation data.path={named} data.source=de data.target=fr"
+    told = {"header": False, "columns": ["other", "ko"], "source": "my language"}
+    assert detect_layout.command(named, "pairs", told) == (
+        f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"
+    )
+
+
+def test_a_first_line_of_documents_that_may_be_a_header_is_asked_about_with_all_settings(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("Bewertung,Klasse\n" + "".join(f"텍스트 하나 {i},{i % 2}\n" for i in range(60)), encoding="utf-8")
+    (found,) = detect_layout.check(path)
+    assert found.text == (
+        "is its first line, 'Bewertung', 'Klasse', a header? Say data.label=2 data.text=1 and, if it is: "
+        "data.header=true; if it is a document: data.header=false"
+    )
+    assert detect_layout.check(path, told={"label": 2, "text": 1, "header": True}) == []

@@ -1,0 +1,108 @@
+"""Tables of ratings are known as such, read as training reads them, and what is wrong with them is found."""
+
+import pytest
+
+from regard.data.checks import detect_layout
+from regard.data.checks.ratings import are_ratings
+
+ROWS = [(user, item, 1 + (user * item) % 5, 1_600_000_000 + 100 * item) for user in range(1, 5) for item in range(1, 7)]
+
+
+def lines(mark=",", header="user,item,rating,time"):
+    top = [header.replace(",", mark)] if header else []
+    return "\n".join([*top, *(mark.join(map(str, row)) for row in ROWS)]) + "\n"
+
+
+def write(path, text, encoding="utf-8"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.csv", lines()),
+        ("r.csv", lines(";", "사용자,영화,평점,날짜")),
+        ("r.tsv", lines("\t", "userId,movieId,score,timestamp")),
+        ("r.csv", lines(header="")),  # numbers alone
+        ("r.csv", lines(header="buyer,thing,liking,bought")),  # numbers and times below names of one's own
+        ("r.csv", "user,item,rating,time\n"),
+        ("r.dat", lines("::", "")),
+        ("folder/ratings.dat", lines("::", "")),
+        ("folder/interactions.tsv", lines("\t")),
+        ("folder/u.item", "1|Film (1990)|x||\n"),
+        ("folder/train.csv", lines()),
+    ],
+)
+def test_ratings_are_known_by_their_records_or_the_names_of_files(tmp_path, name, text):
+    path = write(tmp_path / name, text)
+    if name.endswith("ratings.dat"):
+        write(path.parent / "movies.dat", "1::Film (1990)::Drama\n")
+    assert detect_layout.detect(path.parent if "/" in name else path) == "ratings"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.csv", "user,product,rating,review\na,b,5,a film that I would see again\nb,c,1,never in my life again\n"),
+        ("d.csv", "text,label\ngood,1\nbad,0\n"),
+        ("d.tsv", "1 2 3\t3 2 1\n4 5\t5 4\n"),  # sentences of numbers
+        ("d.tsv", "12\t21\n13\t31\n"),
+        ("d.txt", "no table\n"),
+        ("d.csv", '"never closed\n'),
+    ],
+)
+def test_other_tables_are_not(tmp_path, name, text):
+    assert not are_ratings(write(tmp_path / name, text))
+
+
+def test_sound_ratings_have_no_findings_and_a_command(tmp_path):
+    path = write(tmp_path / "r.csv", lines())
+    assert detect_layout.check(path) == []
+    assert detect_layout.remarks(path) == [f"{path}: ratings of items by users", "24 ratings of 4 users and 6 items"]
+    assert detect_layout.command(path) == f"regard train recommendation data.path={path}"
+
+
+def test_columns_of_other_names_are_told_as_for_training(tmp_path):
+    path = write(tmp_path / "r.csv", lines(header="buyer,thing,liking,bought"))
+    told = {"user": "buyer", "item": "thing", "rating": "liking", "time": "bought"}
+    assert str(detect_layout.check(path)[0]).startswith(f"{path}: error: no column 'user'; did you mean")
+    assert detect_layout.check(path, told=told) == []
+    assert detect_layout.command(path, told=told).endswith(
+        "data.user=buyer data.item=thing data.rating=liking data.time=bought"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("4,6,5", "4,,5"), "r.csv:25: error: no item; tell who or what it is, or leave the line out"),
+        (("4,6,5", "4,6,nan"), "r.csv:25: error: rating='nan' is no number; mend it, or leave the line out"),
+        ((",1600000600", ",31/12/2020"), "r.csv:7: error: time='31/12/2020' is no number and no date; write seconds"),
+        (("4,6,5", "4,5,5"), "r.csv: warning: 1 ratings are of an item that the same user rated again"),
+        (("4,6,5,", "4,6,5,7,"), "r.csv:25: error: 5 cells, but there are 4 columns; mend the line"),
+        (("user,item,rating,time", "user,item,time,rating,"), "r.csv:2: error: 4 cells, but there are 5 columns"),
+    ],
+)
+def test_what_training_refuses_or_mends_is_found(tmp_path, change, says):
+    path = write(tmp_path / "r.csv", lines().replace(*change))
+    assert f"{tmp_path}/{says}" in "\n".join(map(str, detect_layout.check(path)))
+
+
+def test_too_few_ratings_of_each_user(tmp_path):
+    path = write(tmp_path / "r.csv", "user,item,rating,time\n" + "".join(f"{n},{n},3,{n}\n" for n in range(5)))
+    found = [str(each) for each in detect_layout.check(path)]
+    assert found == [f"{path}: error: no rating is held out for 'valid': users have too few; give more, or split=time"]
+
+
+def test_profiles_of_others_are_an_error_and_missing_ones_a_warning(tmp_path):
+    write(tmp_path / "ratings.csv", lines())
+    users = write(tmp_path / "users.csv", "user,age\n" + "".join(f"{n:03d},30\n" for n in range(1, 5)))
+    text = f"{users}: error: none of the users that have ratings is in it: '1' … there, '001' … here; write ids alike"
+    assert [str(found) for found in detect_layout.check(tmp_path)] == [text]
+    write(users, "user,age\n1,30\n2,40\n2,41\n")
+    assert [found.text for found in detect_layout.check(tmp_path)] == [
+        f"2 users with ratings are not in {users} ('3' …): no profile",
+        f"1 users stand in {users} again; the last line counts",
+    ]

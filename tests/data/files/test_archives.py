@@ -1,0 +1,68 @@
+import gzip
+import tarfile
+import zipfile
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.files import archives
+
+FILES = {"set/neg/1.txt": "bad", "set/pos/2.txt": "좋다\n", "set/pos/.hidden.txt": "no", "set/README": "no"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, text in FILES.items():
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "folder"
+
+
+def packed(folder, kind):
+    path = folder.parent / f"all{kind}"
+    if kind == ".zip":
+        with zipfile.ZipFile(path, "w") as file:
+            for name in sorted(FILES):
+                file.write(folder / name, name)
+    else:
+        with tarfile.open(path, "w:" + kind.removeprefix(".tar").removeprefix(".")) as file:
+            file.add(folder / "set", "set")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["", ".zip", ".tar", ".tar.gz", ".tar.xz"])
+def test_a_folder_and_its_archives_hold_the_same(folder, kind):
+    path = packed(folder, kind) if kind else folder
+    assert archives.is_archive(path) == bool(kind)
+    assert {file.parts: file.text for file in archives.text_files(path)} == {
+        ("set", "neg", "1.txt"): "bad",
+        ("set", "pos", "2.txt"): "좋다\n",
+    }
+    assert sorted(archives.listing(path)) == ["set/neg/1.txt", "set/pos/2.txt"]
+
+
+def test_packed_and_empty_files_of_a_folder_are_read(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.txt.gz").write_bytes(gzip.compress(b"text"))
+    (tmp_path / "a" / "2.txt").write_text("")
+    assert [file.text for file in archives.text_files(tmp_path)] == ["text", ""]
+
+
+def test_what_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(
+        DataError,
+        match=r"a/1\.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it",
+    ):
+        list(archives.text_files(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.xz"])
+def test_a_damaged_archive_is_an_error(tmp_path, name):
+    (tmp_path / name).write_bytes(b"not an archive at all")
+    with pytest.raises(DataError, match=f"{name}: cannot be read"):
+        archives.listing(tmp_path / name)
+    with pytest.raises(DataError, match=f"{name}: cannot be read"):
+        list(archives.text_files(tmp_path / name))

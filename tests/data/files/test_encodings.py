@@ -1,0 +1,115 @@
+"""Encodings are told by marks, zeros, validity and common syllables; what cannot be told has a command."""
+
+import gzip
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.files import encodings, text_files
+from regard.data.files.encodings import UnknownEncoding, detect
+
+KOREAN = "영어,한국어\nGood morning,좋은 아침입니다\n"
+OTHERS = {
+    "latin-1": "été\tsummer\nFür\tfor\n",
+    "gb18030": "我们今天去学校学习中文\twe go to school\n这是一个非常好的机会，大家都应该参加\tgood\n",
+    "shift_jis": "こんにちは世界\thello\n私は学校に行きます\tI go\n",
+    "euc-jp": "こんにちは世界\thello\n私は学校に行きます\tI go\n",
+    "big5": "你好世界我們今天去學校\thello\n",
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        *[("utf-8", "UTF-8"), ("utf-8-sig", "UTF-8"), ("cp949", "CP949"), ("euc-kr", "CP949")],
+        *[("utf-16", "UTF-16"), ("utf-16-le", "UTF-16"), ("utf-16-be", "UTF-16"), ("utf-32", "UTF-32-LE")],
+    ],
+)
+def test_korean_is_read_whatever_its_encoding_and_line_ends(tmp_path, written, name, end):
+    path = tmp_path / "x.csv"
+    path.write_bytes(KOREAN.replace("\n", end).encode(written))
+    assert list(text_files.lines(path)) == KOREAN.splitlines() and text_files.form_of(path).name == name
+    assert text_files.remarks([path]) == ([] if name == "UTF-8" else [f"{path}: read as {name}"])
+    packed = tmp_path / "x.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert list(text_files.lines(packed)) == KOREAN.splitlines()
+    assert text_files.whole(path) == KOREAN == text_files.decoded(path.read_bytes(), "x")
+
+
+@pytest.mark.parametrize("encoding", OTHERS)
+def test_what_cannot_be_told_has_a_command(encoding):
+    message = (
+        r"^my file\.txt: not UTF-8 \(byte 0x.. in line 1\), and which encoding it is cannot be told; convert it with "
+        r"its encoding in place of LATIN1 \(SHIFT_JIS, GB18030, …\): iconv -f LATIN1 -t UTF-8 'my file.txt' > "
+        r"'my file.utf8.txt'$"
+    )
+    with pytest.raises(UnknownEncoding, match=message):
+        detect([OTHERS[encoding].encode(encoding)], "my file.txt")
+
+
+def test_few_words_are_enough():
+    assert detect(["사과\tapple\n바퀴벌레\tcockroach\n".encode("cp949")], "x").encoding == "cp949"
+
+
+def test_korean_behind_much_ascii_is_found():
+    blocks = [b"plain text\n" * 1000, b"more\n" * 1000, "한국어 문장이 있습니다\n".encode("cp949")]
+    assert detect(blocks, "x").encoding == "cp949"
+    assert detect([*blocks[:2], "한국어 문장이 있습니다\n".encode()], "x").encoding == "utf-8"
+
+
+def test_a_character_that_a_block_cuts_is_none_that_is_broken():
+    raw = "한국어 문장이 있습니다\n".encode() * 3
+    assert detect([raw[:1], raw[1:40], raw[40:]], "x").encoding == "utf-8"
+
+
+def test_utf8_that_is_damaged_here_and_there_is_utf8(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes("좋은 아침입니다\n".encode() * 5 + b"caf\xe9\n" + "나쁜 아침\n".encode("cp949"))
+    assert text_files.form_of(path).encoding == "utf-8"
+    found = text_files.lines(path)
+    assert [next(found) for _ in range(5)] == ["좋은 아침입니다"] * 5
+    with pytest.raises(
+        DataError, match=r"x\.txt:6: not UTF-8: byte 4 of the line is 0xe9; mend the line or leave it out$"
+    ):
+        next(found)
+    raw = path.read_bytes().splitlines()[-1]
+    with pytest.raises(DataError, match=r"^x:7: not UTF-8: .*; it looks like CP949: are two encodings mixed\?$"):
+        text_files.decode_line(raw, encodings.UTF8, "x:7")
+
+
+@pytest.mark.parametrize("content", [b"a\tb\nc\0\td\n", b"one line\nanother \0 line\n" * 9])
+def test_nul_bytes_are_named_and_not_taken_for_utf16(tmp_path, content):
+    path = tmp_path / "x.tsv"
+    path.write_bytes(content)
+    message = rf"x\.tsv:2: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {path} > clean\.txt$"
+    with pytest.raises(DataError, match=message):
+        list(text_files.lines(path))
+
+
+def test_a_file_that_changes_is_looked_at_again(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes("한국어 문장입니다".encode("cp949"))
+    assert list(text_files.lines(path)) == ["한국어 문장입니다"]
+    path.write_bytes("한국어 문장입니다.".encode())
+    assert list(text_files.lines(path)) == ["한국어 문장입니다."]
+
+
+def test_files_that_are_not_there_or_empty(tmp_path):
+    for read in (lambda path: list(text_files.lines(path)), text_files.whole):
+        with pytest.raises(DataError, match=r"none: no such file$"):
+            read(tmp_path / "none")
+        (tmp_path / "empty").write_bytes(b"")
+        with pytest.raises(DataError, match=r"empty: the file is empty$"):
+            read(tmp_path / "empty")
+        (tmp_path / "x.gz").write_bytes(b"\x1f\x8b\x08\x00")
+        with pytest.raises(DataError, match=r"x\.gz: cannot be read: "):
+            read(tmp_path / "x.gz")
+
+
+def test_wide_characters_that_hold_the_byte_of_a_line_end():
+    """U+0A0A has two bytes that are \\n, and is no end of a line."""
+    text = "\u0a0a a\n\u010a\u0a01 b\n"
+    for encoding in ("utf-16", "utf-16-be"):
+        raw = text.encode(encoding)
+        assert text_files.decoded(raw, "x") == text

@@ -1,0 +1,189 @@
+"""The grid: encoding is exact both ways, notes keep within a step, voices are found, and any sample is a piece."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.core.errors import ConfigError, DataError
+from regard.data.music import midi
+from regard.data.music.grid_encoding import NAMES, REST, SILENT, Grid, GridGrammar
+from regard.data.music.metre import Pace
+from regard.data.music.notes import Note
+
+GRID = Grid()
+pitches = st.one_of(st.just(SILENT), st.integers(GRID.low, GRID.high))
+grids = st.lists(st.tuples(*[pitches] * 4), min_size=1, max_size=12).map(lambda rows: np.array(rows, dtype=np.int16))
+
+
+@given(grids)
+def test_decode_undoes_encode(grid):
+    tokens = GRID.encode(grid)
+    assert tokens.min() >= REST
+    assert tokens.max() < GRID.size
+    assert (GRID.decode(tokens) == grid).all()
+    assert (GRID.decode(tokens[:-1]) == grid[:-1]).all()  # cut short: whole steps only
+
+
+@given(grids)
+def test_notes_are_the_grid_heard(grid):
+    heard = np.full_like(grid, SILENT)
+    for note in GRID.notes(grid):
+        first, last = round(note.start / GRID.step), round(note.end / GRID.step)
+        heard[first:last, note.voice] = note.pitch
+    assert (heard == grid).all()
+
+
+@given(grids.filter(lambda grid: all((grid[:, i] != SILENT).any() for i in range(4))))
+def test_a_file_of_four_voices_is_read_back_exactly(grid):
+    data = midi.render(GRID.notes(grid), tempo=GRID.tempo, names=NAMES)
+    opened = GRID.open(Path("x.mid"), data)
+    sounding = len(opened.content)
+    assert (opened.content == grid[:sounding]).all()
+    assert (grid[sounding:] == SILENT).all()
+
+
+@given(st.lists(st.tuples(st.floats(0, 8), st.floats(0.25, 3), st.integers(36, 81)), min_size=1, max_size=4))
+def test_onsets_and_ends_keep_within_a_step(raw):
+    notes = [Note(start, start + length, pitch, voice=i) for i, (start, length, pitch) in enumerate(raw)]
+    grid, _ = GRID.lay_out(notes)
+    step = 1 / GRID.resolution
+    for note in notes:
+        steps = np.flatnonzero((grid == note.pitch).any(axis=1))
+        inside = [i for i in steps if note.start - step <= i * step <= note.end]
+        assert inside
+        assert abs(inside[0] * step - note.start) <= step or inside[0] * step < note.start
+
+
+def test_a_melody_alone_is_the_voice_it_lies_in():
+    grid, remarks = GRID.lay_out([Note(i, i + 1, 72 + i) for i in range(4)])
+    assert (grid[:, 0] != SILENT).all()
+    assert (grid[:, 1:] == SILENT).all()
+    assert remarks == ()
+
+
+def test_chords_are_four_voices_from_high_to_low():
+    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 60, 64, 72)])
+    assert grid[0].tolist() == [72, 64, 60, 48]
+    assert remarks == ()
+    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 55, 60, 64, 67, 72)], where="x.mid")
+    assert grid[0, 0] == 72
+    assert grid[0, 3] == 48
+    assert remarks == ("x.mid: 4 steps have more than four notes; the outer ones and two between are kept",)
+
+
+@pytest.mark.parametrize("pitches", [(72, 48), (72, 57, 48), (72, 65, 48)])
+def test_fewer_notes_keep_to_the_outer_voices(pitches):
+    grid, _ = GRID.lay_out([Note(0, 1, pitch) for pitch in pitches])
+    assert grid[0, 0] == 72
+    assert grid[0, 3] == 48
+
+
+@given(grids, st.integers(-60, 60))
+def test_transposition_stays_in_the_range(grid, wanted):
+    tokens = GRID.encode(grid)
+    down, up = GRID.transposable(tokens)
+    shift = max(down, min(up, wanted))
+    moved = GRID.decode(GRID.shift(tokens, shift))
+    assert (np.where(grid == SILENT, SILENT, grid + shift) == moved).all()
+    GRID.encode(moved)
+
+
+def test_any_draw_by_the_grammar_is_a_piece():
+    fixed = torch.tensor([10, 11, 12])
+    given = torch.zeros(12, dtype=torch.long)
+    given[::4] = fixed
+    for wanted in (None, given):
+        grammar = GridGrammar(GRID.size, before=0, end=12, least=12, given=wanted)
+        history = torch.zeros(5, 0, dtype=torch.long)
+        for _ in range(12):
+            odds = grammar.allowed(history).float()
+            assert (odds[:, :REST] == 0).all()
+            history = torch.cat([history, torch.multinomial(odds, 1)], dim=1)
+        assert grammar.allowed(history).nonzero()[:, 1].tolist() == [3] * 5  # now it ends
+        assert all(GRID.decode(row.numpy()).shape == (3, 4) for row in history)
+    assert (history[:, ::4] == fixed).all()
+
+
+def test_a_continuation_begins_where_the_primer_ends():
+    grammar = GRID.grammar(np.full(8, REST), seconds=3 * GRID.step, least=2 * GRID.step)
+    ends = [bool(grammar.allowed(torch.zeros(1, length, dtype=torch.long))[0, 3]) for length in range(13)]
+    assert ends == [False] * 8 + [True] + [False] * 3 + [True]  # between two steps, from the second on
+    assert not grammar.allowed(torch.zeros(1, 12, dtype=torch.long))[0, REST:].any()  # at the third it must
+
+
+def test_the_pace_of_a_file_is_heard(write):
+    pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).read.pace
+    slow = GRID.at(pace)
+    assert slow.tempo == 60 and slow.step == 0.25 and slow.longest(1.0) == 16 and GRID.at(Pace()) == GRID
+    assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metres" not in slow.settings()
+
+
+def test_four_parts_are_laid_out_from_high_to_low_whatever_their_order(write):
+    parts = [[48, 50], [60, 62], [65, 67], [76, 74]]  # the bass first
+    notes = [
+        Note(i * 0.5, i * 0.5 + 0.5, pitch, voice=v) for v, part in enumerate(parts) for i, pitch in enumerate(part)
+    ]
+    assert GRID.open(write(notes)).content[::4].tolist() == [[76, 65, 60, 48], [74, 67, 62, 50]]
+
+
+def test_chords_in_one_of_four_parts_are_told(write):
+    notes = [Note(0, 0.5, pitch, voice=v) for v, pitch in enumerate((76, 65, 60, 48))]
+    assert GRID.open(write(notes)).remarks == ()
+    opened = GRID.open(write([*notes, Note(0, 0.5, 72)]))
+    assert opened.content[0].tolist() == [76, 65, 60, 48]
+    assert opened.remarks[0].endswith("piece.mid: 4 steps have several notes in one part; one of them is kept")
+
+
+def test_repeated_notes_of_a_file_are_known(write):
+    opened = GRID.open(write([Note(i * 0.5, i * 0.5 + 0.5, 60) for i in range(4)]))
+    assert len(GRID.notes(opened.content)) == 1
+    assert len(GRID.notes(opened.content, opened.struck)) == 4
+    assert len(GRID.notes(opened.content, opened.struck[:8])) == 2
+
+
+def test_a_line_is_told_in_an_octave_that_the_grid_has():
+    tune = [Note(0, 1, 96), Note(1, 2, 24), Note(2, 2.1, 60)]
+    assert GRID.line(tune).tolist() == [72] * 4 + [36] * 4 + [60]
+    assert Grid(low=60, high=64).line([Note(0, 0.25, 70)]).tolist() == [60] and not len(GRID.line([]))
+
+
+def test_seconds_are_tokens():
+    assert GRID.longest(GRID.step * 10) == 40
+    assert GRID.bar == 64
+
+
+def test_what_does_not_fit(write):
+    with pytest.raises(DataError, match=r"^pitch 90 lies outside 36 … 81, what this grid holds$"):
+        GRID.encode(np.array([[90, 60, 50, 40]]))
+    with pytest.raises(DataError, match=r"piece.mid: no note lies in 36 … 81, what this grid holds; transpose it$"):
+        GRID.open(write([Note(0, 1, 100)]))
+    opened = GRID.open(write([Note(0, 1, 60), Note(0, 1, 100)]))
+    assert opened.remarks[0].endswith("1 notes lie outside 36 … 81 (such as 100) and are left out")
+    with pytest.raises(ConfigError, match=r"^low=80, high=40: pitches lie in 0 … 127, low below high$"):
+        Grid(low=80, high=40)
+    with pytest.raises(ConfigError, match=r"^resolution and measure must be at least 1, tempo above 0$"):
+        Grid(resolution=0)
+
+
+def test_tokens_have_names_and_places():
+    tokens = GRID.encode(np.array([[72, 66, SILENT, 48], [72, 66, 58, 48]]))
+    assert [GRID.label(int(token), place) for place, token in enumerate(tokens[:4])] == [
+        "S C5",
+        "A F#4",
+        "T rest",
+        "B C3",
+    ]
+    spots = GRID.spots(tokens)
+    assert spots[2] is None
+    assert spots[6] == (1.5 * GRID.step, 58)
+
+
+def test_the_beginning_of_a_piece():
+    encoding = Grid()
+    piece = np.arange(40, 80, dtype=np.int16).reshape(-1, 4)
+    assert encoding.beginning(piece, 3 * encoding.step).tolist() == piece[:3].tolist()
+    assert len(encoding.beginning(piece, 0.001)) == 1 and len(encoding.beginning(piece, 100.0)) == len(piece)

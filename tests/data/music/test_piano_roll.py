@@ -1,0 +1,46 @@
+"""The piano roll is a PNG, with a shade where a primer was."""
+
+import struct
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.music import piano_roll
+from regard.data.music.key import name_pitch
+from regard.data.music.notes import Note
+
+
+def test_a_picture(scale):
+    plain, shaded = (
+        piano_roll.render(scale, title="scale"),
+        piano_roll.render(scale, title="scale", names=["Piano"], given=2.0),
+    )
+    for data in (plain, shaded):
+        assert data[:8] == b"\x89PNG\r\n\x1a\n"
+        width, height = struct.unpack(">II", data[16:24])
+        assert width > height > 100
+    assert plain != shaded
+
+
+def test_nothing_to_draw():
+    with pytest.raises(DataError, match=r"^there are no notes to draw; let the piece be longer$"):
+        piano_roll.render([])
+
+
+def test_a_drawing_for_a_terminal(scale):
+    text = piano_roll.draw(scale, given=1.0)
+    *rows, ruler, times = text.splitlines()
+    assert max(map(len, text.splitlines())) < 80
+    assert len({len(row) for row in rows}) == 1 and rows[0].split()[0] == name_pitch(max(n.pitch for n in scale))
+    end = max(note.end for note in scale)
+    assert ruler.count("═") == round(ruler.strip("└ ").__len__() / end) and times.endswith(f"{end:.1f} s")
+    drawn = sum(row.count("▀") + row.count("▄") + 2 * row.count("█") for row in rows)
+    assert drawn == pytest.approx(sum(n.end - n.start for n in scale) / end * len(ruler.strip("└ ")), abs=len(scale))
+
+
+def test_every_note_is_drawn_however_short():
+    notes = [Note(i * 2.0, i * 2.0 + 0.001, 60 + i % 2) for i in range(30)]
+    *rows, _, _ = piano_roll.draw(notes).splitlines()
+    (row,) = rows
+    assert row.count("▀") == row.count("▄") == 15
+    assert piano_roll.draw([]) == "(no notes)\n"

@@ -1,0 +1,91 @@
+"""Users, profiles and titles as people write them."""
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.data.builtin import films
+from regard.data.ratings import dataset, user_query
+from regard.data.ratings.dataset import Listed, Wanted
+from regard.data.ratings.profiles import Field
+
+
+@pytest.fixture(scope="module")
+def data():
+    return dataset.gather(films.make(30, 24, seed=3), Wanted())
+
+
+def titled(*titles):
+    ids = tuple(str(1000 + i) for i in range(len(titles)))
+    return Listed(ids, titles, (), {}, None, None)
+
+
+ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugly, The (1966)", "Alien (1999)")
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("Alien (1979),The Postman (1997)", [0, 1]),
+        ("postman, the (1997), alien (1979)", [1, 0]),
+        ("Good, The Bad and The Ugly, The; 1001", [2, 1]),
+        ("Alien (1999)\nAlien (1979)\nAlien (1999)", [3, 0]),
+        ('"Postman, The (1997)","Alien (1979)"', [1, 0]),
+    ],
+)
+def test_titles_with_commas_articles_ids(text, places):
+    assert user_query.items_in(text, ITEMS) == places
+
+
+def test_a_value_of_a_profile_may_have_commas():
+    town = Field("town", "category", ("Seoul, Korea", "Paris"))
+    users = Listed((), (), (town, Field("age", "number")), {}, None, None)
+    found, remarks = user_query._profile(users, "town=Seoul, Korea, age=30")
+    assert found == {"town": "Seoul, Korea", "age": "30"} and not remarks
+    assert user_query._profile(users, "age=30;\n town=Paris, ")[0] == {"age": "30", "town": "Paris"}
+    with pytest.raises(DataError, match=r"profile: 'artist' is not of the form name=value, for example age=30"):
+        user_query._profile(users, "age=30, artist")
+
+
+def test_titles_with_quotation_marks_as_they_are_and_as_csv_has_them():
+    items = titled('The "Big" One, Part 2', '"Quoted"')
+    assert user_query.items_in('The "Big" One, Part 2', items) == [0]
+    assert user_query.items_in('"The ""Big"" One, Part 2";"Quoted"', items) == [0, 1]
+
+
+def test_an_unknown_title_suggests_the_nearest():
+    with pytest.raises(DataError, match=r"no item 'Alein \(1979\)' in the data; did you mean 'Alien \(1979\)'"):
+        user_query.items_in("Alein (1979)", ITEMS)
+    with pytest.raises(DataError, match="no item 'qqqq' in the data; give a title or an id"):
+        user_query.items_in("qqqq", ITEMS)
+
+
+def test_an_unknown_user_is_told_how_to_ask(data):
+    with pytest.raises(DataError, match=r"no user .99. in the data .*; a new one is told by profile=… and history=…"):
+        user_query.resolve(data, user="99", profile="", history="")
+
+
+def test_a_profile_told_in_part(data):
+    asked = user_query.resolve(data, user="", profile="age=30", history=data.items.titles[3])
+    assert asked.profile == {"age": "30"} and asked.history == (3,) and asked.remarks == ("not told: occupation",)
+    with pytest.raises(DataError, match="profile: 'age' is not of the form name=value"):
+        user_query.resolve(data, user="", profile="age", history="")
+    with pytest.raises(DataError, match="profile: users have no 'agee'; did you mean 'age'"):
+        user_query.resolve(data, user="", profile="agee=3", history="")
+
+
+def test_a_value_never_seen_counts_as_not_told(data):
+    asked = user_query.resolve(data, user="", profile="occupation=astronaut, age=old", history="")
+    assert asked.profile == {}
+    assert "occupation='astronaut' was never seen" in asked.remarks[0]
+    assert asked.remarks[1] == "age='old' is no number, so it counts as not told"
+
+
+def test_forms_of_an_input():
+    assert user_query.parse(" 42 ") == ("42", "", "")
+    assert user_query.parse("age=3 | A; B") == ("", "age=3", "A; B")
+    assert user_query.parse("| A") == ("", "", "A") and user_query.parse("") == ("", "", "")
+
+
+def test_a_known_user_keeps_the_history(data):
+    asked = user_query.resolve(data, user=data.users.ids[4], profile="", history="")
+    assert asked.user == 4 and asked.known and asked.profile == data.users.profile(4)

@@ -1,0 +1,47 @@
+import pytest
+
+from regard.core.errors import ConfigError, DataError
+from regard.data.text import byte_bpe
+from regard.data.text import tokenizer as tokenizers
+
+TEXTS = ["the cat sat on the mat, the cat!", "그 고양이는 매트에 앉았다."]
+
+
+@pytest.mark.parametrize(
+    "text", ["the cat", " two  spaces\n\tand a tab ", "안녕 👩‍👩‍👧 <end> ü", "שלום", "never seen: 漢字"]
+)
+def test_every_text_comes_back_and_nothing_is_unknown(text):
+    tokenizer = byte_bpe.train(TEXTS, size=300)
+    (row,) = tokenizer.encode([text])
+    assert tokenizer.decode([row]) == [text]
+    assert min(row) >= len(tokenizers.MARKS)
+
+
+def test_what_stands_together_becomes_one_token():
+    tokenizer = byte_bpe.train(TEXTS * 5, size=400, minimum=2)
+    assert len(tokenizer.encode([" the"])[0]) == 1
+
+
+def test_lowercase_is_kept_in_the_file(tmp_path):
+    tokenizer = byte_bpe.train(TEXTS, size=300, lowercase=True)
+    tokenizer.save(tmp_path / "tokenizer.json")
+    again = tokenizers.load(tmp_path / "tokenizer.json")
+    assert again.encode(["THE Cat"]) == tokenizer.encode(["the cat"])
+
+
+def test_a_vocabulary_without_room_for_all_bytes_is_refused():
+    with pytest.raises(ConfigError, match="vocabulary=200 is smaller than 256 bytes and 4 marks; set it to 260"):
+        byte_bpe.train(TEXTS, size=200)
+
+
+def test_no_text_is_refused():
+    with pytest.raises(DataError, match="there is no text to make a vocabulary from"):
+        byte_bpe.train(["", " "], size=300)
+
+
+def test_an_unbroken_line_is_cut_before_subwords_are_made():
+    line = "ab" * 5000
+    made = byte_bpe.train([line], size=300)
+    assert made.decode(made.encode([line])) == [line]
+    pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
+    assert max(map(len, pieces)) == byte_bpe.LONGEST_WORD

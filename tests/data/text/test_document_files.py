@@ -1,0 +1,164 @@
+import gzip
+import json
+import lzma
+import zipfile
+
+import pytest
+
+from regard.core.errors import ConfigError, DataError
+from regard.data.text import document_files
+from regard.data.text.document_files import Layout
+
+
+def write(path, text, opener=open):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with opener(path, "wt", encoding="utf-8", newline="") as file:
+        file.write(text)
+    return path
+
+
+def pairs(rows):
+    return [(document.text, document.labels) for document in rows]
+
+
+WANTED = [("a good film", ("pos",)), ("a bad film", ("neg",))]
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [("", open), (".gz", gzip.open), (".xz", lzma.open)])
+def test_tables_are_read_by_name_packed_or_not(tmp_path, suffix, opener):
+    tsv = write(tmp_path / f"a.tsv{suffix}", "id\ttext\tlabel\n1\ta good film\tpos\n2\ta bad film\tneg\n", opener)
+    csv = write(tmp_path / f"a.csv{suffix}", 'text,label\n"a good film",pos\na bad film,neg\n', opener)
+    lines = "".join(json.dumps({"text": text, "label": label}) + "\n" for text, (label,) in WANTED)
+    jsonl = write(tmp_path / f"a.jsonl{suffix}", lines, opener)
+    for path in (tsv, csv, jsonl):
+        assert pairs(document_files.read(path, Layout())["train"]) == WANTED
+
+
+def test_columns_by_number_with_and_without_a_header(tmp_path):
+    path = write(tmp_path / "a.tsv", "pos\tx\ta good film\nneg\ty\ta bad film\n")
+    assert pairs(document_files.table(path, Layout("1", "3"))) == WANTED
+    headed = write(tmp_path / "b.tsv", "l\tx\tt\npos\tx\ta good film\nneg\ty\ta bad film\n")
+    assert pairs(document_files.table(headed, Layout("1", "3", header=True))) == WANTED
+
+
+def test_quotes_mean_something_in_csv_alone(tmp_path):
+    csv = write(tmp_path / "a.csv", 'label,text\r\npos,"one,\ntwo ""three"""\r\n')
+    (document,) = document_files.table(csv, Layout())
+    assert document.text == 'one,\ntwo "three"' and document.place.endswith("a.csv:2")
+    tsv = write(tmp_path / "a.tsv", 'label\ttext\npos\t"never closed\n')
+    assert pairs(document_files.table(tsv, Layout())) == [('"never closed', ("pos",))]
+
+
+def test_places_are_files_and_lines(tmp_path):
+    path = write(tmp_path / "a.tsv", "label\ttext\npos\tone\nneg\ttwo\n")
+    assert [document.place for document in document_files.table(path, Layout())] == [f"{path}:2", f"{path}:3"]
+
+
+def test_several_labels_in_a_cell(tmp_path):
+    path = write(tmp_path / "a.tsv", "label\ttext\njoy| fear\tone\n\ttwo\n")
+    assert pairs(document_files.table(path, Layout(separator="|"))) == [("one", ("joy", "fear")), ("two", ())]
+    record = {"text": "one", "label": ["joy", "fear"]}
+    assert document_files.from_record(record, Layout(separator="|"), "x").labels == ("joy", "fear")
+    assert document_files.from_record({"text": "one", "label": 1}, Layout(), "x").labels == ("1",)
+
+
+def test_a_folder_of_tables_by_split(tmp_path):
+    for name in ("train.tsv", "dev.tsv", "test.first_half.tsv"):
+        write(tmp_path / name, f"label\ttext\npos\t{name}\n")
+    found = document_files.read(tmp_path, Layout())
+    assert {split: pairs(rows)[0][0] for split, rows in found.items()} == {
+        "train": "train.tsv",
+        "valid": "dev.tsv",
+        "test": "test.first_half.tsv",
+    }
+
+
+def test_a_folder_with_one_table_of_another_name(tmp_path):
+    write(tmp_path / "reviews.csv", "label,text\npos,a good film\nneg,a bad film\n")
+    assert pairs(document_files.read(tmp_path, Layout())["train"]) == WANTED
+
+
+def test_folders_by_class_with_splits(tmp_path):
+    for split in ("train", "test"):
+        write(tmp_path / split / "pos" / "1.txt", f"good {split}")
+        write(tmp_path / split / "neg" / "2.txt", f"bad {split}")
+    found = document_files.read(tmp_path, Layout())
+    assert pairs(found["train"]) == [("bad train", ("neg",)), ("good train", ("pos",))]
+    assert pairs(found["test"]) == [("bad test", ("neg",)), ("good test", ("pos",))]
+
+
+def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
+    path = tmp_path / "in" / "films.zip"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as file:
+        for number in ("cv000", "cv800", "cv900"):
+            file.writestr(f"films/pos/{number}.txt", f"good {number}")
+    for given in (path, path.parent):
+        found = document_files.read(given, Layout(valid="cv8*", test="cv9*"))
+        assert {split: pairs(rows) for split, rows in found.items()} == {
+            "train": [("good cv000", ("pos",))],
+            "valid": [("good cv800", ("pos",))],
+            "test": [("good cv900", ("pos",))],
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "label\ttext\npos\n", r"a\.tsv:2: 1 column, but column 2 is asked for"),
+        ("a.tsv", "label\ttext\n \ttwo\n", r"a\.tsv:2: there is no label in column 'label'"),
+        (
+            "a.csv",
+            'label,text\npos,"open\n',
+            r"a\.csv:2: not CSV: a quotation mark in the record that begins here is never closed",
+        ),
+        ("a.jsonl", '{"text": 1', r"a\.jsonl:1: not JSON: Expecting"),
+        ("a.jsonl", "[]", r"a\.jsonl:1: expected an object with a text and a label, got \[\]"),
+        ("a.jsonl", '{"text": "x", "labl": 1}', r"a\.jsonl:1: no 'label'; did you mean 'labl'"),
+        ("a.jsonl", '{"text": 3, "label": 1}', r"a\.jsonl:1: 'text' holds 3, which is no text"),
+        ("a.jsonl", '{"text": "x", "label": 1.5}', r"a\.jsonl:1: 'label' holds 1\.5, which is no label$"),
+        ("a.jsonl", '{"text": "x", "label": ["a"]}', r"which is no label; set data\.separator, documents have several"),
+        ("a.xml", "x", r"a\.xml: unknown kind of file; expected \.tsv, \.csv or \.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_line(tmp_path, name, text, message):
+    with pytest.raises(DataError, match=message):
+        list(document_files.table(write(tmp_path / name, text), Layout()))
+
+
+def test_unknown_columns_and_paths(tmp_path):
+    path = write(tmp_path / "a.tsv", "lebals\ttext\npos\tone\n")
+    with pytest.raises(
+        ConfigError, match=r"no column 'label' in its first line 'lebals', 'text'; .*; did you mean 'lebals'"
+    ):
+        list(document_files.table(path, Layout()))
+    with pytest.raises(DataError, match="no such file or folder"):
+        document_files.read(tmp_path / "none", Layout())
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"empty: no table .* and no text files in folders named after their class"):
+        document_files.read(tmp_path / "empty", Layout())
+    write(tmp_path / "bare" / "1.txt", "x")
+    with pytest.raises(DataError, match=r"bare: 1\.txt is in no folder of a class; expected class/1\.txt"):
+        document_files.read(tmp_path / "bare", Layout())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"label": "0"}, "label='0': columns are counted from 1"),
+        ({"label": "text"}, "label and text are both column 'text'; name two columns"),
+        ({"header": False}, "without a header line columns are given by number"),
+    ],
+)
+def test_layouts_that_cannot_be(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Layout(**settings)
+
+
+def test_the_shared_data_is_read(shared_data):
+    nsmc = document_files.read(shared_data / "nsmc", Layout("label", "document"))
+    assert set(nsmc) == {"train", "valid", "test"}
+    first = next(iter(nsmc["test"]))
+    assert first.labels in (("0",), ("1",)) and first.text.strip()
+    folds = document_files.read(shared_data / "movie_reviews", Layout(valid="cv8*", test="cv9*"))
+    assert {split: sum(1 for _ in rows) for split, rows in folds.items()} == {"train": 1600, "valid": 200, "test": 200}

@@ -1,0 +1,63 @@
+import pytest
+
+from regard.core.errors import ConfigError
+from regard.data.text import labelled_sources
+from regard.data.text.document_files import Layout
+from regard.data.text.labelled_sources import Origin
+
+
+def built_in(name, examples=30, seed=1):
+    return Origin(None, name, seed, examples)
+
+
+@pytest.mark.parametrize("name", labelled_sources.REVIEWS)
+def test_built_in_documents(name):
+    found = labelled_sources.open_documents(built_in(name), Layout())
+    sizes = {split: len(list(rows)) for split, rows in found.items()}
+    assert sizes == {"train": 30, "valid": labelled_sources.HELD_OUT, "test": labelled_sources.HELD_OUT}
+    assert found["train"].key != labelled_sources.open_documents(built_in(name, seed=2), Layout())["train"].key
+
+
+@pytest.mark.parametrize("name", labelled_sources.ENTITIES)
+def test_built_in_tagged_sentences(name):
+    found = labelled_sources.open_tagged(built_in(name))
+    assert len(list(found["train"])) == 30 and list(found["test"]) == list(found["test"])
+
+
+def test_what_decides_is_known_of_built_in_reviews_alone(tmp_path):
+    origin = built_in("reviews_ko")
+    held = labelled_sources.reviews_of(origin, "valid")
+    texts = [document.text for document in labelled_sources.open_documents(origin, Layout())["valid"]]
+    assert [review.text for review in held] == texts
+    assert labelled_sources.review_of(origin, texts[3]) == held[3]
+    assert labelled_sources.review_of(origin, "something else") is None
+    foreign = origin._replace(path=tmp_path)
+    assert (
+        labelled_sources.reviews_of(foreign, "valid") is None and labelled_sources.review_of(foreign, texts[3]) is None
+    )
+
+
+def test_files_are_split_where_they_come_without(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"{i % 2}\ttext {i}\n" for i in range(60)))
+    assert set(labelled_sources.open_documents(Origin(path, "", 1, 0), Layout("1", "2"))) == {"train", "valid", "test"}
+    path = tmp_path / "a.conll"
+    path.write_text("".join(f"w{i}\tO\n\n" for i in range(60)))
+    assert set(labelled_sources.open_tagged(Origin(path, "", 1, 0))) == {"train", "valid", "test"}
+
+
+def test_a_saved_dataset_is_read(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    part = datasets.Dataset.from_dict({"text": [f"t {i}" for i in range(60)], "label": ["a", "b"] * 30})
+    part.save_to_disk(tmp_path / "saved")
+    found = labelled_sources.open_documents(Origin(tmp_path / "saved", "", 1, 0), Layout())
+    assert sum(len(list(rows)) for rows in found.values()) == 60
+
+
+def test_an_unknown_name_is_an_error():
+    with pytest.raises(
+        ConfigError, match=r"no data 'reviews'; files are given as data\.path=…; did you mean 'reviews_\w\w'\?"
+    ):
+        labelled_sources.open_documents(built_in("reviews"), Layout())
+    with pytest.raises(ConfigError, match=r"no data 'reviews_en'; files are given as .*; did you mean"):
+        labelled_sources.open_tagged(built_in("reviews_en"))

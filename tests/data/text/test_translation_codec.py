@@ -1,0 +1,47 @@
+"""Translation without torch: rows, limits and answers are the task's own."""
+
+import pytest
+
+from regard.core.errors import DataError
+from regard.core.protocols import Hypothesis
+from regard.data.text import tokenizer
+from regard.data.text.translation_codec import EMPTY, Quick
+
+WORDS = tokenizer.train(["a dog and a cat", "the dog"], level="word", size=50)
+QUICK = Quick(WORDS, WORDS, longest=8)
+
+
+def test_rows_end_with_the_end_mark_and_blank_texts_have_none():
+    rows = QUICK.rows(["a dog", "", "  "])
+    assert rows[0][-1] == QUICK.marks.end and len(rows[0]) == 3
+    assert rows[1:] == [[], []]
+
+
+def test_a_text_that_is_too_long_is_named():
+    with pytest.raises(DataError, match="'a dog and a cat and a dog' has 9 tokens with the end mark; the model was"):
+        QUICK.rows(["a dog and a cat and a dog"])
+
+
+def test_limits_follow_the_source_up_to_the_longest():
+    assert QUICK.limit([1, 2]) == 7
+    assert Quick(WORDS, WORDS, longest=100).limit([1, 2]) == 14
+
+
+def test_answers_are_texts_with_scores():
+    row = WORDS.encode(["the dog"])[0]
+    (first,), blank = QUICK.answers([[Hypothesis(tuple(row), -2.0, -1.0)], []])
+    assert (first.text, first.score, first.rank) == ("the dog", -2.0, -1.0)
+    assert blank == [EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("count", "decoding", "search"),
+    [
+        (1, {"name": "greedy"}, {"name": "greedy"}),
+        (3, {"name": "beam", "width": 5, "nbest": 1}, {"name": "beam", "width": 5, "nbest": 3}),
+        (6, {"name": "beam", "width": 5, "nbest": 1}, None),
+        (2, {"name": "greedy"}, None),
+    ],
+)
+def test_one_search_must_be_enough(count, decoding, search):
+    assert QUICK.search({"nbest": count}, decoding) == search

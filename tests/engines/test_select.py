@@ -1,0 +1,158 @@
+"""Engine auto: CTranslate2 answers where it was found to answer as our own engine does, else our own, and says why."""
+
+import pytest
+import torch
+
+import regard
+from regard.attention.record import record
+from regard.core.prediction import Answer
+from regard.engines import select
+from regard.engines.ctranslate2 import cache as ctranslate2_cache
+from regard.engines.select import difference
+from regard.training import recipe as recipes
+from regard.training.train import train
+
+pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+SMALL = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
+SHORT = ["training.steps=40", "training.evaluation.every=40", "model.dropout=0.0", "training.optimizer.lr=0.01"]
+TEXTS = ["The cook is reading a book.", "", "Please buy two apples."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    chosen = recipes.read("translation", settings=[*SMALL, *SHORT, "decoding=greedy"])
+    return train(chosen, tmp_path_factory.mktemp("runs") / "small")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+
+
+def loaded(folder, *settings, **how):
+    return regard.load(folder, list(settings), engine="auto", **how)
+
+
+def same(one, two):
+    assert [[answer.text for answer in row] for row in one] == [[answer.text for answer in row] for row in two]
+    for left, right in zip(one, two, strict=True):
+        assert [a.score for a in left] == pytest.approx([a.score for a in right], rel=1e-3, abs=1e-3)
+
+
+def test_a_run_keeps_texts_to_compare_engines_on(folder):
+    assert len(regard.load(folder).task.probes) == 32
+
+
+def test_greedy_search_is_answered_by_ctranslate2_as_by_ours(folder):
+    run = loaded(folder)
+    same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
+    assert (run.why, run.by_other) == ("", True)
+    assert run.quick() is not None
+
+
+def test_an_answer_that_does_not_end_is_ours(folder):
+    """At its limit our search ends a hypothesis and counts the end mark, which CTranslate2 does not."""
+    settings = ["decoding.min_length=9"]
+    long = " ".join(["cook"] * 40)
+    same(loaded(folder, *settings).answer([long]), regard.load(folder, settings).answer([long]))
+
+
+def test_what_was_found_is_kept_and_not_found_out_again(folder, monkeypatch):
+    loaded(folder).answer(TEXTS)
+    monkeypatch.setattr(select.Auto, "_compare", lambda *given: pytest.fail("compared again"))
+    assert loaded(folder).quick() is not None
+
+
+def test_another_answer_is_left_to_our_engine_and_said(folder, monkeypatch):
+    monkeypatch.setattr(select, "difference", lambda *given: "CTranslate2 answers 'x' otherwise on comparing")
+    run = loaded(folder)
+    same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
+    assert run.why == "engine native: CTranslate2 answers 'x' otherwise on comparing"
+    assert run.quick() is None and not run.by_other
+
+
+def test_each_request_is_compared_by_itself(folder):
+    run = loaded(folder)
+    run.answer([], nbest=1)
+    run.answer([], decoding={"no_repeat": 2})
+    export, _ = ctranslate2_cache.place(folder)
+    assert len(ctranslate2_cache.Agreed(export)._read()["requests"]) == 2
+
+
+def test_draws_are_ours(folder):
+    run = loaded(folder, "decoding=sample")
+    same(run.answer(TEXTS), regard.load(folder, ["decoding=sample"]).answer(TEXTS))
+    assert (run.why, run.by_other) == ("", False)
+
+
+def test_a_model_that_is_watched_or_changed_answers_itself(folder):
+    run = loaded(folder)
+    run.answer(TEXTS)
+    with record(run.model) as maps:
+        run.answer(TEXTS[:1])
+    assert maps
+    assert run.quick() is not None
+    with torch.no_grad():
+        run.model.readout.weight.mul_(-1)
+    assert run.quick() is None
+    assert run.translate(TEXTS) != regard.load(folder).translate(TEXTS)
+
+
+def test_other_models_are_answered_by_our_engine_without_a_word(tmp_path):
+    small = ["model=bahdanau", "model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocabulary=300"]
+    chosen = recipes.read("translation", settings=[*small, "training.steps=1", "training.evaluation.every=1"])
+    run = loaded(train(chosen, tmp_path / "run"))
+    assert len(run.translate(TEXTS)) == 3 and run.why == ""
+
+
+def test_positions_that_ctranslate2_does_not_know_are_ours(tmp_path):
+    chosen = recipes.read(
+        "translation",
+        settings=[*SMALL, "model.position=rotary", "training.steps=1", "training.evaluation.every=1"],
+    )
+    run = loaded(train(chosen, tmp_path / "run"))
+    assert len(run.translate(TEXTS)) == 3 and run.quick() is None and run.why == ""
+
+
+def test_eight_bits_by_ctranslate2(folder):
+    run = loaded(folder, precision="int8")
+    assert len(run.translate(TEXTS)) == 3 and run.by_other
+
+
+def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
+    run = loaded(folder)
+    run.task.probes, run.task.examples = (), ()
+    run.answer(TEXTS)
+    assert run.why == "engine native: the run has no examples on which engines could be compared"
+
+
+def test_a_language_model_by_greedy_search(tmp_path):
+    small = ["model.layers=1", "model.dim=16", "model.heads=2", "data.vocabulary=300", "data.context=24", "data.rows=4"]
+    short = ["training.steps=2", "training.evaluation.every=2", "data.evaluated=500", "decoding=greedy"]
+    folder = train(recipes.read("language", settings=[*small, *short]), tmp_path / "run")
+    run = loaded(folder)
+    same(run.answer(["The list"], tokens=5), regard.load(folder).answer(["The list"], tokens=5))
+    assert run.by_other
+    for ours in ({"name": "beam", "width": 2}, {"name": "greedy", "no_repeat": 2}):
+        run.answer(["The list"], tokens=5, decoding=ours)
+        assert not run.by_other and not run.why
+
+
+ONE = [[Answer("a", -1.0), Answer("b", -2.0)]]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (ONE, ""),
+        ([[Answer("a", -1.0005), Answer("b", -2.0)]], ""),
+        ([[Answer("b", -2.0), Answer("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
+        ([[Answer("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
+        (
+            [[Answer("a", -1.1), Answer("b", -2.0)]],
+            "CTranslate2 scores 'x' otherwise on comparing (-1.1 and not -1.0)",
+        ),
+    ],
+)
+def test_answers_their_order_and_scores_are_compared(theirs, said):
+    assert difference(["x"], ONE, theirs) == said

@@ -1,0 +1,106 @@
+"""The page is one file that needs nothing else; text in it is data."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import examples
+import pytest
+
+from regard.core.errors import DataError
+from regard.inspection.html_bundle import AFTER, BEFORE, PAGE, bundle, escape, scripts, view_file
+from regard.inspection.json_format import to_json
+
+NASTY = '</script><script>document.title="taken"</script><!-- {{ & "quotes"'
+
+
+def test_no_text_can_end_the_data_or_the_script():
+    page = bundle(to_json(examples.translation(1, 1, title=NASTY)))
+    assert page.count("<script") == page.count("</script") == 3  # the data, the modules, the start
+    assert json.loads(escape({"title": NASTY}))["title"] == NASTY
+
+
+def test_placeholders_in_a_sentence_are_not_filled_in():
+    page = bundle(to_json(examples.translation(1, 1, title="/*{style}*/ <!--{scripts}-->")))
+    assert page.count(":root {") == 1
+
+
+def test_nothing_is_fetched_from_anywhere():
+    page = bundle(to_json(examples.translation(1, 1)))
+    addresses = set(re.findall(r"https?://[^\s\"'`)]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert not re.search(r"<(script|link|img|iframe)[^>]*\ssrc=", page)
+
+
+def test_modules_are_joined_once_each_and_in_order():
+    files = [path for path in PAGE.rglob("*.js") if path.name != "refusal.js"]  # which starts a page of its own
+    joined = "\n".join(scripts([path.stem for path in (PAGE / "views").glob("*.js")]))
+    assert len(re.findall(r"^modules\[\d+\] = ", joined, re.MULTILINE)) == len(files)
+    assert not re.search(r"^(import|export) ", joined, re.MULTILINE)
+    used = [int(number) for number in re.findall(r"\} = modules\[(\d+)\];", joined)]
+    assert used and max(used) < len(files)
+
+
+def test_every_module_says_what_it_is_for_and_is_short():
+    for path in [*PAGE.glob("*.js"), *(PAGE / "views").glob("*.js")]:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith("// "), path
+        assert len(text.splitlines()) <= 300, path
+
+
+def started(named=()):
+    """The names of the views that a page starts with, in the order of their tabs."""
+    return re.findall(r'\["([\w.]+)", modules', scripts(named)[-1])
+
+
+def test_a_page_has_the_common_views_and_those_that_are_named():
+    assert started() == [*BEFORE, *AFTER]
+    assert started(["alignment", "alignment"]) == [*BEFORE, "alignment", *AFTER]
+    both = {"runs": [{"views": ["alignment"]}, {"views": ["pianoroll"]}]}
+    assert all(f'["{name}", modules' in bundle(both) for name in ("alignment", "pianoroll"))
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A package of somebody else's, with a folder for views."""
+    views = tmp_path / "somebodys" / "views"
+    views.mkdir(parents=True)
+    for folder in (views, views.parent):
+        (folder / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield views
+    sys.modules.pop("somebodys", None)  # to find a view, the package above it is imported
+
+
+VIEW = 'export const view = { name: "regions", title: "Regions", suits: () => true, show() {} };\n'
+
+
+def test_a_dotted_name_is_a_file_of_that_package(lab):
+    (lab / "regions.js").write_text(VIEW)
+    assert view_file("somebodys.views.regions") == (lab / "regions.js").resolve()
+    assert len(scripts(["somebodys.views.regions"])) == 3  # a script of its own
+    (lab.parent / "task.py").write_text("")
+    (lab.parent / "beside.js").write_text(VIEW)
+    assert view_file("somebodys.task.beside") == (lab.parent / "beside.js").resolve()
+
+
+def test_a_view_that_is_not_there_is_one_clear_line(lab):
+    with pytest.raises(DataError, match=r"^no view 'alignmnet'; did you mean 'alignment'\?$"):
+        scripts(["alignmnet"])
+    with pytest.raises(DataError, match=r"^view 'somebodys\.views\.nothing': no file .*nothing\.js$"):
+        scripts(["somebodys.views.nothing"])
+    with pytest.raises(DataError, match=r"^view 'nobodys\.views\.x': no package 'nobodys\.views'; is its folder on"):
+        scripts(["nobodys.views.x"])
+
+
+def test_a_broken_view_is_one_clear_line(lab):
+    for text, said in (
+        ('import everything from "./dom.js";\n' + VIEW, r"odd\.js: cannot join .import everything from"),
+        ("export const other = 1;\n", r"odd\.js: a view exports one object: export const view = \{"),
+        ('import { x } from "./gone.js";\n' + VIEW, r"odd\.js: it imports gone\.js, and there is no such file"),
+    ):
+        (lab / "odd.js").write_text(text)
+        with pytest.raises(DataError, match=said):
+            scripts(["somebodys.views.odd"])

@@ -1,0 +1,90 @@
+"""Weights survive packing: four decimals, exact row sums, the largest of every pooled cell."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.inspection.map_tiles import FULL, TILE, Budget, pack_floats, pack_head, pack_map, pool, pyramid, quantise
+
+sizes = st.integers(1, 700)
+
+
+def rows(t, s, seed=0):
+    weights = np.random.default_rng(seed).exponential(1, (t, s)).astype(np.float32) ** 3
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def unpack(text, shape):
+    count = shape[0] * shape[1]
+    planes = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8).astype(int)
+    return ((planes[:count] << 8) | planes[count:]).reshape(shape)
+
+
+@given(sizes, st.integers(0, 5))
+def test_numbers_are_right_to_four_decimals_and_rows_keep_their_sum(size, seed):
+    weights = rows(3, size, seed)
+    parts = quantise(weights)
+    assert np.abs(parts / FULL - weights).max() < 2 / FULL
+    assert (parts.sum(axis=-1, dtype=np.int64) == FULL).all()
+
+
+def test_zeros_stay_zero():
+    weights = np.tril(np.ones((9, 9), np.float32))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    assert (quantise(weights)[np.triu_indices(9, 1)] == 0).all()
+
+
+@given(sizes, sizes)
+def test_pooling_keeps_the_largest_of_every_four(t, s):
+    parts = np.random.default_rng(t).integers(0, FULL, (t, s)).astype(np.uint16)
+    pooled = pool(parts)
+    assert pooled.shape == (-(-t // 2), -(-s // 2))
+    i, j = t // 2, s // 2
+    block = parts[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+    if block.size:
+        assert pooled[i, j] == block.max()
+    assert pooled.max() == parts.max()
+
+
+def test_the_last_level_fits_one_tile():
+    levels = pyramid(np.ones((1025, 300), np.uint16))
+    assert max(levels[-1].shape) <= TILE < max(levels[-2].shape)
+    assert levels[0].shape == (1025, 300)
+
+
+def test_tiles_hold_the_weights_and_empty_ones_are_left_out():
+    weights = np.tril(rows(600, 600))
+    head = pack_head(quantise(weights), budget=Budget())
+    tiles = head["levels"][0]["tiles"]
+    assert tiles[0][2] is None  # above the diagonal of a causal map
+    whole = quantise(weights)
+    assert (unpack(tiles[2][1], (88, TILE)) == whole[512:, TILE : 2 * TILE]).all()
+
+
+def test_a_budget_leaves_out_the_finest_levels_first():
+    parts = quantise(rows(600, 600))
+    budget = Budget(left=200_000)
+    levels = pack_head(parts, budget=budget)["levels"]
+    assert levels[0]["tiles"] is None and levels[-1]["tiles"] is not None
+    assert budget.left >= 0
+    nothing_left = pack_head(parts, budget=Budget(left=0))["levels"]
+    assert [level["tiles"] is None for level in nothing_left] == [True, True, False]
+
+
+def test_a_map_says_its_shape():
+    packed = pack_map(np.stack([rows(4, 5)] * 3), budget=Budget())
+    assert packed["shape"] == [3, 4, 5] and len(packed["heads"]) == 3
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 5)])
+def test_floats_come_back_bit_for_bit(shape):
+    numbers = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    packed = pack_floats(numbers)
+    back = np.frombuffer(base64.b64decode(packed["data"]), "<f4").reshape(packed["shape"])
+    assert (back == numbers).all()

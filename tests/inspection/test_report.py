@@ -1,0 +1,67 @@
+"""A run's page: in a notebook, as a file."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from regard.core.errors import FileError
+from regard.decoding.strategies import beam, greedy
+from regard.decoding.strategy import Decoding
+from regard.inspection.parameter_tables import Tables
+from regard.inspection.report import NBEST, look, several, subject
+
+
+@dataclass
+class Run:
+    folder: Path
+    recipe: Any
+    task: Any
+    model: Any
+
+
+def recipe(decoding):
+    return SimpleNamespace(
+        task=SimpleNamespace(name="translation"), model=SimpleNamespace(name="transformer"), decoding=decoding
+    )
+
+
+@pytest.fixture
+def run(tmp_path, subject, task, monkeypatch):
+    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
+    return Run(tmp_path / "en-ko", recipe(Decoding("greedy", greedy.Config(no_repeat=1))), task, subject().model)
+
+
+def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
+    shown = look(run, sentence)
+    frame = shown._repr_html_()
+    inside = re.search(r'srcdoc="([^"]*)"', frame).group(1)
+    assert html.unescape(inside) == shown.page
+    assert shown.inspection.facts["run"] == "en-ko"
+
+
+def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
+    shown = look(run, sentence)
+    shown.save(tmp_path / "new" / "page.html")
+    assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == shown.page
+    with pytest.raises(FileError, match=r"page\.html: could not be written \("):
+        shown.save(tmp_path / "new" / "page.html" / "page.html")
+
+
+def test_a_beam_is_asked_for_its_best_few(run, sentence):
+    assert several(Decoding("beam", beam.Config(width=8))).config.nbest == NBEST
+    assert several(Decoding("beam", beam.Config(width=2))).config.nbest == 2
+    assert len(look(run, sentence, decoding=Decoding("beam", beam.Config(width=3))).inspection.outputs) == 3
+
+
+def test_without_decoding_nothing_invents_one(run, documents):
+    assert several(None) is None
+    there = Run(run.folder, recipe(None), documents.task, documents.model)
+    assert subject(there).decoding is None
+    assert look(there, "good. bad end.").inspection.outputs

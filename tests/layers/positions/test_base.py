@@ -1,0 +1,36 @@
+"""The base of position schemes: nothing added, nothing inside the score, places counted from anywhere."""
+
+from __future__ import annotations
+
+import torch
+
+from regard.layers.positions._base import PositionScheme
+
+
+class Shown(PositionScheme):
+    """Adds the place, and keeps what it was told."""
+
+    def encode(self, places, length):
+        self.told = (places.tolist(), length)
+        return places[..., None].double()
+
+
+def test_the_base_adds_nothing():
+    x = torch.randn(1, 2, 3)
+    scheme = PositionScheme(3, longest=5)
+    assert scheme(x) is x
+    assert scheme.place(heads=1, dim=3) is None and scheme.of_length(4) is None
+
+
+def test_places_are_counted_from_the_start():
+    scheme, x = Shown(3, longest=5), torch.zeros(2, 2, 3)
+    assert scheme(x, 4)[0, :, 0].tolist() == [4.0, 5.0] and scheme.told == ([4, 5], 6)
+    assert scheme(x).dtype == x.dtype
+    scheme(x, torch.tensor([0, 3]))
+    assert scheme.told[0] == [[0, 1], [3, 4]] and scheme.told[1].tolist() == [2, 5]
+
+
+def test_padding_on_the_left_is_at_place_zero():
+    scheme = Shown(3, longest=5)
+    scheme(torch.zeros(2, 3, 3), torch.tensor([-2, 0]))
+    assert scheme.told[0] == [[0, 0, 0], [0, 1, 2]]

@@ -1,0 +1,36 @@
+"""Rows and columns are told apart, each by its half of the features."""
+
+import pytest
+import torch
+
+from regard.core.errors import ConfigError
+from regard.core.registry import names
+from regard.layers import positions
+from regard.layers.positions._two_dimensional import Plane
+
+ADDED = [name for name in names("regard.layers.positions") if name not in ("relative", "rotary")]
+
+
+@pytest.mark.parametrize("name", ADDED)
+@pytest.mark.parametrize("dim", [6, 7])
+def test_each_half_is_a_scheme_of_its_own(name, dim):
+    plane = Plane(name, dim, height=4, width=5)
+    told = plane.raster()
+    assert told.shape == (20, dim)
+    grid = told.view(4, 5, dim)
+    assert (grid[:, :1, : dim // 2] == grid[:, :, : dim // 2]).all()  # the row does not depend on the column
+    assert (grid[:1, :, dim // 2 :] == grid[:, :, dim // 2 :]).all()
+    rows, columns = torch.tensor([2, 0]), torch.tensor([4, 1])
+    assert plane(rows, columns).equal(grid[rows, columns])
+
+
+def test_it_is_the_sinusoids_of_both():
+    plane, line = Plane("sinusoidal", 8, height=4, width=5), positions.build("sinusoidal", 4, longest=5)
+    told = plane(torch.tensor([3]), torch.tensor([1]))
+    assert told.equal(torch.cat([line.of_length(5)[3], line.of_length(5)[1]])[None])
+
+
+@pytest.mark.parametrize("name", ["relative", "rotary"])
+def test_schemes_inside_the_score_are_refused(name):
+    with pytest.raises(ConfigError, match=f"^position='{name}' counts along one axis, inside the score; for rows and"):
+        Plane(name, 8, height=4, width=5)

@@ -1,0 +1,231 @@
+"""A model made fast for decoding is the model: same states and, to rounding, same outputs, whatever its blocks hold."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import gelu
+
+from regard.attention.masks import Mask
+from regard.attention.record import record
+from regard.core.data_specs import Notes, Text
+from regard.core.errors import ConfigError, RegardError
+from regard.core.protocols import Padded
+from regard.core.registry import names
+from regard.core.state_tree import join, rows, select, select_sources, spread
+from regard.layers import linear
+from regard.layers.feedforward import FeedForward
+from regard.layers.fuse_for_decoding import FastBlock, optimised
+from regard.models import luong, music_transformer, transformer
+
+SIZES = Text(source=19, target=19, longest=64, joint=True)
+NOTES = Notes(conditions=19, tokens=19, longest=64)
+KINDS = [(transformer, {}), (transformer, {"norm": "post"}), (transformer, {"share": False})]
+KINDS += [(transformer, {"position": name}) for name in names("regard.layers.positions")]
+KINDS += [(transformer, {"score": name}) for name in names("regard.attention.scores")]
+KINDS += [
+    (music_transformer, {"intervals": flag, "position": name})
+    for flag in (True, False)
+    for name in ("relative", "rotary")
+]
+
+
+def build(module=transformer, **settings):
+    torch.manual_seed(2)
+    model = module.build(replace(module.TINY, **settings), NOTES if module is music_transformer else SIZES).eval()
+    for name, weight in model.named_parameters():
+        if weight.dim() == 2 and "table" not in name:
+            weight.data.mul_(1.5)  # far from uniform, so that nothing hangs on rounding
+        elif weight.dim() == 1:
+            nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.2)
+    return model
+
+
+def padded(*lengths):
+    torch.manual_seed(4)
+    tokens = torch.randint(4, SIZES.source, (len(lengths), max(lengths)))
+    counts = torch.tensor(lengths)
+    return Padded(tokens.where(torch.arange(max(lengths)) < counts[:, None], 0), counts)
+
+
+def close(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def _without_gradients():
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize(("module", "settings"), KINDS, ids=str)
+def test_logits_are_the_models_own_however_they_are_cut(module, settings):
+    model = build(module, **settings)
+    fast = model.for_decoding()
+    assert any(isinstance(part, FastBlock) for part in fast.modules())
+    source, tokens = padded(5, 17, 1), torch.randint(4, SIZES.target, (3, 20))
+    state, fast_state = model.start(source), fast.start(source)
+    for low, high in ((0, 1), (1, 4), (4, 4), (4, 5), (5, 20)):  # 20 is beyond the columns of the first cache
+        expected, state = model(tokens[:, low:high], state)
+        logits, fast_state = fast(tokens[:, low:high], fast_state)
+        close(logits, expected)
+
+
+def test_states_of_either_are_states_of_the_other():
+    model, source = build(), padded(5, 7)
+    fast = model.for_decoding()
+    tokens = torch.randint(4, SIZES.target, (2, 3))
+    expected, _ = model(tokens, model.start(source))
+    for first, second in ((model, fast), (fast, model)):
+        _, state = first(tokens[:, :2], first.start(source))
+        close(second(tokens[:, 2:], state)[0], expected[:, 2:])
+
+
+def test_states_are_values():
+    model, source = build(), padded(5, 7)
+    fast = model.for_decoding()
+    _, before = fast(torch.tensor([[2], [2]]), fast.start(source))
+    first, _ = fast(torch.tensor([[5], [6]]), before)
+    other, _ = fast(torch.tensor([[7], [8]]), before)  # writes behind `before` too
+    again, _ = fast(torch.tensor([[5], [6]]), before)
+    assert torch.equal(first, again) and not torch.allclose(first, other)
+
+
+def test_rows_are_selected_as_in_the_model():
+    model, source = build(), padded(5, 7)
+    fast = model.for_decoding()
+    states = [spread(each.start(source), 3) for each in (model, fast)]
+    tokens = torch.randint(4, SIZES.target, (6, 4))
+    for turn, order in enumerate(([2, 2, 0, 3, 5, 4], [1, 0, 2, 4, 4, 4])):
+        after = [each(tokens[:, turn : turn + 1], state)[1] for each, state in zip((model, fast), states, strict=True)]
+        states = [select(state, torch.tensor(order)) for state in after]
+    assert rows(states[1]) == 6
+    states = [select_sources(state, torch.tensor([1]), width=3) for state in states]
+    logits = [each(tokens[3:, 3:], state)[0] for each, state in zip((model, fast), states, strict=True)]
+    close(logits[1], logits[0])
+
+
+def test_a_source_without_tokens():
+    model, source = build(), Padded(torch.zeros(2, 3, dtype=torch.long), torch.tensor([0, 3]))
+    fast, tokens = model.for_decoding(), torch.tensor([[2, 5, 6], [2, 7, 8]])
+    close(fast(tokens, fast.start(source))[0], model(tokens, model.start(source))[0])
+
+
+def test_a_cache_without_gradients_is_written_where_gradients_are_on():
+    fast = build().for_decoding()
+    with torch.enable_grad():
+        logits, state = fast(torch.tensor([[2]]), fast.start(padded(3)))
+        assert not logits.requires_grad and state.past[0].owner is not None
+
+
+def test_another_activation():
+    model = build()
+    for part in model.modules():
+        if isinstance(part, FeedForward):
+            part.activation = gelu
+    fast, source, tokens = model.for_decoding(), padded(5, 7), torch.randint(4, SIZES.target, (2, 3))
+    close(fast(tokens, fast.start(source))[0], model(tokens, model.start(source))[0])
+
+
+def test_the_loss_of_the_readout_is_the_models_own():
+    model = build(music_transformer)
+    features, labels = torch.randn(5, 16), torch.randint(0, 19, (5,))
+    assert torch.equal(model.for_decoding().readout.loss(features, labels), model.readout.loss(features, labels))
+
+
+def test_neither_model_changes_the_other():
+    model = build().train()
+    fast = model.for_decoding()
+    assert model.training and not fast.training and all(part.training for part in model.modules())
+    assert all(not weight.requires_grad for weight in fast.decoder.last.parameters())
+    assert all(weight.requires_grad for weight in model.parameters())
+    with record(model):
+        model(torch.tensor([[2]]), model.start(padded(3)))
+        assert model.for_decoding() is model  # it is watched
+    assert fast.for_decoding() is fast
+
+
+def test_watching_the_fast_model_is_an_error():
+    fast = build().for_decoding()
+    with pytest.raises(RegardError, match="nothing was recorded; call the model itself"), record(fast):
+        fast(torch.tensor([[2]]), fast.start(padded(3)))
+
+
+def test_where_nothing_is_won_it_is_the_model_itself():
+    recurrent, double = luong.build(luong.TINY, SIZES), build().double()
+    assert optimised(recurrent) is recurrent
+    assert double.for_decoding() is double
+
+
+@pytest.mark.parametrize("module", [transformer, music_transformer])
+def test_eight_bits_are_close(module):
+    model, source = build(module), padded(5, 9)
+    fast = model.for_decoding("int8")
+    tokens = torch.randint(4, SIZES.target, (2, 6))
+    rounded = fast(tokens, fast.start(source))[0].log_softmax(-1)
+    expected = model(tokens, model.start(source))[0].log_softmax(-1)
+    assert (rounded - expected).abs().mean() < 0.1 * expected.std()
+    assert not torch.equal(rounded, expected)
+
+
+def test_precision_that_cannot_be_had_is_an_error():
+    with pytest.raises(
+        ConfigError, match=r"precision=int8 needs a model of Transformer blocks.*leave the precision out"
+    ):
+        optimised(luong.build(luong.TINY, SIZES), "int8")
+    with pytest.raises(ConfigError, match=r"precision=int8 needs .* float32 weights on a CPU"):
+        build().double().for_decoding("int8")
+    with pytest.raises(ConfigError, match="precision='int4' is not known; choose one of: float32, int8"):
+        build().for_decoding("int4")
+
+
+@pytest.fixture
+def packing(monkeypatch):
+    """Every matrix is packed, as wide ones are where the processor has wide vectors."""
+    monkeypatch.setattr(linear, "WIDE", 1)
+    monkeypatch.setattr(linear, "has_wide_vectors", torch.backends.mkldnn.is_available)
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this PyTorch has no oneDNN")
+
+
+@pytest.mark.usefixtures("packing")
+@pytest.mark.parametrize("count", [1, 2, linear.SEVERAL, 9])
+def test_packed_matrices_are_the_same_model(count):
+    model, source = build(), padded(*range(3, 3 + count))
+    fast = model.for_decoding()
+    tokens = torch.randint(4, SIZES.target, (count, 5))
+    expected = model(tokens, model.start(source))[0]
+    close(fast(tokens, fast.start(source))[0], expected)
+    close(fast.readout(fast.features(tokens, fast.start(source))[0]), expected)
+
+
+def test_products_of_many_rows_are_the_same(monkeypatch):
+    monkeypatch.setattr(linear, "LARGE", 1)
+    monkeypatch.setattr(linear, "has_wide_vectors", torch.backends.mkldnn.is_available)
+    model, source, tokens = build(), padded(5, 17, 1), torch.full((3, 1), 2)
+    fast = model.for_decoding()
+    close(fast(tokens, fast.start(source))[0], model(tokens, model.start(source))[0])
+
+
+@pytest.mark.parametrize("module", [transformer, music_transformer])
+def test_rows_that_are_joined_go_on_as_if_apart(module):
+    model = build(module)
+    fast = model.for_decoding()
+    first, second = padded(5, 17), padded(9)
+    tokens, more = torch.randint(4, 19, (2, 12)), torch.randint(4, 19, (1, 7))
+    _, state = fast(tokens[:, :6], fast.start(first))
+    _, late = fast(more[:, :1], fast.start(second))
+    state = join(state, late)
+    for step in range(6):
+        logits, state = fast(torch.cat([tokens[:, 6 + step], more[:, 1 + step]])[:, None], state)
+        close(logits[:2], model(tokens[:, : 7 + step], model.start(first))[0][:, -1:])
+        close(logits[2:], model(more[:, : 2 + step], model.start(second))[0][:, -1:])
+
+
+def test_an_encoder_alone_is_faster_too():
+    model = build()
+    encoder, source = optimised(model.encoder), padded(5, 17, 1)
+    mask = Mask.lengths(source.lengths)
+    there = mask.keys
+    close(encoder(source.tokens, mask)[there], model.encoder(source.tokens, mask)[there])

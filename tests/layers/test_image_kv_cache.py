@@ -1,0 +1,138 @@
+"""An image made piece by piece is the image made at once, and of its past no more is held than may yet be seen."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.attention import scores
+from regard.attention.attend import Attend
+from regard.attention.image_layout import Canvas, Line, canvas, line, wanted
+from regard.core.errors import ShapeError
+from regard.core.state_tree import map_tensors, select
+from regard.layers.image_kv_cache import Window, WindowHeads, causal
+from regard.layers.multihead import Widths
+
+CANVASES = st.builds(
+    Canvas,
+    height=st.integers(1, 6),
+    width=st.integers(1, 6),
+    query=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    memory=st.tuples(st.integers(0, 4), st.integers(0, 3)),
+    channels=st.integers(1, 3),
+)
+LAYOUTS = st.one_of(
+    CANVASES, st.builds(Line, places=st.integers(1, 25), query=st.integers(1, 6), memory=st.integers(0, 9))
+)
+
+
+def heads(layout):
+    return WindowHeads(Attend(scores.build("scaled_dot", 4)), Widths.divided(8, 2), layout=layout).double()
+
+
+def run(layer, x, window):
+    window = window.append(layer.memorize(x))
+    return layer(x, window), window
+
+
+def by_definition(layer, x):
+    """Dense attention with the mask of the layout."""
+    memory = layer.memorize(x)
+    q = layer._split("queries", x, layer.q)
+    mixed = layer.attend.weigh(q, memory.k.tensor, causal(layer.layout)) @ memory.v
+    return layer.o(mixed.transpose(1, 2).flatten(2))
+
+
+@settings(max_examples=60)
+@given(layout=LAYOUTS, data=st.data())
+def test_however_it_is_cut(layout, data):
+    layer, x = heads(layout), torch.randn(2, layout.places, 8, dtype=torch.float64)
+    cuts, left = [], layout.places
+    while left:
+        cuts.append(data.draw(st.integers(1, left)))
+        left -= cuts[-1]
+    window, parts = Window.empty(layer.layout, layer.empty(x)), []
+    for chunk in x.split(cuts, dim=1):
+        out, window = run(layer, chunk, window)
+        parts.append(out)
+    torch.testing.assert_close(torch.cat(parts, dim=1), by_definition(layer, x))
+
+
+@pytest.mark.parametrize("layout", [canvas(6, 5, query=(2, 2), memory=(2, 1), channels=2), line(60, query=7, memory=5)])
+@pytest.mark.parametrize("learning", [True, False])
+def test_place_by_place_with_and_without_gradients(layout, learning):
+    layer, x = heads(layout), torch.randn(2, 60, 8, dtype=torch.float64, requires_grad=learning)
+    with torch.set_grad_enabled(learning):
+        window, parts = Window.empty(layer.layout, layer.empty(x)), []
+        for chunk in x.split(1, dim=1):
+            out, window = run(layer, chunk, window)
+            parts.append(out)
+        made = torch.cat(parts, dim=1)
+    torch.testing.assert_close(made, by_definition(layer, x))
+    if learning:
+        ours, theirs = (torch.autograd.grad(out.square().sum(), x)[0] for out in (made, by_definition(layer, x)))
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [canvas(12, 12, query=(3, 4), memory=(3, 2)), canvas(7, 9, query=(2, 4), memory=(1, 1), channels=3),
+     line(100, query=10, memory=6)],
+)  # fmt: skip
+@torch.no_grad()
+def test_what_no_place_to_come_can_see_is_let_go(layout):
+    layer, x = heads(layout), torch.randn(1, layout.places, 8, dtype=torch.float64)
+    window = Window.empty(layer.layout, layer.empty(x))
+    held = []
+    for place, chunk in enumerate(x.split(1, dim=1)):
+        _, window = run(layer, chunk, window)
+        held.append(window.near.length + window.elsewhere.length)
+        block = layout.block_of(min(place + 1, layout.places - 1))
+        if place + 1 < layout.places and place + 1 == layout.bounds(block)[0]:
+            assert held[-1] == len(wanted(layout, block))  # exactly what is yet to be looked at
+    assert max(held) < layout.places
+
+
+@torch.no_grad()
+def test_a_beginning_at_once_and_the_rest_step_by_step():
+    layout = canvas(6, 6, query=(2, 3), memory=(2, 1))
+    layer, x = heads(layout), torch.randn(2, 36, 8, dtype=torch.float64)
+    for first in (1, 5, 6, 17, 35):
+        out, window = run(layer, x[:, :first], Window.empty(layer.layout, layer.empty(x)))
+        parts = [out]
+        for chunk in x[:, first:].split(1, dim=1):
+            out, window = run(layer, chunk, window)
+            parts.append(out)
+        torch.testing.assert_close(torch.cat(parts, dim=1), by_definition(layer, x))
+
+
+@torch.no_grad()
+def test_a_state_can_be_gone_on_with_twice_and_rows_can_be_chosen():
+    layout = canvas(4, 6, query=(2, 2), memory=(1, 2))
+    layer, x = heads(layout), torch.randn(3, 24, 8, dtype=torch.float64)
+    for first in (3, 10):
+        state = Window.empty(layer.layout, layer.empty(x))
+        for chunk in x[:, :first].split(1, dim=1):
+            _, state = run(layer, chunk, state)
+        kept = map_tensors(state, lambda tensor: tensor.clone())
+        once, _ = run(layer, x[:, first : first + 9], state)
+        again, _ = run(layer, x[:, first : first + 9], state)
+        fresh, _ = run(layer, x[:, first : first + 9], kept)
+        assert once.equal(again) and once.equal(fresh)
+        rows = torch.tensor([2, 0])
+        chosen, _ = run(layer, x[rows, first : first + 9], select(state, rows))
+        torch.testing.assert_close(chosen, once[rows])
+
+
+def test_a_finished_image_takes_no_more():
+    layout = canvas(2, 2, query=(1, 1), memory=(1, 1))
+    layer, x = heads(layout), torch.randn(1, 4, 8, dtype=torch.float64)
+    _, window = run(layer, x, Window.empty(layer.layout, layer.empty(x)))
+    with pytest.raises(ShapeError, match=r"^the image has 4 places, but there are 5; it is finished$"):
+        run(layer, x[:, :1], window)
+
+
+def test_other_memories_are_looked_at_as_ever():
+    layer, x = heads(line(9, query=3, memory=3)), torch.randn(2, 5, 8, dtype=torch.float64)
+    plain = super(WindowHeads, layer).forward(x, layer.memorize(x))
+    torch.testing.assert_close(layer(x, layer.memorize(x)), plain)

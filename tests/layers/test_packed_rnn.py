@@ -1,0 +1,53 @@
+import pytest
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+from regard.layers.packed_rnn import BothWays, packing
+
+LENGTHS = torch.tensor([3, 1, 0, 5, 3])
+
+
+def test_packing_and_padding_are_inverse():
+    x = torch.randn(5, 6, 2)
+    how = packing(LENGTHS, 6)
+    there = torch.arange(6) < LENGTHS[:, None]
+    assert torch.equal(how.pad(how.pack(x), (5, 6)), x * there[..., None])
+    assert sum(how.rows) == int(LENGTHS.sum()) == len(how.places)
+
+
+def test_the_mirror_turns_each_sequence_round():
+    how = packing(LENGTHS, 6)
+    steps = torch.arange(6).expand(5, 6)
+    turned = how.pad(how.pack(steps)[how.mirror], (5, 6))
+    for row, length in enumerate(LENGTHS.tolist()):
+        assert turned[row, :length].tolist() == list(range(length))[::-1]
+
+
+def test_nothing_to_pack():
+    how = packing(torch.zeros(2, dtype=torch.long), 3)
+    assert how.rows == [] and how.pad(how.pack(torch.ones(2, 3, 1)), (2, 3)).sum() == 0
+    assert BothWays("gru", 1, 2)(torch.ones(0, 1), how).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_outputs_and_gradients_are_those_of_pytorch(kind):
+    net = BothWays(kind, 7, 4).double()
+    how = packing(LENGTHS, 6)
+    x = torch.randn(len(how.places), 7, dtype=torch.double, requires_grad=True)
+    ours = net(x, how)
+    theirs = net.net(PackedSequence(x, torch.tensor(how.rows)))[0].data
+    torch.testing.assert_close(ours, theirs)
+    weights = torch.randn_like(ours)
+    wanted = [x, *net.parameters()]
+    one, two = (torch.autograd.grad((out * weights).sum(), wanted) for out in (ours, theirs))
+    for a, b in zip(one, two, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_compiled_it_is_pytorchs_own(kind, monkeypatch):
+    net, how = BothWays(kind, 3, 4), packing(LENGTHS, 6)
+    x = torch.randn(len(how.places), 3)
+    plain = net(x, how)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(net(x, how), plain)

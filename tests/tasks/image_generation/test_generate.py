@@ -1,0 +1,73 @@
+"""Images made place by place: scores are those of the whole image, what is known stays, images are made apart."""
+
+import pytest
+import torch
+
+from regard.core.data_specs import Pixels
+from regard.core.protocols import Subject
+from regard.decoding.strategies import sample
+from regard.models import image_transformer, pixel_cnn
+from regard.tasks.image_generation.generate import UNKNOWN, paint, paint_all, progress, teacher_forced
+
+SIZES = Pixels(height=5, width=4, channels=3, levels=4, classes=2)
+HOW = sample.Config(seed=3)
+CHANGES = [
+    {"attention": "full"},
+    {"attention": "local_1d"},
+    {"attention": "local_2d"},
+    {"places": "pixel", "output": "logistic"},
+    {"places": "pixel"},
+]
+
+
+def subject(count):
+    return Subject(torch.arange(count) % 3, torch.zeros(count, 0, dtype=torch.long))
+
+
+def models():
+    torch.manual_seed(0)
+    for change in CHANGES:
+        config = image_transformer.Config(layers=1, dim=8, heads=2, query=(2, 2), memory=(1, 1), line=(6, 5), **change)
+        yield image_transformer.build(config, SIZES).eval()
+    yield pixel_cnn.build(pixel_cnn.TINY, SIZES).eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("model", list(models()), ids=[*(" ".join(change.values()) for change in CHANGES), "pixel_cnn"])
+def test_the_score_of_what_is_made_is_that_of_the_whole(model):
+    known = torch.full((2, 60), UNKNOWN)
+    painted = paint(model, subject(2), known, levels=4, how=HOW)
+    assert painted.levels.min() >= 0 and painted.levels.max() < 4
+    for row in range(2):
+        alone = Subject(*(part[row : row + 1] for part in subject(2)))
+        whole = -teacher_forced(model, painted.levels[row : row + 1], alone, levels=4)
+        assert float(painted.scores[row]) == pytest.approx(float(whole), rel=1e-4)
+    first = paint(model, subject(1), known[:1], levels=4, how=HOW)
+    assert first.levels.equal(painted.levels[:1])
+
+
+def test_what_is_known_stays_wherever_it_is():
+    model = next(models())
+    known = torch.full((2, 60), UNKNOWN)
+    known[0, :30] = torch.arange(30) % 4
+    known[1, 40:] = 2
+    painted = paint(model, subject(2), known, levels=4, how=None).levels
+    assert painted[0, :30].equal(known[0, :30]) and painted[1, 40:].equal(known[1, 40:])
+    whole = torch.arange(60)[None] % 4
+    assert paint(model, subject(1), whole, levels=4, how=HOW).levels.equal(whole)
+
+
+def test_any_number_is_made(monkeypatch):
+    monkeypatch.setattr("regard.tasks.image_generation.generate.TOGETHER", 2)
+    assert paint_all(next(models()), subject(3), None, sizes=SIZES, how=None).shape == (3, 60)
+
+
+def test_progress_is_drawn_where_somebody_watches(monkeypatch, capsys):
+    with progress(2) as tick:
+        tick()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress(2) as tick:
+        tick()
+        tick()
+    assert "painting" in capsys.readouterr().err

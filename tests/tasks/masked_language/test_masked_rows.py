@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+import torch
+
+from regard.core.data_specs import Marks
+from regard.data.text import masking, tokenizer
+from regard.data.text.token_stream import Stream
+from regard.tasks.masked_language.masked_rows import SALTS, Rows, Shape
+
+MARKS = Marks(mask=60)
+TEXT = np.arange(200) % 50 + 4
+
+
+class Threes:
+    """Every word has three tokens."""
+
+    def numbers(self, row):
+        return np.arange(len(row)) // 3
+
+
+def rows(*, pairs="none", whole_words=False, length=20):
+    return Rows(Stream(TEXT, 0), Shape(length, 0.2, 61, MARKS, whole_words, pairs), Threes())
+
+
+def test_a_row_is_a_text_between_marks_and_gaps_are_no_marks():
+    made = rows()
+    gaps, follows = made.batch(np.array([5, 50]) * SALTS + 7)
+    assert gaps.tokens.shape == (2, 20) and len(follows) == 0
+    assert (gaps.tokens[:, 0] == MARKS.start).all() and (gaps.tokens[:, -1] == MARKS.end).all()
+    assert gaps.tokens[0, 1:-1].tolist() == TEXT[5:23].tolist()
+    assert not gaps.chosen[:, [0, -1]].any() and (gaps.chosen.sum(dim=1) == 4).all()
+    assert torch.equal(gaps.seen[~gaps.chosen], gaps.tokens[~gaps.chosen])
+    assert torch.equal(gaps.turns > 0, gaps.chosen) and not gaps.segments.any()
+
+
+def test_gaps_follow_from_the_number_alone_and_change_with_the_salt():
+    made, numbers = rows(), np.array([5, 50]) * SALTS
+    one, _ = made.batch(numbers + 3)
+    alone, _ = made.batch(numbers[1:] + 3)
+    other, _ = made.batch(numbers + 4)
+    assert torch.equal(one.chosen[1:], alone.chosen) and torch.equal(one.seen[1:], alone.seen)
+    assert not torch.equal(one.chosen, other.chosen)
+
+
+def test_whole_words_are_covered_together():
+    gaps, _ = rows(whole_words=True).batch(np.array([5]) * SALTS + 1)
+    inner = gaps.chosen[0, 3:18].view(-1, 3)
+    assert torch.equal(inner.all(dim=1), inner.any(dim=1))
+
+
+@pytest.mark.parametrize("pairs", ["next", "order"])
+def test_half_of_the_second_texts_do_not_follow(pairs):
+    made = rows(pairs=pairs)
+    gaps, follows = made.batch(np.full(200, 20) * SALTS + np.arange(200))
+    assert 60 < int(follows.sum()) < 140
+    for tokens_, segments, follow in zip(gaps.tokens, gaps.segments, follows, strict=True):
+        second = int(segments.argmax())
+        assert tokens_[second - 1] == MARKS.end and tokens_[-1] == MARKS.end
+        first, last = tokens_[1 : second - 1].tolist(), tokens_[second:-1].tolist()
+        assert len(first) + len(last) == 17 and min(len(first), len(last)) >= 5
+        if follow:
+            assert first + last == TEXT[20:37].tolist()
+        elif pairs == "order":
+            assert last + first == TEXT[20:37].tolist()
+        else:
+            assert first == TEXT[20 : 20 + len(first)].tolist()
+
+
+def test_epochs_have_other_places_and_other_gaps():
+    made = rows()
+    first, second = (np.sort(np.concatenate(made.plan(4, seed=1, epoch=epoch))) for epoch in (0, 1))
+    again = np.sort(np.concatenate(made.plan(4, seed=1, epoch=0)))
+    assert np.array_equal(first, again) and set(first) != set(second)
+    assert (first // SALTS).max() <= 200 - 18 and np.diff(first // SALTS).min() == 18
+
+
+def test_evaluation_goes_over_the_text_once():
+    made = rows()
+    places = np.concatenate(made.in_order(3, most=100)) // SALTS
+    assert places.tolist() == list(range(0, 100 - 17, 18))
+    assert made.in_order(3, most=1)[0].tolist() == [0]
+    assert len(Rows(Stream(TEXT[:9], 0), made.shape, Threes()).in_order(3, most=100)) == 0
+
+
+def test_words_of_a_tokenizer_are_used():
+    made = masking.with_mask(tokenizer.train(["abc def"], level="char", size=20))
+    row = np.array([2, *made.encode(["abc def"])[0], 3])
+    assert masking.Words(made).numbers(row).tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 4]

@@ -1,0 +1,27 @@
+"""The index finds nearly all of the best, with their exact scores."""
+
+import pytest
+import torch
+
+from regard.core.data_specs import Choices
+from regard.core.errors import ConfigError
+from regard.models import recommender
+from regard.tasks.recommendation import recommend
+
+
+def test_nearly_all_of_the_best_are_found():
+    pytest.importorskip("usearch")
+    torch.manual_seed(0)
+    keys, queries = torch.randn(800, 8) * torch.rand(800, 1), torch.randn(20, 8)
+    found, exact = recommend.Index(keys).best(queries, 10), (queries @ keys.mT).topk(10, dim=1)
+    shared = [len(set(a) & set(b)) for a, b in zip(found.places.tolist(), exact.indices.tolist(), strict=True)]
+    assert sum(shared) >= 0.95 * 200
+    assert found.scores[:, 0].allclose(exact.values[:, 0], atol=1e-4)
+
+
+def test_several_heads_are_refused():
+    sizes = Choices(users=1, items=4, user_fields=(), item_fields=(), longest=2)
+    model = recommender.build(recommender.Config(dim=8, hidden=8, choice_heads=2), sizes)
+    shelf = recommender.Shelf(torch.arange(1, 5), torch.zeros(4, 0))
+    with pytest.raises(ConfigError, match="search=approximate needs one head and a score that is an inner product"):
+        recommend.index_of(model, torch.zeros(1, 8), shelf)

@@ -1,0 +1,159 @@
+import unicodedata
+
+import pytest
+import torch
+
+from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.data.text import tag_schemes
+from regard.models import bilstm_crf, tagger
+from regard.tasks import tagging
+from regard.tasks.tagging import Config, Options
+
+pytest.importorskip("seqeval")
+
+
+def learn(task, model, *, epochs, lr=5e-3):
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    for epoch in range(epochs):
+        for numbers in task.plan(epoch, 1):
+            loss = task.loss(model, task.batch(numbers))
+            optimizer.zero_grad()
+            (loss.total / loss.count).backward()
+            optimizer.step()
+
+
+@pytest.fixture(scope="module")
+def korean():
+    task = tagging.build(Config(name="entities_ko", examples=800, rows=16))
+    torch.manual_seed(1)
+    model = tagger.build(tagger.Config(layers=1, dim=32, hidden=32, dropout=0.0), task.sizes)
+    learn(task, model, epochs=4)
+    return task, model.eval()
+
+
+def test_built_in_entities_are_found(korean):
+    task, model = korean
+    assert task.evaluate(model, "valid", None)["f1"] > 0.8
+    ((answer,),) = task.answer(model, ["아름이는 2018년에 파리에서 일했다."], Options(), None)
+    assert answer.text == "<아름:person>이는 <2018년:time>에 <파리:place>에서 일했다."
+    report = task.report(model, "valid", None)
+    assert {"f1.person", "recall.place", "support.time"} <= set(report)
+
+
+def test_a_decomposed_text_is_tagged_where_it_stands(korean):
+    task, model = korean
+    raw = unicodedata.normalize("NFD", "아름이는 2018년에 파리에서 일했다.")
+    ((answer,),) = task.answer(model, [raw], Options(), None)
+    found = [(unicodedata.normalize("NFC", raw[a:b]), kind) for a, b, kind in answer.value]
+    assert found == [("아름", "person"), ("2018년", "time"), ("파리", "place")]
+
+
+def test_emoji_and_a_sentence_of_ten_thousand_words():
+    task = tagging.build(tagging.TINY)
+    model = bilstm_crf.build(bilstm_crf.TINY, task.sizes).eval()
+    for text in ("👩‍👩‍👧 in Paris 😀", "word " * 10_000):
+        ((answer,),) = task.answer(model, [text], Options(), None)
+        tags = [line.split("\t")[1] for line in answer.render(".conll").decode().splitlines()]
+        assert tag_schemes.broken(tags, "bio") is None
+    assert answer.remarks == ("longer than 200 tokens: read in 51 parts",)
+
+
+@pytest.mark.parametrize("output", ["crf", "softmax"])
+@pytest.mark.parametrize("scheme", ["bio", "iobes"])
+def test_an_untrained_model_gives_valid_tags(output, scheme):
+    task = tagging.build(Config(examples=60, vocabulary=500, tags=scheme))
+    torch.manual_seed(3)
+    settings = dict(vars(tagger.TINY)) | {"output": output}
+    model = tagger.build(tagger.Config(**settings), task.sizes).eval()
+    texts = [sentence.text for sentence in task.sentences["valid"]][:40]
+    for (answer,) in task.answer(model, texts, Options(), None):
+        tags = [line.rpartition("\t")[2] for line in answer.render(".conll").decode().splitlines()]
+        assert tag_schemes.broken(tags, "bio") is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"level": "bpe"},
+        {"level": "char"},
+        {"units": "tokens", "level": "bpe"},
+        {"units": "characters"},
+        {"level": "bytes"},
+    ],
+)
+def test_subwords_words_and_characters(settings):
+    task = tagging.build(Config(examples=80, vocabulary=600, **settings))
+    model = tagger.build(tagger.TINY, task.sizes)
+    assert 0 <= task.evaluate(model, "valid", None)["f1"] <= 1
+    shown = task.show(model.eval(), "Anna lived in Paris.", Options(), None)
+    assert shown.outputs[0].tokens and len(shown.outputs[0].tokens) == len(shown.axes[shown.answered].items)
+    for item in shown.axes["units"].items:
+        assert "Anna lived in Paris."[slice(*item.span)] == item.text
+
+
+def test_bad_files_are_named_by_file_and_line(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text("Anna\tB-p\nsleeps\n")
+    with pytest.raises(DataError, match=r"train\.conll:2: expected a word and its tag in two columns, got 'sleeps'"):
+        tagging.build(Config(path=path))
+    path.write_text("".join(f"Anna{i}\tO\n\n" for i in range(60)))
+    with pytest.raises(DataError, match="no unit is tagged as part of an entity; there is nothing to learn"):
+        tagging.build(Config(path=path))
+    path.write_text("A\tB-p\n\nA\tS-p\n\nA\tB-p\nB\tI-p\n")
+    with pytest.raises(DataError, match="the tags keep to no scheme: 1 of 3 sentences break IOB2"):
+        tagging.build(Config(path=path))
+
+
+def test_a_type_unseen_in_training_counts_as_missed(tmp_path):
+    (tmp_path / "train.conll").write_text("Anna\tB-p\nsleeps\tO\n\n" * 5)
+    (tmp_path / "valid.conll").write_text("Rome\tB-q\n\n")
+    task = tagging.build(Config(path=tmp_path))
+    assert task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.sizes), "valid", None)["recall"] == 0
+
+
+def test_blank_text_is_refused():
+    with pytest.raises(DataError, match="there is no sentence to tag; give some text"):
+        tagging.build(tagging.TINY).read(" ")
+
+
+def test_a_split_without_sentences(tmp_path):
+    (tmp_path / "train.conll").write_text("Anna\tB-p\n\n")
+    (tmp_path / "valid.conll").write_text("-DOCSTART- O\n")
+    task = tagging.build(Config(path=tmp_path))
+    with pytest.raises(DataError, match="there is no sentence in the split 'valid'"):
+        task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.sizes), "valid", None)
+
+
+def test_long_training_sentences_are_noted():
+    assert tagging.build(tagging.TINY).notes() == []
+    task = tagging.build(Config(examples=60, vocabulary=500, longest=5))
+    assert task.notes()[0].startswith("long training sentences make ")
+
+
+def test_a_damaged_run_folder(tmp_path):
+    task = tagging.build(tagging.TINY)
+    task.save(tmp_path)
+    again = tagging.load(tagging.TINY, tmp_path)
+    assert again.encoder.tags == task.encoder.tags and again.examples == task.examples
+    (tmp_path / "tags.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"tags\.json: the tags cannot be read"):
+        tagging.load(tagging.TINY, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"rows": 0}, "rows=0 must be at least 1"), ({"longest": 3}, "longest=3 must be at least 4")],
+)
+def test_settings_that_cannot_be(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Config(**settings)
+
+
+def test_changed_data_has_another_checksum(tmp_path):
+    path = tmp_path / "train.conll"
+    (tmp_path / "valid.conll").write_text("Anna\tB-p\n\n")
+    path.write_text("Anna\tB-p\n\n")
+    before = tagging.build(Config(path=tmp_path)).fingerprint()
+    path.write_text("Anna\tB-p\n\nBob\tB-p\n\n")
+    after = tagging.build(Config(path=tmp_path)).fingerprint()
+    assert before["train"] != after["train"] and before["valid"] == after["valid"]

@@ -1,0 +1,182 @@
+"""Devices and number formats; blocks recomputed or compiled give the same numbers."""
+
+from __future__ import annotations
+
+import copy
+import platform
+
+import pytest
+import torch
+from torch import nn
+from toys import gated
+
+from regard.core.data_specs import Text
+from regard.core.errors import ConfigError, DataError
+from regard.core.protocols import Loss, Padded
+from regard.core.registry import find
+from regard.tasks import fitting
+from regard.training import device
+from regard.training.device import Compiled, autocast, has_bfloat16, number_format, pick, recompute_blocks
+
+CPU = torch.device("cpu")
+
+
+def test_auto_takes_what_is_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert pick("auto") == pick("cpu") == CPU
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert pick("auto") == torch.device("mps")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick("auto", local_rank=3) == torch.device("cuda", 1)
+
+
+@pytest.mark.parametrize(("name", "said"), [("cuda", "no CUDA GPU here; use"), ("mps", "no Apple GPU here; use")])
+def test_a_named_device_that_is_missing_is_refused(monkeypatch, name, said):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=said):
+        pick(name)
+
+
+def test_bfloat16_is_never_used_on_a_cpu_without_it(monkeypatch):
+    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx2"})
+    assert number_format("auto", CPU) == number_format("float32", CPU) == torch.float32
+    with pytest.raises(ConfigError, match=r"this cpu has no native bfloat16 .* use 'float32'"):
+        number_format("bfloat16", CPU)
+
+
+def test_bfloat16_on_a_cpu_that_has_it_must_be_asked_for(monkeypatch):
+    monkeypatch.setattr(device, "_processor_flags", lambda: {"avx512_bf16"})
+    assert number_format("auto", CPU) == torch.float32
+    assert number_format("bfloat16", CPU) == torch.bfloat16
+    with autocast(CPU, torch.bfloat16):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    with autocast(CPU, torch.float32):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_a_gpu_uses_it_where_it_is_native(monkeypatch):
+    gpu = torch.device("cuda")
+    for native in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, native=native: native)
+        assert has_bfloat16(gpu) == native
+        assert number_format("auto", gpu) == (torch.bfloat16 if native else torch.float32)
+    assert not has_bfloat16(torch.device("mps"))
+
+
+def test_the_processor_s_flags_are_words():
+    assert all(" " not in flag for flag in device._processor_flags())
+
+
+def test_it_takes_on_glibc_and_does_nothing_elsewhere(monkeypatch):
+    assert device.keep_freed_memory() == (platform.libc_ver()[0] == "glibc")
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    assert not device.keep_freed_memory()
+
+
+def gradients(model, tokens):
+    torch.manual_seed(3)
+    out = model(tokens)
+    out.square().sum().backward()
+    return out, [p.grad for p in model.parameters()]
+
+
+def test_nothing_changes_but_the_work():
+    tokens = torch.randint(6, (3, 5))
+    torch.manual_seed(0)
+    plain = gated.Gated(gated.Config(), 6)
+    torch.manual_seed(0)
+    other = gated.Gated(gated.Config(), 6)
+    recompute_blocks(other)
+    assert plain.state_dict().keys() == other.state_dict().keys()
+    calls = []
+    other.blocks[0].cell.register_forward_hook(lambda *_: calls.append(1))
+    expected, recomputed = gradients(plain, tokens), gradients(other, tokens)  # with the same dropout
+    assert torch.equal(expected[0], recomputed[0])
+    assert all(torch.equal(a, b) for a, b in zip(expected[1], recomputed[1], strict=True))
+    assert len(calls) == 2
+    with torch.no_grad():
+        other(tokens)
+    assert len(calls) == 3
+
+
+def test_batch_normalisation_counts_a_batch_once():
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = nn.ModuleList([nn.Linear(3, 3), nn.BatchNorm1d(3)])
+
+        def forward(self, x):
+            for step in self.steps:
+                x = step(x)
+            return x
+
+    torch.manual_seed(0)
+    plain, x = Normed(), torch.randn(8, 3)
+    other = copy.deepcopy(plain)
+    recompute_blocks(other)
+    for model in (plain, other):
+        model(x).square().sum().backward()
+    torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
+
+
+@pytest.mark.parametrize("name", fitting(Text))
+def test_models_of_text_allow_it(name):
+    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
+    source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
+    tokens = torch.randint(4, 9, (2, 6))
+
+    def loss(model):
+        torch.manual_seed(2)
+        model(tokens, model.start(source))[0].logsumexp(-1).sum().backward()
+        return [p.grad for p in model.parameters()]
+
+    torch.manual_seed(1)
+    plain: nn.Module = module.build(module.TINY, sizes)
+    torch.manual_seed(1)
+    other = module.build(module.TINY, sizes)
+    recompute_blocks(other)
+    for expected, recomputed in zip(loss(plain), loss(other), strict=True):
+        torch.testing.assert_close(expected, recomputed)
+
+
+def work(model, batch):
+    return Loss(model(batch).sum(), batch.numel())
+
+
+def test_it_computes_the_same(monkeypatch):
+    said = []
+    plain = torch.compile
+    monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: plain(work, dynamic=dynamic, backend="eager"))
+    fast = Compiled(work, said.append)
+    for length in (3, 5):
+        loss = fast(torch.nn.ReLU(), torch.linspace(-1, 1, length))
+        assert loss.count == length
+        torch.testing.assert_close(loss.total, work(torch.nn.ReLU(), torch.linspace(-1, 1, length)).total)
+    assert said == []
+
+
+def test_a_compiler_that_fails_is_left_alone_and_says_why_once(monkeypatch):
+    calls, said = [], []
+
+    def broken(model, batch):
+        calls.append(1)
+        raise RuntimeError("no C++ compiler\nand a long story")
+
+    monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: broken)
+    fast = Compiled(work, said.append)
+    for _ in range(3):
+        assert fast(torch.nn.ReLU(), torch.ones(2)).total == 2
+    assert calls == [1]
+    assert said == ["compile: not used, the plain path goes on: RuntimeError: no C++ compiler"]
+
+
+def test_an_error_of_the_task_is_the_tasks(monkeypatch):
+    def wrong(model, batch):
+        raise DataError("line 3 is empty")
+
+    monkeypatch.setattr(device.torch, "compile", lambda work, dynamic: work)
+    with pytest.raises(DataError, match="line 3 is empty"):
+        Compiled(wrong, lambda text: None)(None, None)

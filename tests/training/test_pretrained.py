@@ -1,0 +1,268 @@
+"""Starting from another run: what fits is taken, what does not is named, and resuming needs no other run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import import_module
+
+import pytest
+import torch
+from toys import summing
+
+import regard
+from regard.core.errors import CheckpointError, ConfigError, DataError
+from regard.tasks import translation
+from regard.training import recipe as recipes
+from regard.training import tensor_files
+from regard.training.config import Start
+from regard.training.console import Silent
+from regard.training.pretrained import take
+from regard.training.run_folder import Folder
+from regard.training.shape_check import named_weights
+from regard.training.train import load_parts, resume, train
+
+
+class Said(Silent):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        if text.startswith("start: "):
+            self.lines.append(text)
+
+
+@pytest.fixture
+def first(toy, tmp_path, silent):
+    """The run to start from."""
+    return train(toy(), tmp_path / "first", console=silent)
+
+
+def weights(run):
+    return tensor_files.read_tensors(run / "model.safetensors")[0]
+
+
+def started(first, toy, *settings):
+    return toy(f"start.run={first}", "seed=2", "training.steps=4", *settings)
+
+
+def test_all_that_fits_is_taken(first, toy, tmp_path):
+    said = Said()
+    run = train(started(first, toy, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
+    old, new = weights(first), weights(run)
+    assert all(torch.equal(old[name], new[name]) for name in old)
+    assert said.lines[0].startswith(f"start: {len(old)} of {len(old)} weights from {first}: embedding.weight, ")
+    assert "and " in said.lines[0] and len(said.lines) == 1
+
+
+def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
+    said = Said()
+    settings = ["data.words=9", "model.spare=true", 'start.only=["embedding.*", "readout.*", "spare.*"]']
+    with pytest.raises(ConfigError, match=r"start\.only=.*: no such weight of .*first fits; it has blocks\.\*, embed"):
+        train(started(first, toy, *settings), tmp_path / "none", console=said)
+    settings[-1] = 'start.only=["embedding.*", "blocks.1.*", "spare.*"]'
+    run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
+    assert said.lines[1:] == [
+        "start: did not fit: embedding.weight (6, 8) there and (9, 8) here",
+        "start: not in that run: spare.weight, spare.bias",
+        "start: files other than that run's, so that a weight may belong to another token "
+        "(start.vocabulary=true takes that run's): words.json",
+    ]
+    old, new = weights(first), weights(run)
+    assert [torch.equal(old[name], new[name]) for name in ("blocks.1.norm.weight", "blocks.1.cell.weight_ih_l0")]
+    assert not torch.equal(old["blocks.0.cell.weight_ih_l0"], new["blocks.0.cell.weight_ih_l0"])
+    card, table = (run / "README.md").read_text(), json.loads((run / "start.json").read_text())
+    assert all(line.removeprefix("start: ") in card for line in said.lines[1:]) and "blocks.1.norm.weight" in card
+    assert table["misfits"] == {"embedding.weight": [[6, 8], [9, 8]]} and table["missing"][0] == "spare.weight"
+    assert set(table["taken"]) == {name for name in old if name.startswith("blocks.1.")}
+
+
+@pytest.mark.parametrize("freeze", ["true", '"blocks.*"', '["blocks.0.*", "blocks.1.*"]'])
+def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, silent, freeze):
+    recipe = started(first, toy, 'start.only="blocks.*"', f"start.freeze={freeze}")
+    run = train(recipe, tmp_path / "run", console=silent)
+    old, new = weights(first), weights(run)
+    assert all(torch.equal(old[name], new[name]) == name.startswith("blocks.") for name in old)
+    state = tensor_files.read_tensors(Folder(run).checkpoints()[-1])[0]
+    trained = {name.split(".")[1] for name in state if name.startswith("optimizer.")}
+    assert trained == {"embedding", "readout"}
+    resume(run, ["training.steps=8"], console=silent)
+    assert all(torch.equal(old[name], new) == name.startswith("blocks.") for name, new in weights(run).items())
+    assert all(weight.requires_grad for weight in load_parts(run).model.parameters())
+
+
+def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
+    said = Said()
+    run = train(started(first, toy, "data.words=9", "start.vocabulary=true"), tmp_path / "run", console=said)
+    assert load_parts(run).task.sizes.words == 6 and len(said.lines) == 1
+    shutil.rmtree(first)
+    assert load_parts(run).task.sizes.words == 6
+    other = recipes.read("toys.falling", settings=[f"start.run={run}", "start.vocabulary=true", "training.steps=2"])
+    assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
+
+
+def test_a_vocabulary_that_another_task_cannot_use_is_refused(toy, tmp_path, silent, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(summing.Summing, "save", lambda self, folder: None)
+        first = train(recipes.read("toys.falling", settings=["training.steps=2"]), tmp_path / "first", console=silent)
+    said = (
+        r"start\.vocabulary=true: the task toys\.summing cannot be built with the files of .*first, a run of the task "
+    )
+    with pytest.raises(ConfigError, match=said + r"toys\.falling \(.*words\.json.*\); set start\.vocabulary=false"):
+        train(started(first, toy, "start.vocabulary=true"), tmp_path / "run", console=silent)
+
+
+def test_an_error_of_the_same_task_is_its_own(first, toy, tmp_path, monkeypatch):
+    def broken(config, folder):
+        raise DataError("words.json: line 7 is empty")
+
+    monkeypatch.setattr(summing, "load", broken)
+    with pytest.raises(DataError, match=r"^words\.json: line 7 is empty$"):
+        train(started(first, toy, "start.vocabulary=true"), tmp_path / "run", console=Silent())
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tmp_path, death, steps):
+    recipe = started(first, toy, 'start.only="blocks.*"', "start.freeze=true", "training.files.save_every=2")
+    whole = train(recipe, tmp_path / "whole", console=Silent())
+    with pytest.raises(death.Killed):
+        train(recipe, tmp_path / "run", console=death.Killer(steps))
+    shutil.rmtree(first)
+    resume(tmp_path / "run", console=Silent())
+    for name in ("model.safetensors", "log.jsonl", "start.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (['start.only="blcks.*"'], r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*"),
+        (['start.only="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
+        (['start.freeze="embeding.*"'], r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*"),
+        (["start.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
+        (["start.only=true"], r"start\.only\[0\]: expected text, got true$"),
+        (["start.weights=1"], r"start: no setting 'weights'"),
+    ],
+)
+def test_a_wrong_setting_is_named(first, toy, tmp_path, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        train(started(first, toy, *settings), tmp_path / "run", console=Silent())
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_a_run_that_is_not_there_or_has_no_weights_is_named_before_anything_is_made(first, toy, tmp_path, silent):
+    with pytest.raises(ConfigError, match=r"start\.run=nowhere: nowhere: no such run folder"):
+        train(started("nowhere", toy), tmp_path / "run", console=silent)
+    (first / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match=r"start\.run=.*first: it has no weights yet; train it first"):
+        train(started(first, toy), tmp_path / "run", console=silent)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(ConfigError, match=r"start: give start\.run=… \(the folder of a run\), start\.vectors=…"):
+        toy("start.freeze=true")
+
+
+def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp_path, silent):
+    run = train(started(first, toy), tmp_path / "run", console=silent)
+    with pytest.raises(ConfigError, match=r"start\.run=x: a trained run keeps its start; only training"):
+        resume(run, ["start.run=x"])
+    (run / "start.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"start\.json: its checksum does not match"):
+        resume(run, console=silent)
+
+
+@pytest.fixture
+def spelt(monkeypatch):
+    """The words of the toy: a mark, then a, b, …"""
+    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"abcdefgh"[: self.sizes.words - 1]])
+
+
+def vector_file(folder, width=8):
+    rows = [f"{word} " + " ".join([str(float(number))] * width) for number, word in enumerate("bdz", start=1)]
+    (folder / "words.vec").write_text("\n".join([f"3 {width}", *rows]) + "\n")
+    return folder / "words.vec"
+
+
+def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
+    said = Said()
+    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "training.optimizer.lr=1e-30"]
+    run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
+    assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
+    assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
+    assert said.lines[0].removeprefix("start: ") in (run / "README.md").read_text()
+    plain = train(toy("training.steps=2", "training.optimizer.lr=1e-30"), tmp_path / "plain", console=Silent())
+    new, old = weights(run)["embedding.weight"], weights(plain)["embedding.weight"]
+    assert torch.equal(new[[0, 1, 3, 5]], old[[0, 1, 3, 5]])
+    torch.testing.assert_close(new[4], 2 * new[2])  # "d" is 2 everywhere, "b" is 1
+    (tmp_path / "words.vec").unlink()
+    assert resume(run, ["training.steps=4"], console=Silent())  # needs the file no more
+
+
+def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
+    vectors = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "start.freeze=embedding.*"]
+    run = train(started(first, toy, 'start.only="*"', *vectors), tmp_path / "run", console=silent)
+    table = json.loads((run / "start.json").read_text())
+    assert "embedding.weight" not in table["taken"] and "blocks.0.norm.weight" in table["taken"]
+    old, new = weights(first)["embedding.weight"], weights(run)["embedding.weight"]
+    assert torch.equal(old[[1, 3, 5]], new[[1, 3, 5]]) and not torch.equal(old[[2, 4]], new[[2, 4]])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((7, "start.table=embedding.weight"), r"words\.vec: its vectors have width 7, but the table .* has 8; set the"),
+        (
+            (8, "start.table=blocks.0.norm.weight"),
+            r"start\.table: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
+        ),
+        ((8, "seed=2"), r"start\.table='\*embedding\.table\.weight' matches no weight of the model"),
+        ((8, "start.vocabulary=true"), r"start\.vocabulary=true takes the vocabulary of a run; give start\.run=…"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
+    width, setting = given
+    with pytest.raises((ConfigError, DataError), match=said):
+        train(toy(f"start.vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=Silent())
+    assert not (tmp_path / "run").exists()
+
+
+def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
+    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight"]
+    with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
+        train(toy(*given), tmp_path / "run", console=Silent())
+    monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"tuvwx"])
+    with pytest.raises(ConfigError, match=r"start\.vectors: .*words\.vec: vectors for 0 of 5 words .*another language"):
+        train(toy(*given), tmp_path / "run", console=Silent())
+
+
+ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"), [("transformer", (ENCODER, DECODER)), ("seq2seq", ("source.weight", "target.weight"))]
+)
+def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name, tables):
+    task = translation.build(translation.Config(pairs=200, level="word", vocabulary=300))
+    kind, path = import_module(f"regard.models.{name}"), tmp_path / "words.vec"
+    model = kind.build(kind.TINY, task.sizes)
+    source, target = tables
+    width, last = named_weights(model)[source].shape[1], [task.words(table)[-1] for table in tables]
+    path.write_text(f"2 {width}\n{last[0]}{' 1.0' * width}\n{last[1]}{' -1.0' * width}\n", encoding="utf-8")
+    pattern = "*embedding.table.weight" if source == ENCODER else "[st][oa]*[et].weight"
+    taken, tensors = take(Start(vectors=str(path), table=pattern), model, task)
+    assert set(taken.vectors) == {source, target} and "vectors for 1 of 29" in taken.vectors[target]
+    assert (tensors[source][-1] > 0).all() and (tensors[target][-1] < 0).all()
+
+
+def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
+    (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
+    short = {"training.steps": 1, "training.evaluation.every": 1}
+    given = {"data.paths": [str(tmp_path / "text.txt")], "data.minimum": 1, "data.length": 5, "model.dim": 8} | short
+    words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
+    model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
+    start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}
+    run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
+    assert run.task.words() == words.task.words()
+    taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
+    assert taken["embedding.table.weight"].endswith("words (100%)")
+    with pytest.raises(ConfigError, match=r"start\.vectors=.*nowhere: "):
+        regard.train("tagging", {"start.vectors": "nowhere", "start.vocabulary": True}, out=tmp_path / "x", quiet=True)

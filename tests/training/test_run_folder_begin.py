@@ -1,0 +1,160 @@
+"""New runs: only where nothing is, whole or not at all, and after everything that can be wrong was tried."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+import pytest
+from toys import summing
+
+from regard.core.errors import CheckpointError, ConfigError, DataError, FileError, MissingExtra
+from regard.training import recipe as recipes
+from regard.training import run_folder
+from regard.training.console import Silent
+from regard.training.run_folder import Folder, check_free, create, locked
+from regard.training.train import load_parts, train
+
+
+def test_a_folder_with_something_in_it_is_left_alone(toy, tmp_path, silent):
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("README.md", "log.jsonl", "model.safetensors", "thesis.tex"):
+        (home / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(
+        CheckpointError, match=r"home is not empty and not a run \(it has README\.md, log\.jsonl, model"
+    ):
+        train(toy(), home, console=silent)
+    assert {path.read_text(encoding="utf-8") for path in home.iterdir()} == {"mine"} and len(list(home.iterdir())) == 4
+
+
+def test_the_current_folder_is_not_a_place_for_a_run(toy, tmp_path, silent, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for out in (".", tmp_path):
+        with pytest.raises(CheckpointError, match="is the folder you are in; name one to be made, such as --out"):
+            train(toy(), out, console=silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_and_old_checkpoints_are_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="file: there is a file of this name; choose another --out"):
+        check_free(tmp_path / "file")
+    old = Folder(tmp_path / "old")
+    old.make()
+    old.checkpoint(7).touch()
+    with pytest.raises(CheckpointError, match=r"old has checkpoints of a run \(step-000000007.* but no config\.json"):
+        check_free(old.path)
+
+
+def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
+    (tmp_path / "empty").mkdir()
+    for out in (tmp_path / "empty", tmp_path / "deep" / "new"):
+        assert load_parts(train(toy(), out, console=silent))
+    assert {path.name for path in tmp_path.iterdir()} == {"empty", "deep"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        (["model=toys.gatted"], ConfigError, "no module 'toys.gatted'"),
+        (["training.evaluation.metric=colour"], ConfigError, "does not say whether more of it is better; set"),
+        (["data.examples=0"], DataError, "no training batches"),
+        (["training.files.tensorboard=true"], MissingExtra, "tensorboard is not installed"),
+        (["start.run=nowhere"], ConfigError, "nowhere: no such run folder"),
+    ],
+)
+def test_what_is_wrong_is_said_before_there_is_a_folder(tmp_path, monkeypatch, settings, error, words):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(error, match=words):
+        train(recipes.read("toys.summing", settings=settings), tmp_path / "run", console=Silent())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_misspelt_score_leaves_nothing_behind(tmp_path, silent):
+    settings = ["data.pairs=50", "data.vocabulary=200", "model.layers=1", "model.dim=16", "model.score=additivee"]
+    with pytest.raises(ConfigError, match="unknown score 'additivee'; did you mean 'additive'"):
+        train(recipes.read("translation", settings=settings), tmp_path / "run", console=silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["save", "loss", "fingerprint", "plan"])
+def test_a_faulty_plug_in_leaves_nothing_behind(toy, tmp_path, silent, monkeypatch, method):
+    def broken(*_):
+        raise ZeroDivisionError("a mistake of theirs")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(summing.Summing, method, broken)
+        with pytest.raises(ZeroDivisionError):
+            train(toy(), tmp_path / "run", console=silent)
+    assert list(tmp_path.iterdir()) == []
+    assert load_parts(train(toy(), tmp_path / "run", console=silent))
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    def full(draft):
+        (draft.path / "half").write_text("half", encoding="utf-8")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(FileError, match=r"run: could not be made \(No space left on device\); nothing was left there"):
+        create(tmp_path / "run", full)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_start_left_is_removed_unless_it_is_still_at_work(tmp_path):
+    left, busy, bare, empty, odd = (
+        Folder(tmp_path / f".run.{name}.part") for name in "left busy bare empty odd".split()
+    )
+    for folder in (left, busy):
+        folder.make()
+        (folder.state / "lock").touch()
+    bare.make()  # killed before there was a lock
+    empty.path.mkdir()
+    odd.path.mkdir()
+    odd.config.touch()  # none of ours: what has files has a lock
+    with locked(busy):
+        create(tmp_path / "run", lambda draft: draft.config.write_text("{}", encoding="utf-8"))
+    assert {path.name for path in tmp_path.iterdir()} == {"run", ".run.busy.part", ".run.odd.part"}
+    create(tmp_path / "deep" / "run", lambda draft: draft.config.touch())
+    assert busy.path.exists()  # it is another run's
+    run_folder._remove_old(tmp_path / "run")
+    assert not busy.path.exists()
+
+
+def test_the_lock_of_a_draft_is_on_the_disk_before_any_file(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(run_folder, "flush", lambda path: flushed.append((path.name, (path / "lock").exists())))
+    with pytest.raises(ZeroDivisionError):
+        create(tmp_path / "run", lambda draft: 1 / 0)
+    assert flushed[0] == ("state", True)
+
+
+def test_the_second_of_two_starts_is_refused(tmp_path):
+    def slow(draft):
+        create(tmp_path / "run", lambda other: other.config.touch())
+        draft.config.touch()
+
+    with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):
+        create(tmp_path / "run", slow)
+
+
+def test_the_root_of_a_disk_is_filled_with_config_json_last(tmp_path, monkeypatch):
+    (tmp_path / "disk").mkdir()
+    rename, moved = os.rename, []
+
+    def busy(source, target):
+        if str(target) == str(tmp_path / "disk"):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        moved.append(os.path.basename(target))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", busy)
+
+    def fill(draft):
+        draft.config.touch()
+        draft.model.touch()
+
+    create(tmp_path / "disk", fill)
+    assert moved == ["model.safetensors", "state", "config.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["disk"]
