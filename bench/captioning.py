@@ -23,7 +23,7 @@ from torch.nn.functional import cross_entropy
 
 import regard
 from regard.attention.reinforce import NoBaseline
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.decoding.strategy import build as decoder
 from regard.models import captioner
 from regard.tasks import captioning
@@ -32,7 +32,7 @@ BEAM = 5
 ROUNDS = 5  # of both, in turn; the best of each counts
 IMAGES = 64  # that are told
 SAMPLES = 64  # gradients whose variance is measured
-MARKS = Marks()
+MARKS = SpecialTokens()
 
 
 class PlainCaptioner(nn.Module):
@@ -115,8 +115,8 @@ def beside(ours: Callable[[], Any], plain: Callable[[], Any]) -> tuple[float, fl
 
 def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
     """Steps/s over the same images and captions."""
-    examples = task.plan(0, 1)[0]
-    batch = task.batch(examples)
+    examples = task.epoch_batches(0, 1)[0]
+    batch = task.collate(examples)
     tokens = batch.captions.tokens
     each = len(tokens) // len(batch.images)
     there = batch.captions.lengths > 0
@@ -128,7 +128,7 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
     plain.train()
 
     def learn() -> None:
-        task.loss(model, task.batch(examples)).total.backward()
+        task.loss(model, task.collate(examples)).total.backward()
 
     def learn_plainly() -> None:
         plain.loss(images, captions).backward()
@@ -141,14 +141,15 @@ def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> d
     """Captions/s with a beam of five."""
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
     beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.sizes.longest
-    images = task.see(pixels)
+    images = task.image_encoder(pixels)
     model.eval()
     plain.eval()
-    told = [list(best[0].tokens) for best in task.tell(model, pixels, beam)]
+    told = [list(best[0].tokens) for best in task.search_captions(model, pixels, beam)]
     same = sum(one == plain.tell(image[None], longest) for one, image in zip(told, images, strict=True))
     assert same >= 0.95 * IMAGES, f"{same} of {IMAGES} captions agree"
     rates = beside(
-        lambda: task.tell(model, pixels, beam), lambda: [plain.tell(image[None], longest) for image in images]
+        lambda: task.search_captions(model, pixels, beam),
+        lambda: [plain.tell(image[None], longest) for image in images],
     )
     return {"regard": rates[0] * IMAGES, "plain": rates[1] * IMAGES, "ratio": rates[0] / rates[1], "same": float(same)}
 
@@ -157,7 +158,7 @@ def variance(folder: Path) -> dict[str, float]:
     """The variance of the gradient of the choices, summed over the weights that choose, with and without baseline."""
     run = regard.load(folder)
     task, model = run.task, run.model
-    batch = task.batch(task.plan(0, 1)[0])
+    batch = task.collate(task.epoch_batches(0, 1)[0])
     looking: Any = model.looking
     weights = [looking.key.weight, *looking.cross_attn.parameters()]
     average, found = looking.baseline, {}

@@ -46,11 +46,11 @@ def start(config: translation.Config, folder: Path) -> None:
     task = translation.build(config, folder)
     pairs = task.corpus.pairs
     print(f"{pairs:,} pairs open after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
-    plan = task.plan(0, 1)
+    plan = task.epoch_batches(0, 1)
     print(f"epoch of {len(plan):,} batches planned after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
     begun = time.perf_counter()
     for examples in plan[:500]:
-        task.batch(examples)
+        task.collate(examples)
     print(f"a batch takes {(time.perf_counter() - begun) / 500 * 1e3:.2f} ms, memory in GB {memory()}")
 
 

@@ -25,8 +25,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from regard.core.data_specs import Pixels
-from regard.core.protocols import Subject
+from regard.core.data_specs import ImageGenerationSpec
+from regard.core.protocols import ImageCondition
 from regard.models import image_transformer
 from regard.tasks.image_generation.generate import teacher_forced
 
@@ -43,9 +43,9 @@ def worker(kind: str, side: int, rounds: int) -> None:
     config = image_transformer.Config(
         layers=2, dim=64, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
     )
-    model = image_transformer.build(config, Pixels(side, side, 1, levels=256))
+    model = image_transformer.build(config, ImageGenerationSpec(side, side, 1, levels=256))
     image = torch.randint(256, (1, side * side))
-    nothing = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+    nothing = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
 
     def step() -> None:
         teacher_forced(model, image, nothing, levels=256).backward()

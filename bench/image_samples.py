@@ -22,11 +22,11 @@ import numpy as np
 import torch
 
 from regard.api.run import Run, load
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.data.images import drawing
 from regard.data.images.image_files import png
 from regard.decoding.strategies import sample
-from regard.tasks.image_generation.generate import UNKNOWN, paint_all
+from regard.tasks.image_generation.generate import UNKNOWN, generate
 from regard.tasks.image_generation.levels import bicubic, decode, encode
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -45,8 +45,8 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Samples of every class, and which share of them the recogniser takes for their class."""
     task: Any = run.task
     labels = torch.arange(10).repeat_interleave(count)
-    subject = Subject(labels, torch.zeros(len(labels), 0, dtype=torch.long))
-    images = decode(paint_all(run.model, subject, None, sizes=task.sizes, how=WARM), task.sizes)
+    subject = ImageCondition(labels, torch.zeros(len(labels), 0, dtype=torch.long))
+    images = decode(generate(run.model, subject, None, sizes=task.sizes, how=WARM), task.sizes)
     keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
     completed(run)
     if not (runs / "digits_vit").exists():
@@ -74,7 +74,7 @@ def completed(run: Run) -> None:
     upper = truth.copy()
     upper[:, truth.shape[1] // 2 :] = GREY
     made = [
-        decode(paint_all(run.model, subject, known, sizes=task.sizes, how=replace(WARM, seed=seed)), task.sizes)
+        decode(generate(run.model, subject, known, sizes=task.sizes, how=replace(WARM, seed=seed)), task.sizes)
         for seed in (1, 2, 3)
     ]
     rows = np.stack([upper, *made, truth], axis=1)
@@ -90,7 +90,7 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     small = decode(subject.small, task.sizes, size=task.sizes.small)
     times = task.sizes.height // task.sizes.small[0]
     ways = [small.repeat(times, axis=1).repeat(times, axis=2), bicubic(small, task.sizes)]
-    ways += [decode(paint_all(run.model, subject, None, sizes=task.sizes, how=how), task.sizes) for how in (None, WARM)]
+    ways += [decode(generate(run.model, subject, None, sizes=task.sizes, how=how), task.sizes) for how in (None, WARM)]
     rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
     keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
     return {"columns": ["given", "bicubic", "likeliest", "a sample", "truth"]}
@@ -99,13 +99,13 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
 def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Samples from nothing, and the lower halves of real images made anew."""
     task: Any = run.task
-    nothing = Subject(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
-    fresh = decode(paint_all(run.model, nothing, None, sizes=task.sizes, how=WARM), task.sizes)
+    nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
+    fresh = decode(generate(run.model, nothing, None, sizes=task.sizes, how=WARM), task.sizes)
     truth = task.split("test")[0][:SHOWN]
     known = encode(truth, np.full(SHOWN, -1), task.sizes).pixels
     half = known.clone()
     half[:, half.shape[1] // 2 :] = -1
-    completed = decode(paint_all(run.model, nothing, half, sizes=task.sizes, how=WARM), task.sizes)
+    completed = decode(generate(run.model, nothing, half, sizes=task.sizes, how=WARM), task.sizes)
     rows = np.concatenate([fresh, decode(known, task.sizes), completed])
     keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}

@@ -21,8 +21,8 @@ import torch
 from racing import Bench, Race, Systems, Work, training
 from torch import Tensor
 
-from regard.core.data_specs import Pictures, Pixels
-from regard.core.protocols import Subject
+from regard.core.data_specs import ImageClassificationSpec, ImageGenerationSpec
+from regard.core.protocols import ImageCondition
 from regard.core.state_tree import map_tensors
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, vit
@@ -38,7 +38,7 @@ def vit_training(quick: bool) -> Systems:
     images, labels = torch.randn(rows, 3, side, side), torch.arange(rows) % 10
 
     def ours() -> Work:
-        model = vit.build(vit.Config(**shape), Pictures(side, side, 3, 10))
+        model = vit.build(vit.Config(**shape), ImageClassificationSpec(side, side, 3, 10))
         return training(model, lambda: model.readout.loss(model.features(images), labels) / rows, rows, fused=True)
 
     def theirs() -> Work:
@@ -56,11 +56,11 @@ def painter(quick: bool, attention: str) -> tuple[image_transformer.ImageTransfo
     small = {"layers": 1, "dim": 16, "query": (2, 2), "memory": (1, 1)}
     large = {"layers": 4, "dim": 128, "query": (4, 8), "memory": (4, 4)}
     config = image_transformer.Config(attention=attention, **(small if quick else large))
-    model = image_transformer.build(config, Pixels(side, side, 3, levels=256)).eval()
+    model = image_transformer.build(config, ImageGenerationSpec(side, side, 3, levels=256)).eval()
     return model, side * side * 3
 
 
-NOTHING = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+NOTHING = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
 
 
 def cached(quick: bool, attention: str) -> Work:

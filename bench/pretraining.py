@@ -28,7 +28,7 @@ import torch
 
 import regard
 from regard.data.text import labelled_sources, plain_text
-from regard.data.text.plain_text import Origin
+from regard.data.text.plain_text import PlainTextSource
 from regard.tasks import classification, tagging
 
 ROOT = Path(__file__).parents[1]
@@ -105,8 +105,8 @@ def text_file(folder: Path) -> Path:
         films = classification.Config(path=DATA / "movie_reviews", valid="cv8*", test="cv9*")
         reviews = labelled_sources.open_documents(films.origin, films.layout)["train"]
         tweets = tagging.Config(path=DATA / "wnut17").open()["train"]
-        brown = plain_text.open_text(Origin((str(DATA / "brown" / "brown.zip"),), ""))["train"]
-        imdb = plain_text.open_text(Origin((f"{DATA / 'imdb' / 'train.tsv.xz'}#4",), ""))["train"]
+        brown = plain_text.open_text(PlainTextSource((str(DATA / "brown" / "brown.zip"),), ""))["train"]
+        imdb = plain_text.open_text(PlainTextSource((f"{DATA / 'imdb' / 'train.tsv.xz'}#4",), ""))["train"]
         own = [*(document.text for document in reviews), *(sentence.text for sentence in tweets)]
         lines = [" ".join(text.split()) for text in (*own, *brown, *islice(imdb, 0, None, 32))]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

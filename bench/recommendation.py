@@ -28,8 +28,8 @@ import torch
 from recommendation_page import PLACE, RIVALS
 
 from regard.api.run import Run, load
-from regard.core.data_specs import Choices
-from regard.core.protocols.recommender import Shelf
+from regard.core.data_specs import RecommendationSpec
+from regard.core.protocols.recommender import ItemCatalog
 from regard.layers import item_softmax
 from regard.models import recommender, sasrec
 from regard.tasks import recommendation
@@ -115,13 +115,17 @@ def scoring(folder: Path) -> None:
 def million() -> None:
     """A made catalogue: items in groups, users near some of them."""
     torch.manual_seed(0)
-    sizes = Choices(users=0, items=ITEMS, user_fields=(), item_fields=(), longest=2)
+    sizes = RecommendationSpec(users=0, items=ITEMS, user_fields=(), item_fields=(), longest=2)
     model = recommender.build(recommender.Config(layers=0, dim=WIDTH, item_dropout=0.0), sizes).eval()
     groups = torch.randn(2000, WIDTH)
     with torch.no_grad():
         model.items.own.weight[1:] = groups[torch.randint(2000, (ITEMS,))] + 0.7 * torch.randn(ITEMS, WIDTH)
         states = groups[torch.randint(2000, (USERS,))] + 0.7 * torch.randn(USERS, WIDTH)
-        shelf, before, begun = Shelf(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)), peak(), time.perf_counter()
+        shelf, before, begun = (
+            ItemCatalog(torch.arange(1, ITEMS + 1), torch.zeros(ITEMS, 0)),
+            peak(),
+            time.perf_counter(),
+        )
         exact = torch.cat([item_softmax.best(model, part, shelf, count=TOP).places for part in states.split(500)])
         seconds = time.perf_counter() - begun
         memory = peak() - before

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 import regard
 from regard.inspection.collect import collect
 from regard.inspection.json_format import Inspection
-from regard.inspection.report import Look, subject
+from regard.inspection.report import InspectionReport, subject
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height
@@ -73,7 +73,7 @@ def main(run: str, folder: str = "docs/images") -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
         page_file = Path(made) / "page.html"
-        Look(found).save(page_file)
+        InspectionReport(found).save(page_file)
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         shoot(browser, f"{page_file.as_uri()}#view=VIEW&row=2{best_head(found)}", Path(folder))
         browser.close()

@@ -27,14 +27,14 @@ import ctranslate2
 import torch
 from racing import Bench, Race, Systems, Work, training
 
-from regard.core.data_specs import Documents, Marks, Masked, Tokens
-from regard.core.protocols.masked_lm import Gaps
+from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, SpecialTokens
+from regard.core.protocols.masked_lm import MaskedBatch
 from regard.decoding import strategy
 from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2.export import export
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
-from regard.tasks.language.generate import go_on, no_source
+from regard.tasks.language.generate import generate, no_source
 from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -48,7 +48,7 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
     def ours() -> Work:
         config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads, dropout=shape.dropout)
-        model = gpt.build(config, Tokens(shape.vocabulary, shape.context))
+        model = gpt.build(config, LanguageSpec(shape.vocabulary, shape.context))
         source = no_source(rows, torch.device("cpu"))
 
         def loss() -> torch.Tensor:
@@ -69,33 +69,35 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
 
 
 def generation(quick: bool) -> Systems:
-    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(Marks.end,))))
+    return _generation(quick, lambda model, sizes: (model, strategy.build("sample", forbid=(SpecialTokens.end,))))
 
 
 def exported_generation(quick: bool) -> Systems:
     folder = Path(tempfile.mkdtemp()) / "exported"
 
-    def exported(model: gpt.GPT, sizes: Tokens) -> tuple[Any, strategy.Decoding]:
+    def exported(model: gpt.GPT, sizes: LanguageSpec) -> tuple[Any, strategy.DecodingStrategy]:
         export(model, sizes, folder)
-        search = strategy.build("sample", forbid=(Marks.end,))
-        return models.Telling(model), models.GoOn(search.name, search.config, ctranslate2, folder)
+        search = strategy.build("sample", forbid=(SpecialTokens.end,))
+        return models.CT2LanguageModel(model), models.GoOn(search.name, search.config, ctranslate2, folder)
 
     return _generation(quick, exported)
 
 
-def _generation(quick: bool, ready: Callable[[gpt.GPT, Tokens], tuple[Any, strategy.Decoding]]) -> Systems:
+def _generation(
+    quick: bool, ready: Callable[[gpt.GPT, LanguageSpec], tuple[Any, strategy.DecodingStrategy]]
+) -> Systems:
     """`ready`: a model and its sizes -> what goes on for it, and how."""
     count = 32 if quick else 512
     shape = Shape(4, 128, 4, count + 8, 69)
 
     def ours() -> Work:
-        sizes, device = Tokens(shape.vocabulary, shape.context), torch.device("cpu")
+        sizes, device = LanguageSpec(shape.vocabulary, shape.context), torch.device("cpu")
         config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads)
         model, search = ready(gpt.build(config, sizes).eval(), sizes)
 
         @torch.no_grad()
         def text() -> int:
-            return len(go_on(model, [(5,)], count=count, sizes=sizes, decoding=search, device=device)[0][0].tokens)
+            return len(generate(model, [(5,)], count=count, sizes=sizes, decoding=search, device=device)[0][0].tokens)
 
         return text
 
@@ -117,8 +119,8 @@ def bert_training(quick: bool) -> Systems:
     def ours() -> Work:
         size = {"layers": shape.layers, "dim": shape.dim, "heads": shape.heads, "hidden": 4 * shape.dim}
         config = bert.Config(**size, dropout=shape.dropout, norm="post")
-        model = bert.build(config, Masked(shape.vocabulary, shape.context, Marks(mask=mask)))
-        gaps = Gaps(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
+        model = bert.build(config, MaskedLMSpec(shape.vocabulary, shape.context, SpecialTokens(mask=mask)))
+        gaps = MaskedBatch(seen, tokens, lengths, chosen, chosen.long(), torch.zeros_like(tokens))
         count = int(chosen.sum())
         return training(
             model, lambda: model.readout.loss(model(gaps).features, tokens[chosen]) / count, tokens.numel(), fused=True
@@ -137,7 +139,7 @@ def bert_training(quick: bool) -> Systems:
 
 
 def hierarchical_training(quick: bool) -> Systems:
-    count, sizes = (3 if quick else 32), Documents(30_000, 2, longest=3000, sentence=60, sentences=150)
+    count, sizes = (3 if quick else 32), DocumentSpec(30_000, 2, longest=3000, sentence=60, sentences=150)
     given, labels = sample(count, sizes), torch.zeros(count, dtype=torch.long)
     model = hierarchical.build(hierarchical.Config(dropout=0.0, word_dropout=0.0), sizes)
     loop = PlainHierarchical(model)  # the same weights
@@ -154,17 +156,17 @@ def hierarchical_training(quick: bool) -> Systems:
 def word2vec(quick: bool) -> Systems:
     paths = () if quick else (str(DATA / "brown" / "brown.zip"), f"{DATA / 'imdb' / 'train.tsv.xz'}#4")
     task = embeddings.build(embeddings.Config(paths=paths))
-    words, names = task.stream("train").tokens, task.words()
+    words, names = task.stream("train").tokens, task.token_texts()
 
     def ours() -> Work:
         model = skipgram.build(skipgram.Config(dim=100), task.sizes)
         chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
-        plan = task.plan(0, 1)  # the noise and the thinning are known, as gensim's vocabulary is
-        task.batch(plan[0])
+        plan = task.epoch_batches(0, 1)  # the noise and the thinning are known, as gensim's vocabulary is
+        task.collate(plan[0])
 
         def text() -> int:
             for examples in plan:
-                loss = task.loss(model, task.batch(examples))
+                loss = task.loss(model, task.collate(examples))
                 chosen.zero_grad(set_to_none=True)
                 (loss.total / loss.count).backward()
                 chosen.step()

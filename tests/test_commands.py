@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from regard.cli import help
 from regard.cli.main import app
-from regard.cli.settings import Words, settings_of
+from regard.cli.settings import SettingsCommand, settings_of
 from regard.core.describe import source_of
 from regard.core.errors import RegardError
 from regard.core.registry import names
@@ -81,7 +81,7 @@ def wrong_words(command: Any, name: str, rest: list[str]) -> str | None:
     """What a command does not take of its words; one without any, as `regard evaluate` in a sentence, is a name."""
     try:
         context = command.make_context(name, list(rest))
-        settings = settings_of(context) if isinstance(command, Words) else []
+        settings = settings_of(context) if isinstance(command, SettingsCommand) else []
         return wrong_setting(name, context.params, settings)
     except RegardError as error:
         return str(error)

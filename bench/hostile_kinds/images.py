@@ -17,9 +17,9 @@ from PIL import Image
 
 from hostile_kinds import Case, mutate
 from regard.data.checks import images as checks_images
-from regard.data.images.dataset import Origin, collect
+from regard.data.images.dataset import ImageSource, collect
 from regard.data.images.image_files import open_image
-from regard.data.images.loader import Wanted
+from regard.data.images.loader import TargetShape
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".gif": "GIF", ".bmp": "BMP", ".tif": "TIFF", ".webp": "WEBP", ".pgm": "PPM"}
 NAMES = (
@@ -133,7 +133,7 @@ class Kind:
 def _used(rng: random.Random, what: str, path: Path) -> Case:
     if rng.random() < 0.4:
         return Case(f"{what} -> check", lambda: checks_images.check(path))
-    wanted = Wanted(8, 8, 1) if rng.random() < 0.7 else Wanted()
+    wanted = TargetShape(8, 8, 1) if rng.random() < 0.7 else TargetShape()
     return Case(
-        f"{what} -> collect", lambda: [part.all() for part in collect(Origin(path, wanted=wanted)).splits.values()]
+        f"{what} -> collect", lambda: [part.all() for part in collect(ImageSource(path, wanted=wanted)).splits.values()]
     )

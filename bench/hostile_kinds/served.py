@@ -36,7 +36,7 @@ class Maker:
 
     def _body(self, rng: random.Random, run: regard.Run) -> dict[str, Any]:
         given = rng.choice([*run.task.examples, ""])
-        opens = run.task.opens or ()
+        opens = run.task.input_suffixes or ()
         sent = given
         if opens and Path(given).suffix in opens and Path(given).is_file():
             sent = {"file": base64.b64encode(Path(given).read_bytes()).decode(), "name": Path(given).name}
@@ -64,7 +64,7 @@ class Maker:
         return self._send(rng, f"/v1/{rng.choice(run.verbs)}", content)
 
     def _files(self, rng: random.Random) -> bytes:
-        run = rng.choice([run for run in self.runs if run.task.opens])
+        run = rng.choice([run for run in self.runs if run.task.input_suffixes])
         body = self._body(rng, run)
         (sent,) = body["inputs"]
         content = base64.b64decode(sent["file"]) if isinstance(sent, dict) else rng.randbytes(200)
@@ -82,7 +82,7 @@ class Maker:
             content = b"MThd\0\0\0\6\0\1\xff\xff\1\xe0MTrk\xff\xff\xff\xff" + rng.randbytes(40)
         else:
             content = rng.randbytes(rng.choice([0, 1, 300]))
-        suffix = rng.choice([*run.task.opens, ".exe", ""])
+        suffix = rng.choice([*run.task.input_suffixes, ".exe", ""])
         name = rng.choice([f"a{suffix}", f"../../a{suffix}", rng.choice(mutate.TEXTS) + suffix])
         body["inputs"] = [{"file": base64.b64encode(content).decode(), "name": name}]
         text = json.dumps(body).encode()

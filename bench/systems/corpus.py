@@ -56,7 +56,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     from regard.tasks.translation import Translation, Vocabularies
     from regard.training import recipe as recipes
     from regard.training.device import keep_freed_memory
-    from regard.training.train import Parts
+    from regard.training.train import LoadedRun
     from systems import ours
 
     keep_freed_memory()
@@ -64,7 +64,7 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     recipe = recipes.read("translation", settings=[*settings, f"data.longest={LONGEST}"])
     numbers: Any = Numbers()
     task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
-    run = Run(Parts(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
+    run = Run(LoadedRun(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
         work = lambda piece: [answers[0].text for answers in run.answer(piece)]  # noqa: E731  # an argument

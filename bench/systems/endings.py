@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.data import batching
 from systems.work import END, START, Sentences
 
@@ -26,9 +26,9 @@ SAMPLE = 128  # sentences
 def fit(net: Any, sentences: Sentences) -> Any:
     """Change the readout of the model, which has weights of its own, and return the model."""
     net.readout.weight.mul_(PEAKED)
-    net.readout.weight[[Marks.pad, START, END]] = 0.0
+    net.readout.weight[[SpecialTokens.pad, START, END]] = 0.0
     net.readout.bias = nn.Parameter(torch.zeros(net.readout.out_features), requires_grad=False)
-    net.readout.bias[[Marks.pad, START, END]] = -1e4  # they stay out of the outputs that are looked at
+    net.readout.bias[[SpecialTokens.pad, START, END]] = -1e4  # they stay out of the outputs that are looked at
     rows = [[*row, END] for row in sentences.source[:SAMPLE]]
     ends = torch.tensor([len(row) for row in sentences.target[:SAMPLE]])
     features, largest = follow(net, rows, steps=int(ends.max()) + NEAR)

@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.api.parallel import in_order
 from regard.core.cpu import threads
-from regard.core.data_specs import Marks, Text
+from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.data import batching
 from regard.data.batching import PairBatch
@@ -30,7 +30,7 @@ from regard.training.step import Stepper
 from systems import names
 from systems.work import END, LENGTH, SHAPES, START, VOCABULARY, Rows, Shape
 
-SIZES = Text(VOCABULARY, VOCABULARY, longest=512, joint=True)
+SIZES = Seq2SeqSpec(VOCABULARY, VOCABULARY, longest=512, joint=True)
 
 
 def model(name: str) -> Any:
@@ -111,7 +111,7 @@ def decoder(net: Any, *, width: int = 1, length: int = LENGTH) -> Callable[[Rows
     def decode(rows: Rows) -> int:
         source: Padded = batching.pad(rows)
         limits = torch.full((len(rows),), tokens)
-        found = search(net, net.start(source), marks=Marks(), limits=limits)
+        found = search(net, net.start(source), marks=SpecialTokens(), limits=limits)
         if any(len(best.tokens) != tokens for best, *_ in found):
             raise SystemExit("regard: an output has another length than was asked for")
         return len(rows)

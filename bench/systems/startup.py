@@ -39,7 +39,7 @@ def note(run: Path, words: list[str]) -> None:
     from regard.engines.ctranslate2 import cache
 
     decoding = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
-    agreed = cache.Agreed(cache.place(run)[0])
+    agreed = cache.EquivalenceCache(cache.cache_path(run)[0])
     agreed.note("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
     agreed.note_words(cache.words_key(run / "config.json", words), "bench 1")
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import Grouped
 
 
@@ -127,7 +127,7 @@ class PlainHierarchical(nn.Module):
         return torch.stack(features)
 
 
-def sample(documents: int, sizes: Documents, *, seed: int = 0) -> Grouped:
+def sample(documents: int, sizes: DocumentSpec, *, seed: int = 0) -> Grouped:
     """Random documents with lengths like those of IMDB."""
     chance = torch.Generator().manual_seed(seed)
     counts = (torch.randn(documents, generator=chance) * 0.6 + 2.3).exp().long().clamp(1, sizes.sentences)

@@ -47,7 +47,7 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     write_config(run, recipe, identity)
     facts: dict[str, Any] = {"run": identity.run, "step": 0, "metrics": {}}
     tensor_files.write_tensors(run.model, checkpoint.weights(net), facts)
-    place, weights = cache.place(run.path)
+    place, weights = cache.cache_path(run.path)
     export.export(net, ours.SIZES, place, weights=weights)
     write_text(folder / "texts.json", json.dumps(texts))
 
@@ -78,29 +78,32 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
     CTranslate2 called directly."""
     from regard.cli import predict_loop, predict_torch_free
-    from regard.cli.inputs import Incoming, Line
-    from regard.cli.output import Rows
-    from regard.cli.predict_command import How, Verb
+    from regard.cli.inputs import InputStream, Line
+    from regard.cli.output import RowFormatter
+    from regard.cli.predict_command import PredictOptions, Verb
     from regard.engines import torch_free
     from regard.engines.ctranslate2 import cache
 
-    place, _ = cache.place(run)
+    place, _ = cache.cache_path(run)
     plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
     beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
     words = [f"decoding.width={width}" if width > 1 else "decoding=greedy"]
-    cache.Agreed(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
-    cache.Agreed(place).note_words(cache.words_key(run / "config.json", words), f"bench {width}")
-    verb, how = Verb("translate", "source", "translations"), How()
-    found = predict_torch_free.find(run, words, verb=verb, how=how, few=few)
-    if not isinstance(found, torch_free.Quick):
+    cache.EquivalenceCache(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    cache.EquivalenceCache(place).note_words(cache.words_key(run / "config.json", words), f"bench {width}")
+    verb, how = Verb("translate", "source", "translations"), PredictOptions()
+    found = predict_torch_free.find_torch_free(run, words, verb=verb, how=how, few=few)
+    if not isinstance(found, torch_free.TorchFreePredictor):
         raise SystemExit("regard: there are no quick answers")
 
     def job(lines: list[str]) -> list[str]:
-        printed, coming = io.StringIO(), Incoming("", [Line(n, text) for n, text in enumerate(lines, start=1)])
+        printed, coming = io.StringIO(), InputStream("", [Line(n, text) for n, text in enumerate(lines, start=1)])
         with redirect_stdout(printed):
             predict_torch_free.print_answers(
-                found, coming, predict_loop.pieces(coming.lines, 1, times=predict_loop.SHARES), Rows(verb, how, {})
+                found,
+                coming,
+                predict_loop.pieces(coming.lines, 1, times=predict_loop.SHARES),
+                RowFormatter(verb, how, {}),
             )
         return printed.getvalue().splitlines()
 
@@ -115,7 +118,7 @@ def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str)
     from regard.engines.ctranslate2 import search as ours
 
     tokenizer = tokenizers.Tokenizer.from_file(str(run / "tokenizer.json"))
-    engine = ct2.translator(cache.place(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
+    engine = ct2.translator(cache.cache_path(run)[0], ct2.Setting.read(system.removeprefix("patient ")))
     more = {"length_penalty": 1.0} if width > 1 else {}
     more |= {"patience": ours.PATIENCE} if system.startswith("patient") else {}
 

@@ -17,12 +17,23 @@ if TYPE_CHECKING:  # what type checkers and editors see; _HOMES is the same list
     from regard.attention.record import AttentionMap, record
     from regard.attention.scores import build as score
     from regard.core.errors import RegardError
-    from regard.core.task import Answer
+    from regard.core.task import Prediction
     from regard.serve.client import Client
 
 __all__ = [
-    "Answer", "AttentionMap", "Client", "Mask", "RegardError", "Run",
-    "__version__", "attend", "load", "record", "resume", "score", "train",
+    "AttentionMap",
+    "Client",
+    "Mask",
+    "Prediction",
+    "RegardError",
+    "Run",
+    "__version__",
+    "attend",
+    "load",
+    "record",
+    "resume",
+    "score",
+    "train",
 ]  # fmt: skip
 
 _HOMES = {  # public name -> where it lives

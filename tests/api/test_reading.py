@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import regard
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.engines.ctranslate2 import models
@@ -33,7 +33,7 @@ def cache(tmp_path, monkeypatch):
 def test_features_are_the_same(tmp_path, norm, segments):
     torch.manual_seed(1)
     config = bert.Config(layers=2, dim=32, heads=4, hidden=64, norm=norm, segments=segments)
-    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
     other, _ = models.reading(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
@@ -46,7 +46,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
 
 
 def test_a_second_segment_is_read_by_our_own(tmp_path):
-    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(bert.TINY, sizes).eval()
     other, _ = models.reading(model, None)  # would fail if it were asked
     text, segments = Padded(torch.randint(4, 50, (2, 6)), torch.tensor([6, 6])), torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
@@ -54,7 +54,7 @@ def test_a_second_segment_is_read_by_our_own(tmp_path):
 
 
 def test_a_narrow_table_is_refused(tmp_path):
-    sizes = Documents(50, 3, longest=12, sentence=12, sentences=1)
+    sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(bert.Config(layers=1, dim=32, heads=4, hidden=64, embedding=16), sizes)
     with pytest.raises(ConfigError, match="no table that is narrower than its encoder; leave --engine out"):
         export(model, sizes, tmp_path / "exported")
@@ -67,7 +67,7 @@ def test_engine_auto_reads_by_ctranslate2_and_answers_alike(task, tmp_path):
     run, own = regard.load(folder, engine="auto"), regard.load(folder)
     texts = list(own.task.examples)
     ours, theirs = own.answer(texts), run.answer(texts)
-    assert run.why == "" and run.by_other
+    assert run.engine_note == "" and run.uses_external_engine
     for one, two in zip(ours, theirs, strict=True):
         assert [answer.text for answer in one] == [answer.text for answer in two]
         assert [a.score or 0 for a in one] == pytest.approx([a.score or 0 for a in two], rel=1e-3, abs=1e-3)

@@ -9,7 +9,7 @@ import torch
 
 import regard
 from regard.core.errors import ConfigError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.decoding.strategy import build
 
 SMALL = {"model": "bahdanau", "model.dim": 8, "model.embedding": 8, "data": {"pairs": 100, "vocabulary": 300}}
@@ -47,7 +47,7 @@ def test_a_pickled_run_is_the_way_to_load_it(run):
 
 def test_answers_are_as_many_as_asked_for_the_first_as_alone_the_others_best_first(run):
     (answers,), (alone,) = (run.answer(["Please buy two apples."], nbest=nbest) for nbest in (3, 1))
-    assert len(answers) == 3 and all(isinstance(answer, Answer) for answer in answers)
+    assert len(answers) == 3 and all(isinstance(answer, Prediction) for answer in answers)
     assert answers[0].text == alone[0].text
     assert [answer.rank for answer in answers[1:]] == sorted((answer.rank for answer in answers[1:]), reverse=True)
     (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.width=4"]).answer(["Please buy."], nbest=6)

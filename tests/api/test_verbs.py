@@ -8,7 +8,7 @@ import pytest
 
 from regard.api.verbs import Verbs
 from regard.core.errors import ConfigError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 
 NAMES = [name for name in vars(Verbs) if not name.startswith("_") and name not in ("answer", "verb")]
 
@@ -23,7 +23,7 @@ class Echo(Verbs):
         self.verb, self.verbs = verb, (verb,)
 
     def answer(self, inputs, **options):
-        return [[Answer(f"{given}!"), Answer(f"{given}?")] for given in inputs]
+        return [[Prediction(f"{given}!"), Prediction(f"{given}?")] for given in inputs]
 
 
 def ask(run, verb):

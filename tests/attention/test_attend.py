@@ -19,7 +19,7 @@ from regard.attention.kernels import chunked
 from regard.attention.masks import Mask
 from regard.attention.per_head import PerHead
 from regard.core.errors import RegardError, ShapeError
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.positions import build as position
 
 
@@ -91,7 +91,7 @@ def test_the_plain_case_is_the_kernel_and_nothing_else(monkeypatch):
 @pytest.mark.parametrize("causal", [False, True])
 def test_parity_with_the_module_of_pytorch(causal):
     theirs = nn.MultiheadAttention(12, 3, batch_first=True)
-    ours = Heads(scaled_dot(4, queries="a", keys="b"), Widths.divided(12, 3))
+    ours = MultiHeadAttention(scaled_dot(4, queries="a", keys="b"), HeadDims.divided(12, 3))
     for part, layer in zip(theirs.in_proj_weight.chunk(3), (ours.q, ours.k, ours.v), strict=True):
         layer.weight.data = part.detach().clone()
     ours.o.weight.data = theirs.out_proj.weight.detach().clone()
@@ -100,7 +100,7 @@ def test_parity_with_the_module_of_pytorch(causal):
     forbidden = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
     expected, _ = theirs(x, x, x, key_padding_mask=hidden, attn_mask=forbidden)
     mask = Mask.lengths(torch.tensor([5, 3])) & (Mask.causal() if causal else Mask())
-    torch.testing.assert_close(ours(x, ours.memorize(x), mask), expected)
+    torch.testing.assert_close(ours(x, ours.project_kv(x), mask), expected)
 
 
 @pytest.mark.parametrize("mask", [Mask(), Mask.causal(), Mask.explicit(torch.rand(3, 4) < 0.5), Mask.local(1, 1)])

@@ -7,20 +7,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.attention.image_layout import Canvas, Line, canvas, line, seen, wanted
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, canvas, line, seen, wanted
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 
 SIZES = st.integers(1, 7)
 CANVASES = st.builds(
-    Canvas,
+    ImageBlocks2D,
     height=SIZES,
     width=SIZES,
     query=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     memory=st.tuples(st.integers(0, 4), st.integers(0, 4)),
     channels=st.integers(1, 3),
 )
-LINES = st.builds(Line, places=st.integers(1, 20), query=st.integers(1, 6), memory=st.integers(0, 9))
+LINES = st.builds(ImageBlocks1D, places=st.integers(1, 20), query=st.integers(1, 6), memory=st.integers(0, 9))
 
 
 def in_order_of_making(c):

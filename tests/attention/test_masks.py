@@ -94,9 +94,9 @@ def test_and_means_both(t, s, seed):
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=2), st.integers(1, 6))
 def test_padding_on_the_left(starts, s):
-    mask = Mask.starting(torch.tensor(starts))
+    mask = Mask.left_padded(torch.tensor(starts))
     assert table(mask, 2, s).equal(torch.tensor([[[[j >= start for j in range(s)]]] for start in starts]))
-    both = mask & Mask.starting(torch.tensor([1, 3]))
+    both = mask & Mask.left_padded(torch.tensor([1, 3]))
     assert both.start.tolist() == [max(starts[0], 1), max(starts[1], 3)]
     assert (mask & Mask()).start.equal(mask.start) and not (Mask.causal() & mask).only_causal
     assert mask.part(0, 1, keys=1).start is mask.start
@@ -107,7 +107,9 @@ def test_rows_of_two_masks_are_joined():
     right, left = (join(wrap(short), wrap(long)) for wrap in (Shared, tuple_of))
     assert right.value.keys.tolist() == [[True, False, False], [True, True, False], [True, True, True]]
     assert left[0].keys.tolist() == [[False, True, False], [False, True, True], [True, True, True]]
-    starting = join(Mask.causal() & Mask.starting(torch.tensor([1])), Mask.causal() & Mask.starting(torch.tensor([2])))
+    starting = join(
+        Mask.causal() & Mask.left_padded(torch.tensor([1])), Mask.causal() & Mask.left_padded(torch.tensor([2]))
+    )
     assert starting.ordered and starting.start.tolist() == [1, 2]
     pairs = Mask.explicit(torch.ones(1, 1, 2, 2) > 0)
     assert join(pairs, pairs).pairs.shape == (2, 1, 2, 2)
@@ -122,7 +124,7 @@ def test_unlike_masks_cannot_be_joined():
     with pytest.raises(ValueError, match=r"^two masks cannot be joined: one has ordered, the other nothing$"):
         join(Mask.causal(), Mask())
     with pytest.raises(ValueError, match=r"one has keys, the other start"):
-        join(Mask.lengths(torch.tensor([1])), Mask.starting(torch.tensor([1])))
+        join(Mask.lengths(torch.tensor([1])), Mask.left_padded(torch.tensor([1])))
 
 
 def test_windows_combine_to_the_narrower():
@@ -195,8 +197,11 @@ def test_a_large_mask_is_printed_in_part():
             lambda: Mask.present(torch.ones(2, 3)),
             "Mask.present: needs a bool tensor (b s), True = is there; got float32",
         ),
-        (lambda: Mask.starting(torch.ones(2)), "Mask.starting: needs whole numbers (b), one per row; got float32 (2,)"),
-        (lambda: Mask.starting(torch.tensor([1, 2])).fits_rows(3, 1), "it has 2 rows but the batch 3"),
+        (
+            lambda: Mask.left_padded(torch.ones(2)),
+            "Mask.starting: needs whole numbers (b), one per row; got float32 (2,)",
+        ),
+        (lambda: Mask.left_padded(torch.tensor([1, 2])).fits_rows(3, 1), "it has 2 rows but the batch 3"),
         (lambda: Mask.explicit(torch.zeros(2, 3)), "True = may look; got float32 (2, 3)"),
         (lambda: Mask.explicit(torch.ones(3) > 0), "got bool (3,)"),
         (lambda: Mask.block(2, 1) & Mask.block(3, 1), "cannot combine Blocks(query=2, memory=1) with Blocks(query=3"),

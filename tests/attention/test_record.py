@@ -13,7 +13,7 @@ from regard.attention.masks import Mask
 from regard.attention.normalizers import Hard
 from regard.attention.record import record
 from regard.core.errors import RegardError
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 
 class Two(nn.Module):
@@ -21,15 +21,17 @@ class Two(nn.Module):
 
     def __init__(self, score="scaled_dot", normalizer=None):
         super().__init__()
-        self.first = Heads(
-            Attend(scores.build(score, 4), dropout=0.4, queries="words", keys="words"), Widths.divided(8, 2)
+        self.first = MultiHeadAttention(
+            Attend(scores.build(score, 4), dropout=0.4, queries="words", keys="words"), HeadDims.divided(8, 2)
         )
-        self.cross = Heads(Attend(scores.build(score, 4), normalizer=normalizer, dropout=0.4), Widths.divided(8, 2))
+        self.cross = MultiHeadAttention(
+            Attend(scores.build(score, 4), normalizer=normalizer, dropout=0.4), HeadDims.divided(8, 2)
+        )
         self.drop = nn.Dropout(0.3)
 
     def forward(self, x, mask):
-        x = self.drop(self.first(x, self.first.memorize(x), mask))
-        return self.drop(self.cross(x, self.cross.memorize(x), mask))
+        x = self.drop(self.first(x, self.first.project_kv(x), mask))
+        return self.drop(self.cross(x, self.cross.project_kv(x), mask))
 
 
 def setting():

@@ -12,7 +12,7 @@ from regard.cli.inputs import Line
 from regard.cli.predict_command import Verb
 from regard.cli.predict_loop import Result
 from regard.core.errors import ConfigError, DataError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 
 
 def sizes(count, processes):
@@ -66,7 +66,7 @@ def test_threads_are_chosen_for_a_few_inputs_only(monkeypatch, count, chosen):
     assert used == chosen
 
 
-BEST = [Answer("a b", score=-1.5, rank=-0.5), Answer("b a", score=-2.0, rank=-1.0)]
+BEST = [Prediction("a b", score=-1.5, rank=-0.5), Prediction("b a", score=-2.0, rank=-1.0)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ BEST = [Answer("a b", score=-1.5, rank=-0.5), Answer("b a", score=-2.0, rank=-1.
         (BEST[:1], Verb(), {}, ["a b"]),
         (BEST, Verb(), {}, ["-0.5000\ta b", "-1.0000\tb a"]),
         (BEST[:1], Verb(), {"nbest": 2}, ["-0.5000\ta b"]),  # fewer than were asked for
-        ([Answer("x"), Answer("y")], Verb(), {}, ["x", "y"]),
+        ([Prediction("x"), Prediction("y")], Verb(), {}, ["x", "y"]),
         (BEST, Verb(numbered=True), {}, ["1: a b", "2: b a"]),
         ([], Verb(), {}, []),
     ],
@@ -91,7 +91,7 @@ def test_rows_of_json():
 
 
 def picture(text):
-    return Answer(text, files={".txt": text.encode, ".bin": lambda: b"\0"})
+    return Prediction(text, files={".txt": text.encode, ".bin": lambda: b"\0"})
 
 
 def test_answers_are_written_as_files_and_numbered_where_there_are_several(tmp_path, capsys):
@@ -113,15 +113,15 @@ def ask(texts):
     bad = [text for text in texts if text.startswith("bad")]
     if bad:
         raise DataError(f"{bad[0]!r} is no good; mend it")
-    return [[Answer(text.upper())] for text in texts]
+    return [[Prediction(text.upper())] for text in texts]
 
 
 def test_only_what_is_wrong_is_not_answered():
-    found = predict_loop.attempts(ask, ["a", "bad 1", "b", "c", "bad 2"])
+    found = predict_loop.predict_with_bisection(ask, ["a", "bad 1", "b", "c", "bad 2"])
     assert [each if isinstance(each, str) else each[0].text for each in found] == [
         *("A", "'bad 1' is no good; mend it", "B", "C", "'bad 2' is no good; mend it")
     ]
-    assert predict_loop.attempts(ask, []) == []
+    assert predict_loop.predict_with_bisection(ask, []) == []
 
 
 RESULTS = [Result(Line(1, "a"), ["A"]), Result(Line(2, "bad"), [], "it is no good"), Result(Line(3, "b"), ["B"])]
@@ -136,7 +136,7 @@ RESULTS = [Result(Line(1, "a"), ["A"]), Result(Line(2, "bad"), [], "it is no goo
     ],
 )
 def test_failures_are_named_counted_and_handled_as_asked(capsys, on_error, as_json, out, end):
-    told = predict_loop.Told("in.txt", on_error, Verb(), as_json=as_json)
+    told = predict_loop.PredictionPrinter("in.txt", on_error, Verb(), as_json=as_json)
     told.print(RESULTS)
     told.close()
     said = capsys.readouterr()
@@ -145,14 +145,14 @@ def test_failures_are_named_counted_and_handled_as_asked(capsys, on_error, as_js
 
 
 def test_stopping_keeps_what_was_answered(capsys):
-    told = predict_loop.Told("in.txt", "stop", Verb(), as_json=False)
+    told = predict_loop.PredictionPrinter("in.txt", "stop", Verb(), as_json=False)
     with pytest.raises(DataError, match=r"^in\.txt:2: it is no good$"):
         told.print(RESULTS)
     assert capsys.readouterr().out == "A\n"
 
 
 def test_of_many_failures_the_first_are_named(capsys):
-    told = predict_loop.Told("in.txt", "skip", Verb(), as_json=False)
+    told = predict_loop.PredictionPrinter("in.txt", "skip", Verb(), as_json=False)
     told.print([RESULTS[1]] * (predict_loop.NAMED + 1))
     told.close()
     said = capsys.readouterr().err.splitlines()
@@ -161,13 +161,13 @@ def test_of_many_failures_the_first_are_named(capsys):
     )
 
 
-MENDED = Answer("A", remarks=("too long: cut",))
+MENDED = Prediction("A", remarks=("too long: cut",))
 
 
 def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path):
-    assert predict_loop.remarks_of([MENDED, MENDED, Answer("B", remarks=("dark",))]) == ("too long: cut", "dark")
+    assert predict_loop.remarks_of([MENDED, MENDED, Prediction("B", remarks=("dark",))]) == ("too long: cut", "dark")
     for as_json, said in ((False, "regard: in.txt:1: too long: cut\n"), (True, "")):  # JSON has it in its rows
-        told = predict_loop.Told("in.txt", "stop", Verb(), as_json=as_json)
+        told = predict_loop.PredictionPrinter("in.txt", "stop", Verb(), as_json=as_json)
         told.print([Result(Line(1, "a"), ["A"], remarks=MENDED.remarks), *RESULTS[:1]])
         told.close()
         assert capsys.readouterr() == ("A\nA\n", said)
@@ -176,7 +176,7 @@ def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path)
 
 
 def test_of_many_that_had_to_be_mended_the_first_are_named(capsys):
-    told = predict_loop.Told("", "stop", Verb(), as_json=False)
+    told = predict_loop.PredictionPrinter("", "stop", Verb(), as_json=False)
     told.print([Result(Line(1, "a"), [], remarks=MENDED.remarks)] * (predict_loop.NAMED + 1))
     told.close()
     *named, last = capsys.readouterr().err.splitlines()

@@ -8,7 +8,7 @@ import pytest
 from calling import call
 
 from regard.cli import predict_torch_free
-from regard.cli.predict_command import How, Verb
+from regard.cli.predict_command import PredictOptions, Verb
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 WORDS = ["cook", "book", "apple", "teacher", "dog", "tree", "house", "sun"]
@@ -81,7 +81,13 @@ def test_many_pieces_keep_their_order(trained, capsys, monkeypatch, tmp_path):
 
 def test_another_verb_engine_or_folder_has_no_quick_answers(trained, tmp_path):
     call("translate", trained, TEXTS[0])
-    ask = lambda name, engine: predict_torch_free.find(trained, [], verb=Verb(name), how=How(engine=engine), few=True)  # noqa: E731
+
+    def ask(name, engine):
+        how = PredictOptions(engine=engine)
+        return predict_torch_free.find_torch_free(trained, [], verb=Verb(name), how=how, few=True)
+
     assert ask("translate", "auto") is not None and ask(None, "ctranslate2") is not None
     assert ask("caption", "auto") is None and ask("translate", "native") is None
-    assert predict_torch_free.find(tmp_path, [], verb=Verb("translate"), how=How(), few=True) is None
+    assert (
+        predict_torch_free.find_torch_free(tmp_path, [], verb=Verb("translate"), how=PredictOptions(), few=True) is None
+    )

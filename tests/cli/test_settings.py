@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from regard.cli.settings import Words, settings_of, split, to_options
+from regard.cli.settings import SettingsCommand, settings_of, split, to_options
 
 DECLARED = {"--json": False, "--out": True}
 
@@ -36,7 +36,7 @@ def test_settings_are_told_from_inputs(args, rest, settings):
 
 def test_a_value_that_is_missing_is_a_usage_error():
     app = typer.Typer()
-    app.command(cls=Words)(_print)
+    app.command(cls=SettingsCommand)(_print)
     result = CliRunner().invoke(app, ["a", "--nbest"])
     assert result.exit_code == 2 and "--nbest needs a value: --nbest VALUE, or nbest=VALUE" in result.output
     assert CliRunner().invoke(app, ["a", "--nbest", "2", "b", "c=1"]).output == "['a', 'b'] ['nbest=2', 'c=1']\n"

@@ -12,36 +12,38 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from regard.core.data_specs import (
-    Captions,
-    Choices,
-    Documents,
-    Marks,
-    Masked,
-    Notes,
-    Objects,
-    Pictures,
-    Pixels,
-    Rules,
-    Tagged,
-    Text,
-    Tokens,
-    Words,
+    CaptioningSpec,
+    DetectionSpec,
+    DocumentSpec,
+    EmbeddingSpec,
+    ImageClassificationSpec,
+    ImageGenerationSpec,
+    LanguageSpec,
+    MaskedLMSpec,
+    MusicSpec,
+    RecommendationSpec,
+    Seq2SeqSpec,
+    SpecialTokens,
+    TaggingSpec,
+    TagTransitions,
 )
-from regard.core.protocols import Padded, Subject
-from regard.core.protocols.masked_lm import Gaps
-from regard.core.protocols.recommender import People, Shelf
+from regard.core.protocols import ImageCondition, Padded
+from regard.core.protocols.masked_lm import MaskedBatch
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.inspection import invariants
 from regard.layers.document_batch import Grouped, Units
 from regard.layers.item_softmax import FullSoftmax, all_scores
 
-BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
+BIO = TagTransitions(
+    (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
+)
 ROWS = 8  # examples of each family
 
 
 class Decoded(NamedTuple):
     """Sequences for a decoder."""
 
-    trial: invariants.Trial
+    trial: invariants.DecoderInputs
 
     def output(self, model: Any) -> Tensor:
         logits, _ = model(self.trial.target, model.start(self.trial.source))
@@ -56,7 +58,7 @@ class Decoded(NamedTuple):
 class Captioned(NamedTuple):
     """Images with what is said of them."""
 
-    trial: invariants.Trial
+    trial: invariants.DecoderInputs
 
     def output(self, model: Any) -> Tensor:
         logits, _ = model(self.trial.target, model.start(self.trial.source))
@@ -70,7 +72,7 @@ class Captioned(NamedTuple):
 class Filled(NamedTuple):
     """Texts with gaps."""
 
-    gaps: Gaps
+    gaps: MaskedBatch
 
     def output(self, model: Any) -> Tensor:
         return model.readout(model(self.gaps).features)
@@ -110,8 +112,8 @@ class Near(NamedTuple):
 class Chosen(NamedTuple):
     """Users with a history, the items there are, and what each chose next and liked."""
 
-    people: People
-    shelf: Shelf
+    people: UserBatch
+    shelf: ItemCatalog
     chosen: Tensor  # (b)
 
     def output(self, model: Any) -> Tensor:
@@ -127,7 +129,7 @@ class Made(NamedTuple):
     """Images that are made place by place."""
 
     levels: Tensor  # (b n)
-    subject: Subject
+    subject: ImageCondition
     start: int
 
     def features(self, model: Any) -> tuple[Tensor, Tensor]:
@@ -177,38 +179,38 @@ def tokens(sizes: Any, *shape: int) -> Tensor:
     return torch.randint(sizes.marks.first, sizes.size - 1, shape)
 
 
-def sequences(sizes: Text | Notes) -> Decoded:
+def sequences(sizes: Seq2SeqSpec | MusicSpec) -> Decoded:
     return Decoded(invariants.trial(sizes, rows=ROWS, length=6))
 
 
-def texts(sizes: Tokens) -> Decoded:
+def texts(sizes: LanguageSpec) -> Decoded:
     none = Padded(torch.zeros(ROWS, 0, dtype=torch.long), torch.zeros(ROWS, dtype=torch.long))
-    return Decoded(invariants.Trial(none, tokens(sizes, ROWS, 6), sizes.marks))
+    return Decoded(invariants.DecoderInputs(none, tokens(sizes, ROWS, 6), sizes.marks))
 
 
-def told_images(sizes: Captions) -> Captioned:
+def told_images(sizes: CaptioningSpec) -> Captioned:
     target = tokens(sizes, ROWS, 6)
     target[:, 0] = sizes.marks.start
     return Captioned(
-        invariants.Trial(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks)
+        invariants.DecoderInputs(torch.randn(ROWS, sizes.channels, sizes.height, sizes.width), target, sizes.marks)
     )
 
 
-def gaps(sizes: Masked) -> Filled:
+def gaps(sizes: MaskedLMSpec) -> Filled:
     whole, chosen = tokens(sizes, ROWS, 7), torch.zeros(ROWS, 7, dtype=torch.bool)
     chosen[:, [2, 5]] = True
     seen, turns = whole.masked_fill(chosen, sizes.marks.mask), chosen.long()
-    return Filled(Gaps(seen, whole, torch.full((ROWS,), 7), chosen, turns, torch.zeros_like(turns)))
+    return Filled(MaskedBatch(seen, whole, torch.full((ROWS,), 7), chosen, turns, torch.zeros_like(turns)))
 
 
-def documents(sizes: Documents) -> Labelled:
+def documents(sizes: DocumentSpec) -> Labelled:
     counts, lengths = torch.tensor([1, 2] * 4), torch.randint(2, 6, (12,))
     there = torch.arange(5) < lengths[:, None]
     labels = torch.arange(ROWS) % sizes.labels
     return Labelled(Grouped(tokens(sizes, 12, 5) * there, lengths, counts), (labels,))
 
 
-def sentences(sizes: Tagged) -> Labelled:
+def sentences(sizes: TaggingSpec) -> Labelled:
     counts = torch.tensor([2, 4, 3, 1] * 2)
     there = torch.arange(4) < counts[:, None]
     letters = torch.randint(sizes.marks.first, sizes.characters, (ROWS, 4, 5)) * there[..., None]
@@ -216,46 +218,49 @@ def sentences(sizes: Tagged) -> Labelled:
     return Labelled(units, (torch.tensor([[1, 2, 0, 1]] * 8).roll(1, 0) * there, counts))
 
 
-def neighbours(sizes: Words) -> Near:
+def neighbours(sizes: EmbeddingSpec) -> Near:
     words = torch.arange(sizes.marks.first, sizes.size)
     return Near(words[: 2 * ROWS // 2].view(-1, 2), words[ROWS : ROWS + ROWS // 2, None])
 
 
-def choices(sizes: Choices) -> Chosen:
-    shelf = Shelf(torch.arange(1, sizes.items + 1), torch.rand(sizes.items, sum(sizes.item_fields)))
+def choices(sizes: RecommendationSpec) -> Chosen:
+    shelf = ItemCatalog(torch.arange(1, sizes.items + 1), torch.rand(sizes.items, sum(sizes.item_fields)))
     history, numbers = torch.randint(sizes.items, (ROWS, 4)), torch.arange(1, ROWS + 1)
     times = torch.rand(ROWS, 4).cumsum(dim=1)
     profiles, ratings = torch.rand(ROWS, sum(sizes.user_fields)), torch.rand(ROWS, 4)
-    people = People(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
+    people = UserBatch(numbers, profiles, history, ratings, times, torch.full((ROWS,), 4))
     return Chosen(people, shelf, torch.arange(ROWS))
 
 
-def paintings(sizes: Pixels) -> Made:
+def paintings(sizes: ImageGenerationSpec) -> Made:
     levels = torch.randint(sizes.levels, (ROWS, sizes.height * sizes.width * sizes.channels))
-    return Made(levels, Subject(torch.arange(ROWS) % 2, torch.zeros(ROWS, 0, dtype=torch.long)), sizes.levels)
+    return Made(levels, ImageCondition(torch.arange(ROWS) % 2, torch.zeros(ROWS, 0, dtype=torch.long)), sizes.levels)
 
 
-def pictures(sizes: Pictures) -> Pictured:
+def pictures(sizes: ImageClassificationSpec) -> Pictured:
     images = torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1
     return Pictured(images, torch.arange(ROWS) % sizes.classes)
 
 
-def scenes(sizes: Objects) -> Seen:
+def scenes(sizes: DetectionSpec) -> Seen:
     return Seen(torch.rand(ROWS, sizes.channels, sizes.height, sizes.width) * 2 - 1, sizes.classes)
 
 
 FAMILIES: dict[type, tuple[Any, Callable[[Any], Any]]] = {
-    Text: (Text(source=23, target=19, longest=12), sequences),
-    Notes: (Notes(conditions=23, tokens=19, longest=12), sequences),
-    Tokens: (Tokens(size=19, longest=12), texts),
-    Masked: (Masked(size=19, longest=12, marks=Marks(mask=18)), gaps),
-    Documents: (Documents(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
-    Tagged: (Tagged(size=19, characters=12, longest=8, rules=BIO), sentences),
-    Words: (Words(size=19), neighbours),
-    Choices: (Choices(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0), choices),
-    Captions: (Captions(height=8, width=12, channels=3, size=19, longest=12), told_images),
-    Pixels: (Pixels(height=3, width=4, channels=3, levels=3, classes=2), paintings),
-    Pictures: (Pictures(height=6, width=8, channels=3, classes=3), pictures),
-    Objects: (Objects(height=12, width=8, channels=3, classes=3, most=2), scenes),
+    Seq2SeqSpec: (Seq2SeqSpec(source=23, target=19, longest=12), sequences),
+    MusicSpec: (MusicSpec(conditions=23, tokens=19, longest=12), sequences),
+    LanguageSpec: (LanguageSpec(size=19, longest=12), texts),
+    MaskedLMSpec: (MaskedLMSpec(size=19, longest=12, marks=SpecialTokens(mask=18)), gaps),
+    DocumentSpec: (DocumentSpec(size=19, labels=3, longest=14, sentence=5, sentences=3), documents),
+    TaggingSpec: (TaggingSpec(size=19, characters=12, longest=8, rules=BIO), sentences),
+    EmbeddingSpec: (EmbeddingSpec(size=19), neighbours),
+    RecommendationSpec: (
+        RecommendationSpec(users=8, items=12, user_fields=(3, 4), item_fields=(3, 2), longest=6, days=30.0),
+        choices,
+    ),
+    CaptioningSpec: (CaptioningSpec(height=8, width=12, channels=3, size=19, longest=12), told_images),
+    ImageGenerationSpec: (ImageGenerationSpec(height=3, width=4, channels=3, levels=3, classes=2), paintings),
+    ImageClassificationSpec: (ImageClassificationSpec(height=6, width=8, channels=3, classes=3), pictures),
+    DetectionSpec: (DetectionSpec(height=12, width=8, channels=3, classes=3, most=2), scenes),
 }
 DECODED = [family for family, (_, make) in FAMILIES.items() if make in (sequences, texts, told_images)]

@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from regard.core import config as configuration
-from regard.core.data_specs import Captions, Marks, Notes, Text, Tokens, accepts
+from regard.core.data_specs import CaptioningSpec, LanguageSpec, MusicSpec, Seq2SeqSpec, SpecialTokens, accepts
 from regard.core.errors import CheckpointError, ShapeError
 from regard.core.protocols import Hypothesis, Padded
 from regard.core.registry import find, names
 from regard.core.state_tree import Shared, map_tensors
-from regard.decoding.strategy import Decoding, Search, optimised
+from regard.decoding.strategy import DecodingStrategy, Search, optimised
 
-MARKS = Marks()
-SIZES = Text(source=17, target=13, longest=12)
+MARKS = SpecialTokens()
+SIZES = Seq2SeqSpec(source=17, target=13, longest=12)
 LIMITS = [9, 4, 0, 11, 6]
 LENGTHS = [7, 3, 5, 1, 6]
 WIDER = {"width": 4, "nbest": 3, "samples": 3}  # used where a Config has them
@@ -77,16 +77,16 @@ class Toy(nn.Module):
         return self.readout(features), state
 
 
-def texts(sizes: Text) -> Padded:
+def texts(sizes: Seq2SeqSpec) -> Padded:
     return random_rows(sizes.source)
 
 
-def nothing(sizes: Tokens) -> Padded:
+def nothing(sizes: LanguageSpec) -> Padded:
     """A language model has no source, only rows."""
     return Padded(torch.zeros(len(LENGTHS), 0, dtype=torch.long), torch.zeros(len(LENGTHS), dtype=torch.long))
 
 
-def images(sizes: Captions) -> Tensor:
+def images(sizes: CaptioningSpec) -> Tensor:
     return torch.randn(5, sizes.channels, sizes.height, sizes.width, generator=torch.Generator().manual_seed(0))
 
 
@@ -99,9 +99,9 @@ def random_rows(size: int) -> Padded:
 # A value of each family whose models decode, and what makes five sources of it.
 FAMILIES: list[tuple[Any, Any]] = [
     (SIZES, texts),
-    (Notes(conditions=9, tokens=13, longest=12), lambda sizes: random_rows(sizes.conditions)),
-    (Tokens(size=13, longest=12), nothing),
-    (Captions(height=8, width=12, channels=3, size=13, longest=12), images),
+    (MusicSpec(conditions=9, tokens=13, longest=12), lambda sizes: random_rows(sizes.conditions)),
+    (LanguageSpec(size=13, longest=12), nothing),
+    (CaptioningSpec(height=8, width=12, channels=3, size=13, longest=12), images),
 ]
 
 
@@ -148,8 +148,8 @@ def part(source: Any, rows: list[int]) -> Any:
     return Padded(source.tokens[rows, : int(lengths.max())], lengths)
 
 
-def decoding_of(decoder: Any, config: Any = None) -> Decoding:
-    return Decoding(decoder.__name__.rpartition(".")[2], settings(decoder) if config is None else config)
+def decoding_of(decoder: Any, config: Any = None) -> DecodingStrategy:
+    return DecodingStrategy(decoder.__name__.rpartition(".")[2], settings(decoder) if config is None else config)
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from model_examples import DECODED, FAMILIES
 from torch import nn
 
 from regard.attention.record import attentions, record
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find, names
@@ -71,9 +71,9 @@ def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
                 assert recipe.model.config == module.PRESETS["small"]
 
 
-@pytest.mark.parametrize("name", fitting(Text))
+@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
 def test_an_empty_source_is_a_source_too(name: str) -> None:
-    model = Case(name, Text).build().eval()
+    model = Case(name, Seq2SeqSpec).build().eval()
     tokens, lengths = torch.tensor([[5, 6, 3], [0, 0, 0]]), torch.tensor([3, 0])
     first = torch.full((2, 1), 2)
     both, _ = model(first, model.start(Padded(tokens, lengths)))
@@ -119,7 +119,7 @@ def each(cases: list[Case]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.id)
 
 
-def joined_equals_apart(model: Any, trial: invariants.Trial) -> float:
+def joined_equals_apart(model: Any, trial: invariants.DecoderInputs) -> float:
     """How far the logits of rows that are joined at some step are from those of the same rows apart."""
     worst, parts = 0.0, [trial.target[:2], trial.target[2:3]]
     states = [select_sources(model.start(trial.source), torch.tensor(rows)) for rows in ([0, 1], [2])]
@@ -143,7 +143,7 @@ def idle(model: nn.Module) -> list[str]:
 def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     trial = examples.trial
-    few = invariants.Trial(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
+    few = invariants.DecoderInputs(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
     assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.kept] == []
     with torch.no_grad():
         fast = optimised(model)
@@ -205,7 +205,7 @@ def test_a_joint_vocabulary_is_accepted(case: Case) -> None:
     assert [verdict for verdict in invariants.check_decoder(model, invariants.trial(sizes)) if not verdict.kept] == []
 
 
-TRANSFORMER = Case("transformer", Text)
+TRANSFORMER = Case("transformer", Seq2SeqSpec)
 
 
 def test_a_model_that_peeks_is_caught() -> None:

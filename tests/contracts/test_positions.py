@@ -10,7 +10,7 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.core.registry import names
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.positions import build
 
 SCHEMES = names("regard.layers.positions")
@@ -24,13 +24,15 @@ class Layer(torch.nn.Module):
         super().__init__()
         self.position = build(name, DIM, longest=longest)
         place = self.position.place(heads=HEADS, dim=DIM // HEADS)
-        self.heads = Heads(Attend(scores.build("scaled_dot", DIM // HEADS), place=place), Widths.divided(DIM, HEADS))
+        self.heads = MultiHeadAttention(
+            Attend(scores.build("scaled_dot", DIM // HEADS), place=place), HeadDims.divided(DIM, HEADS)
+        )
         self.double()
 
     def forward(self, x, past=None, mask=Mask(), start=None):
         past = self.heads.empty(x) if past is None else past
         x = self.position(x, past.length if start is None else start)
-        past = past.append(self.heads.memorize(x))
+        past = past.append(self.heads.project_kv(x))
         return self.heads(x, past, Mask.causal() & mask), past
 
 

@@ -22,7 +22,7 @@ MASKS = {
     "causal": Mask.causal(),
     "lengths": Mask.lengths(torch.tensor([S, 0])),
     "left": Mask.present(torch.arange(S) >= torch.tensor([[0], [4]])),
-    "start": Mask.starting(torch.tensor([0, 4])) & Mask.causal(),
+    "start": Mask.left_padded(torch.tensor([0, 4])) & Mask.causal(),
     "explicit": Mask.explicit(torch.tensor([[i != 1 and (i * j) % 3 != 1 for j in range(S)] for i in range(S)])),
     "window": Mask.local(2, 1),
     "causal window": Mask.causal() & Mask.local(2) & Mask.lengths(torch.tensor([S, 3]), S),
@@ -123,7 +123,7 @@ def test_padding_changes_nothing_on_either_side(name, place):
     mask = Mask.lengths(torch.tensor([S, S]), S + 3)
     torch.testing.assert_close(call(attend, *right, mask & Mask.causal())[:, :, :S], alone)
     left = [torch.cat([y, x], dim=2) for x, y in zip((q, k, v), junk, strict=True)]
-    mask = Mask.starting(torch.tensor([3, 3]))
+    mask = Mask.left_padded(torch.tensor([3, 3]))
     torch.testing.assert_close(call(attend, *left, mask & Mask.causal())[:, :, 3:], alone)
 
 

@@ -21,11 +21,11 @@ from regard.core.errors import DataError
 from regard.core.registry import find, names
 from regard.core.task import Task
 from regard.serve import option_schema
-from regard.serve.model_runtime import Hosted
+from regard.serve.model_runtime import ServedRun
 from regard.serve.service import create
 from regard.tasks import fitting
 from regard.training import recipe as recipes
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 TASKS = names("regard.tasks")
 # What an untrained model is asked for, which would go on for long.
@@ -41,7 +41,7 @@ def watching() -> None:
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Hosted]:
+def hosted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServedRun]:
     """A run of every task with the first model that fits, untrained."""
     found = {}
     for name in TASKS:
@@ -51,17 +51,17 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Hosted]:
         torch.manual_seed(0)
         task, network = module.load(config_of(name), folder), find("regard.models", fitting(module.SIZES)[0])
         model = network.build(network.TINY, task.sizes).eval()
-        found[name] = Hosted(name, Run(Parts(folder, recipes.read(name), task, model)))
+        found[name] = ServedRun(name, Run(LoadedRun(folder, recipes.read(name), task, model)))
     return found
 
 
 @pytest.fixture(scope="module")
-def client(hosted: dict[str, Hosted]) -> TestClient:
+def client(hosted: dict[str, ServedRun]) -> TestClient:
     """One server for all of them."""
     return TestClient(create(list(hosted.values())), base_url="http://127.0.0.1", raise_server_exceptions=False)
 
 
-def first(one: Hosted) -> Any:
+def first(one: ServedRun) -> Any:
     """The first example of a run as it is sent: a file as the file itself."""
     given = one.run.task.examples[0]
     if Path(given).suffix in one.opens:
@@ -69,13 +69,13 @@ def first(one: Hosted) -> Any:
     return given
 
 
-def ask(client: TestClient, one: Hosted, **body: Any) -> Any:
+def ask(client: TestClient, one: ServedRun, **body: Any) -> Any:
     asked = {"run": one.name, "inputs": [first(one)], "options": BRIEF.get(one.name, {}), **body}
     return client.post(f"/v1/{one.verbs[0]}", json=asked)
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, Hosted], client: TestClient) -> None:
+def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, ServedRun], client: TestClient) -> None:
     one = hosted[name]
     answer = ask(client, one)
     assert answer.status_code == 200, answer.text
@@ -88,14 +88,14 @@ def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, Hosted], cl
 
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_decoded_is_streamed_and_the_answers_follow(
-    name: str, hosted: dict[str, Hosted], client: TestClient
+    name: str, hosted: dict[str, ServedRun], client: TestClient
 ) -> None:
     one = hosted[name]
     answer = ask(client, one, stream=True)
     events = [part.split("\n")[0] for part in answer.text.strip().split("\n\n")]
     assert answer.headers["content-type"].startswith("text/event-stream")
-    assert events[-1] == "event: answers" and set(events[:-1]) == ({"event: token"} if one.decodes else set())
-    assert one.decodes == (one.run.recipe.decoding is not None)
+    assert events[-1] == "event: answers" and set(events[:-1]) == ({"event: token"} if one.uses_own_decoder else set())
+    assert one.uses_own_decoder == (one.run.recipe.decoding is not None)
 
 
 def only_read(subject: Any, text: str, *, changes: Any) -> Any:
@@ -106,12 +106,14 @@ def only_read(subject: Any, text: str, *, changes: Any) -> Any:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_no_request_opens_a_file_of_the_server(
-    name: str, hosted: dict[str, Hosted], client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, hosted: dict[str, ServedRun], client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As an input, as any option that is a text or a path, and as what the page looks at."""
     one = hosted[name]
     task = one.run.task
-    assert task.opens is not None or type(task).read is Task.read, "the task says which files `read` opens"
+    assert task.input_suffixes is not None or type(task).parse_input is Task.parse_input, (
+        "the task says which files `read` opens"
+    )
     suffixes = [*one.opens, ".txt"]
     paths = [tmp_path / f"secret{suffix}" for suffix in (suffixes[0], suffixes[-1])]
     for path in paths:
@@ -141,7 +143,7 @@ def test_no_request_opens_a_file_of_the_server(
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_description_has_its_options_and_an_example_that_works(
-    name: str, hosted: dict[str, Hosted], client: TestClient
+    name: str, hosted: dict[str, ServedRun], client: TestClient
 ) -> None:
     one, described = hosted[name], client.get("/openapi.json").json()
     for verb in one.verbs:
@@ -173,7 +175,7 @@ def test_the_description_has_its_options_and_an_example_that_works(
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_a_mistake_is_one_line(name: str, body: Any, hosted: dict[str, Hosted], client: TestClient) -> None:
+def test_a_mistake_is_one_line(name: str, body: Any, hosted: dict[str, ServedRun], client: TestClient) -> None:
     answer = ask(client, hosted[name], **body)
     assert answer.status_code == 400, answer.text
     assert "\n" not in answer.json()["error"] and "Traceback" not in answer.text and "/tmp" not in answer.text

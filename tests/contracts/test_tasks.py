@@ -15,11 +15,11 @@ from regard.attention.record import attentions, record
 from regard.core import checksums
 from regard.core import config as configs
 from regard.core.describe import describe, source_of
-from regard.core.inspectable import Place, Shown
+from regard.core.inspectable import AxisRef, Inspectable
 from regard.core.registry import find, names
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
-from regard.decoding.strategy import Decoding, optimised
+from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks import fitting
 from regard.training import recipe as recipes
 
@@ -28,7 +28,7 @@ PAIRS = [(task, model) for task in TASKS for model in fitting(find("regard.tasks
 STEPS = 120  # within which two examples are learnt
 
 
-class Brief(Decoding):
+class Brief(DecodingStrategy):
     """The decoder of a recipe, whose outputs have a few tokens: an untrained model would go on for long."""
 
     def __call__(self, *given: Any, limits: torch.Tensor, **how: Any) -> Any:
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     module: Any
     task: Task
     model: Any
-    decoding: Decoding | None
+    decoding: DecodingStrategy | None
 
 
 def config_of(name: str) -> Any:
@@ -105,17 +105,17 @@ def test_defaults_and_demo_are_recipes(name: str) -> None:
 @pytest.mark.parametrize("name", TASKS)
 def test_training_begins_with_how_much_there_is_in_each_split_and_the_first_of_it(name: str) -> None:
     """`sentences: train 60, valid 6; 9 tags; a vocabulary of 500 tokens`, then `first sentence: …`."""
-    counts, first = built(name).overview()
+    counts, first = built(name).data_summary()
     assert re.match(r"[a-z ]+: train [\d,]+(, \w+ [\d,]+)*; .*\d", counts)
     assert set(re.findall(r"[:,] ([a-z]+) \d", counts.split(";")[0])) == set(built(name).fingerprint())
     assert re.match(r"first [a-z ]+(, \w+ -> \w+)?: \S", first) and len(first) < 300 and "\n" not in first
-    assert re.fullmatch(r"[a-z]+", built(name).counted)
+    assert re.fullmatch(r"[a-z]+", built(name).throughput_unit)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_plan_is_the_seed_s(name: str) -> None:
     task = built(name)
-    plans = [task.plan(epoch, seed) for epoch, seed in ((0, 1), (0, 1), (0, 2), (1, 1))]
+    plans = [task.epoch_batches(epoch, seed) for epoch, seed in ((0, 1), (0, 1), (0, 2), (1, 1))]
     assert all(len(batch) for plan in plans for batch in plan)
     numbers = [[batch.tolist() for batch in plan] for plan in plans]
     assert numbers[0] == numbers[1]
@@ -138,7 +138,7 @@ def test_saved_loaded_saved_is_the_same(name: str, folders: dict[str, Path], tmp
 def test_loss_falls(case: Case) -> None:
     """A handful of examples is learnt by heart."""
     task, model = case.task, case.model.train()
-    batch = task.batch(task.plan(0, 1)[0][:2])
+    batch = task.collate(task.epoch_batches(0, 1)[0][:2])
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     losses: list[float] = []
     while not losses or losses[-1] > 0.6 * losses[0]:
@@ -154,7 +154,7 @@ def test_loss_falls(case: Case) -> None:
 def test_a_step_in_half_precision_is_near_the_exact_one(case: Case) -> None:
     """bfloat16 is what `precision = "auto"` is on GPUs, and can be asked for on processors that have it."""
     task, model = case.task, case.model.eval()
-    batch = task.batch(task.plan(0, 1)[0][:2])
+    batch = task.collate(task.epoch_batches(0, 1)[0][:2])
     losses = []
     for half in (False, True):
         torch.manual_seed(0)
@@ -169,11 +169,11 @@ def test_a_step_in_half_precision_is_near_the_exact_one(case: Case) -> None:
 def test_the_loss_of_a_batch_is_that_of_its_examples(case: Case) -> None:
     """Counts add up, so that accumulation and many processes are exact."""
     task, model = case.task, case.model.eval()
-    examples = task.plan(0, 1)[0][:4]
-    if checksum(task.batch(examples)) != checksum(task.batch(examples)):
+    examples = task.epoch_batches(0, 1)[0][:4]
+    if checksum(task.collate(examples)) != checksum(task.collate(examples)):
         return  # what is drawn at random for a batch is drawn anew for its parts
     with torch.no_grad():
-        whole, first, rest = (task.loss(model, task.batch(part)) for part in (examples, examples[:1], examples[1:]))
+        whole, first, rest = (task.loss(model, task.collate(part)) for part in (examples, examples[:1], examples[1:]))
     assert whole.count == first.count + rest.count
     assert float(whole.total) == pytest.approx(float(first.total + rest.total), rel=1e-4)
 
@@ -183,7 +183,7 @@ def checksum(batch: Any) -> str:
 
 
 def test_batches_can_be_moved(case: Case) -> None:
-    batch = case.task.batch(case.task.plan(0, 1)[0][:2])
+    batch = case.task.collate(case.task.epoch_batches(0, 1)[0][:2])
     assert type(map_tensors(batch, lambda x: x.to("cpu"))) is type(batch)
 
 
@@ -198,13 +198,13 @@ def test_the_goal_is_among_the_scores(case: Case) -> None:
 def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> None:
     """Each comes first once: what is drawn may depend on the place in the batch."""
     task, model, options = case.task, case.model.eval(), case.module.Options()
-    inputs = [task.read(text) for text in task.examples]
-    assert inputs and task.answer(model, [], options, case.decoding) == []
+    inputs = [task.parse_input(text) for text in task.examples]
+    assert inputs and task.predict(model, [], options, case.decoding) == []
     for number in range(len(inputs)):
         several = [*inputs[number:], *inputs[:number]]
-        beside = task.answer(model, several, options, case.decoding)
+        beside = task.predict(model, several, options, case.decoding)
         assert len(beside) == len(inputs)
-        (alone,) = task.answer(model, several[:1], options, case.decoding)
+        (alone,) = task.predict(model, several[:1], options, case.decoding)
         assert [answer.text for answer in beside[0]] == [answer.text for answer in alone]
         for one, other in zip(beside[0], alone, strict=True):
             assert one.score == pytest.approx(other.score, abs=1e-3)
@@ -215,15 +215,17 @@ def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> 
 def test_every_kind_of_file_is_made(case: Case) -> None:
     task = case.task
     for model in (case.model, optimised(case.model.eval())):  # the copy is what answers where engine is native
-        ((answer, *_),) = task.answer(model, [task.read(task.examples[0])], case.module.Options(), case.decoding)
+        ((answer, *_),) = task.predict(
+            model, [task.parse_input(task.examples[0])], case.module.Options(), case.decoding
+        )
         assert "\n" not in answer.text or not answer.files  # a line that people read
         for suffix in answer.files:
             assert suffix.startswith(".") and answer.render(suffix)
 
 
-def shown(case: Case) -> Shown:
-    given = case.task.read(case.task.examples[0])
-    return case.task.show(case.model.eval(), given, case.module.Options(), case.decoding)
+def shown(case: Case) -> Inspectable:
+    given = case.task.parse_input(case.task.examples[0])
+    return case.task.inspect(case.model.eval(), given, case.module.Options(), case.decoding)
 
 
 def test_axes_fit_the_maps(case: Case) -> None:
@@ -237,7 +239,7 @@ def test_axes_fit_the_maps(case: Case) -> None:
             assert fits(seen, places[name], found.weights.shape, size)
 
 
-def fits(seen: Shown, places: tuple[Place, ...], shape: torch.Size, dimension: int) -> bool:
+def fits(seen: Inspectable, places: tuple[AxisRef, ...], shape: torch.Size, dimension: int) -> bool:
     """Axes of one name have an item for each place of the map, the shorter ones of a padded batch fewer."""
     lengths = [len(seen.axes[place.axis].items) for place in places]
     rows = [place.batch for place in places if place.batch is not None]

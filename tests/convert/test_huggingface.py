@@ -7,8 +7,8 @@ import torch
 
 import regard
 from regard.convert import huggingface
-from regard.convert.export_run import leave
-from regard.convert.import_model import bring
+from regard.convert.export_run import export_run
+from regard.convert.import_model import import_model
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.protocols import Padded
 from regard.training import recipe as recipes
@@ -49,8 +49,8 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize("name", RUNS)
 def test_out_and_back_is_the_same_run(library, run, name, tmp_path):
     folder = run(name)
-    leave(folder, "huggingface", tmp_path / "theirs")
-    before, after = regard.load(folder), regard.load(bring(str(tmp_path / "theirs"), tmp_path / "back"))
+    export_run(folder, "huggingface", tmp_path / "theirs")
+    before, after = regard.load(folder), regard.load(import_model(str(tmp_path / "theirs"), tmp_path / "back"))
     given = [before.task.examples[0]]
     settings = {} if before.recipe.decoding is None else {"decoding": "greedy"}
     ours, theirs = (each.answer(given, **settings)[0] for each in (before, after))
@@ -60,7 +60,7 @@ def test_out_and_back_is_the_same_run(library, run, name, tmp_path):
 
 def test_transformers_translates_it(library, run, tmp_path):
     folder = run("marian")
-    leave(folder, "huggingface", tmp_path / "theirs")
+    export_run(folder, "huggingface", tmp_path / "theirs")
     model = library.MarianMTModel.from_pretrained(tmp_path / "theirs").eval()
     tokenizer = library.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     text = "The cook is reading a book."
@@ -104,7 +104,7 @@ def test_transformers_translates_it(library, run, tmp_path):
 def test_what_does_not_fit_is_one_line_and_nothing_is_written(library, tmp_path, task, settings, message):
     folder = train(recipes.read(task, settings=settings), tmp_path / "run")
     with pytest.raises(ConfigError, match=message):
-        leave(folder, "huggingface", tmp_path / "theirs")
+        export_run(folder, "huggingface", tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
 
 
@@ -113,7 +113,7 @@ def test_other_logits_are_refused(library, run, tmp_path, monkeypatch):
     with pytest.raises(
         CheckpointError, match=r"the gpt gives other logits here than in transformers, by 0\.5; nothing"
     ):
-        leave(run("gpt2"), "huggingface", tmp_path / "theirs")
+        export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
 
 
@@ -121,9 +121,9 @@ def test_a_folder_that_is_there_is_not_written_over(run, tmp_path):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "mine").write_text("")
     with pytest.raises(CheckpointError, match=r"is not empty and not a run \(it has mine\)"):
-        leave(run("gpt2"), "huggingface", tmp_path / "theirs")
+        export_run(run("gpt2"), "huggingface", tmp_path / "theirs")
     with pytest.raises(ConfigError, match="--to onyx: did you mean 'onnx'"):
-        leave(run("gpt2"), "onyx", tmp_path / "other")
+        export_run(run("gpt2"), "onyx", tmp_path / "other")
 
 
 def test_a_head_for_another_task_has_no_layout(run, tmp_path):
@@ -135,7 +135,7 @@ def test_a_head_for_another_task_has_no_layout(run, tmp_path):
 
 def test_to_ctranslate2(run, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-    (said,) = leave(run("marian"), "ctranslate2", tmp_path / "theirs")
+    (said,) = export_run(run("marian"), "ctranslate2", tmp_path / "theirs")
     assert said.endswith("32 texts are answered alike by greedy search")
     names = {path.name for path in (tmp_path / "theirs").iterdir()}
     assert {"model.bin", "tokenizer.source.json", "tokenizer.target.json", "seal.json"} <= names

@@ -7,7 +7,7 @@ import tokenizers
 import torch
 
 import regard
-from regard.convert.import_model import bring, task_of
+from regard.convert.import_model import import_model, task_of
 from regard.core.errors import CheckpointError, ConfigError, DataError
 
 INPUTS = {
@@ -43,7 +43,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("kind", "more"), KINDS, ids=lambda value: str(value)[:40])
 def test_a_model_becomes_a_run_with_the_same_logits(brought, tmp_path, kind, more):
-    run = regard.load(bring(str(brought(kind, **more)), tmp_path / "run"))
+    run = regard.load(import_model(str(brought(kind, **more)), tmp_path / "run"))
     assert run.recipe.task.name == OTHERS[kind]
     given = INPUTS[kind] or run.task.examples[0]
     answers = run.answer([given])
@@ -55,7 +55,7 @@ def test_a_model_becomes_a_run_with_the_same_logits(brought, tmp_path, kind, mor
 
 def test_generated_text_is_theirs(library, brought, tmp_path):
     source = brought("gpt2")
-    run = regard.load(bring(str(source), tmp_path / "run"), ["decoding=greedy"])
+    run = regard.load(import_model(str(source), tmp_path / "run"), ["decoding=greedy"])
     theirs = library.GPT2LMHeadModel.from_pretrained(source)
     engine = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
     begun = [theirs.config.bos_token_id, *engine.encode("the cook").ids]
@@ -65,7 +65,7 @@ def test_generated_text_is_theirs(library, brought, tmp_path):
 
 def test_translations_are_theirs(library, brought, tmp_path):
     source = brought("marian")
-    run = regard.load(bring(str(source), tmp_path / "run"), ["decoding=greedy"])
+    run = regard.load(import_model(str(source), tmp_path / "run"), ["decoding=greedy"])
     theirs = library.MarianMTModel.from_pretrained(source)
     engine = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
     row, size = [*engine.encode("the cook reads").ids, 0], theirs.config.vocab_size  # the pad mark is the last
@@ -79,7 +79,7 @@ def test_translations_are_theirs(library, brought, tmp_path):
 
 
 def test_an_imported_run_is_trained_on(brought, tmp_path):
-    source = bring(str(brought("bert")), tmp_path / "run")
+    source = import_model(str(brought("bert")), tmp_path / "run")
     model = regard.load(source).recipe.to_dict()["model"]
     words = [f"model.{name}={json.dumps(value)}" for name, value in model.items() if name != "name"]
     text = tmp_path / "text.txt"
@@ -99,32 +99,32 @@ def test_what_is_missing_is_one_line(brought, tmp_path):
     source = brought("marian")
     (source / "tokenizer.json").unlink()
     with pytest.raises(DataError, match=r"there is no tokenizer\.json, and sentencepiece files \(\.spm\) are not read"):
-        bring(str(source), tmp_path / "run")
+        import_model(str(source), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_what_regard_does_not_have_is_one_line(library, brought, tmp_path):
     with pytest.raises(ConfigError, match="BERT with hidden_act='relu': regard knows 'gelu' only"):
-        bring(str(brought("bert", hidden_act="relu")), tmp_path / "run")
+        import_model(str(brought("bert", hidden_act="relu")), tmp_path / "run")
     with pytest.raises(ConfigError, match="BERT with tables of its own for input and output: regard's bert has one"):
-        bring(str(brought("bert", tie_word_embeddings=False)), tmp_path / "run")
+        import_model(str(brought("bert", tie_word_embeddings=False)), tmp_path / "run")
     other = library.BartConfig(vocab_size=9, d_model=8, encoder_layers=1, decoder_layers=1)
     other.save_pretrained(tmp_path / "bart")
     with pytest.raises(
         ConfigError,
         match="a model of the kind bart; regard reads bert, gpt2, marian, pegasus, roberta_prelayernorm, vit",
     ):
-        bring(str(tmp_path / "bart"), tmp_path / "run")
+        import_model(str(tmp_path / "bart"), tmp_path / "run")
 
 
 def test_a_model_without_its_head_or_no_model_at_all_is_one_line(library, brought, tmp_path):
     source = brought("bert")
     library.BertModel.from_pretrained(source).save_pretrained(source)
     with pytest.raises(CheckpointError, match=r"it has no weights for .*; regard needs the model with its head"):
-        bring(str(source), tmp_path / "run")
+        import_model(str(source), tmp_path / "run")
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match="empty: transformers cannot read it"):
-        bring(str(tmp_path / "empty"), tmp_path / "run")
+        import_model(str(tmp_path / "empty"), tmp_path / "run")
 
 
 def test_the_task_of_a_model_is_the_one_it_is_the_default_of():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.convert import onnx
-from regard.convert.export_run import leave
+from regard.convert.export_run import export_run
 from regard.core.errors import CheckpointError, ConfigError
 from regard.decoding.strategy import build as decoder
 from regard.tasks.language.generate import no_source
@@ -45,7 +45,7 @@ def greedy(folder, given, *, first, count):
 
 def test_a_transformer_as_two_programs(tmp_path):
     folder = trained(tmp_path / "run", "translation", *TWO, *PAIRS)
-    said = leave(folder, "onnx", tmp_path / "onnx")
+    said = export_run(folder, "onnx", tmp_path / "onnx")
     assert said[1:] == [
         "encoder.onnx: tokens, lengths -> source_keys, source_values",
         "step.onnx: tokens, place, keys, values, source_keys, source_values, lengths -> logits, new_keys, new_values",
@@ -64,7 +64,7 @@ def test_a_transformer_as_two_programs(tmp_path):
 
 def test_a_language_model_as_one_program(tmp_path):
     folder = trained(tmp_path / "run", "language", *TWO, *TEXT)
-    leave(folder, "onnx", tmp_path / "onnx")
+    export_run(folder, "onnx", tmp_path / "onnx")
     parts = load_parts(folder)
     state = parts.model.start(no_source(1, torch.device("cpu")))
     with torch.no_grad():
@@ -78,7 +78,7 @@ def test_a_language_model_as_one_program(tmp_path):
 )
 def test_what_does_not_decode_is_one_program(tmp_path, task, settings):
     folder = trained(tmp_path / "run", task, *TWO, *settings)
-    said = leave(folder, "onnx", tmp_path / "onnx")
+    said = export_run(folder, "onnx", tmp_path / "onnx")
     assert said[1].startswith("model.onnx: ") and (tmp_path / "onnx" / "model.onnx").exists()
 
 
@@ -86,7 +86,7 @@ def test_a_program_that_computes_something_else_is_refused(tmp_path, monkeypatch
     folder = trained(tmp_path / "run", "image_classification", *TWO, "model.patch=2")
     monkeypatch.setattr(onnx, "CLOSE", -1.0)
     with pytest.raises(CheckpointError, match=r"model\.onnx: logits of 1 rows is other in onnxruntime, by .*; nothing"):
-        leave(folder, "onnx", tmp_path / "onnx")
+        export_run(folder, "onnx", tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
 
 
@@ -108,4 +108,4 @@ def test_a_program_that_computes_something_else_is_refused(tmp_path, monkeypatch
 def test_what_cannot_be_exported_is_one_line(tmp_path, task, settings, message):
     folder = trained(tmp_path / "run", task, *TWO[3:], *settings)
     with pytest.raises(ConfigError, match=message):
-        leave(folder, "onnx", tmp_path / "onnx")
+        export_run(folder, "onnx", tmp_path / "onnx")

@@ -25,20 +25,20 @@ ORDER = torch.tensor([0, 2, 1, 3])
     ids=["both", "flipped", "scaled", "reshaped", "ordered"],
 )
 def test_out_and_back(some):
-    back = weight_map.inside(some, weight_map.outside(some, OWN))
+    back = weight_map.from_theirs(some, weight_map.to_theirs(some, OWN))
     assert set(back) == {name for pair in some for name in pair.ours}
     for name, tensor in back.items():
         torch.testing.assert_close(tensor, OWN[name])
 
 
 def test_features_are_reordered():
-    there = weight_map.outside([weight_map.ordered("q.weight", "x", ORDER, (1,))], OWN)["x"]
+    there = weight_map.to_theirs([weight_map.ordered("q.weight", "x", ORDER, (1,))], OWN)["x"]
     assert torch.equal(there[:, ORDER], OWN["q.weight"]) and not torch.equal(there, OWN["q.weight"])
 
 
 def test_what_is_missing_or_does_not_fit_is_named():
     with pytest.raises(CheckpointError, match=r"x\.weight: the model has no such weight; it is of another layout"):
-        weight_map.inside(weight_map.both("q", "x"), {})
+        weight_map.from_theirs(weight_map.both("q", "x"), {})
     config = SimpleNamespace(norm="pre", act="tanh")
     with pytest.raises(ConfigError, match=r"model\.norm='pre' does not fit the layout of X, which has 'post'"):
         weight_map.expect("X", config, {"norm": "post"})

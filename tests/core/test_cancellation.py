@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regard.core.cancellation import GivenUp, asking, breathe
+from regard.core.cancellation import Cancelled, cancellable, check_cancelled
 
 
 def test_work_ends_where_it_breathes_once_it_is_given_up():
@@ -12,14 +12,14 @@ def test_work_ends_where_it_breathes_once_it_is_given_up():
 
     def ask():
         if len(done) == 3:
-            raise GivenUp("nobody waits")
+            raise Cancelled("nobody waits")
 
     def work():
         for part in range(10):
-            breathe()
+            check_cancelled()
             done.append(part)
 
-    with asking(ask), pytest.raises(GivenUp, match="nobody waits"):
+    with cancellable(ask), pytest.raises(Cancelled, match="nobody waits"):
         work()
     assert done == [0, 1, 2]
-    breathe()  # and where nobody can say no, nothing happens
+    check_cancelled()  # and where nobody can say no, nothing happens

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from regard.core.data_specs import Marks, Notes, Text, accepts, family_of
+from regard.core.data_specs import MusicSpec, Seq2SeqSpec, SpecialTokens, accepts, spec_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find
 
@@ -26,13 +26,19 @@ def model(hint: Any) -> ModuleType:
 
 
 def test_a_mark_that_is_added_moves_no_number():
-    assert Marks().first == Marks(mask=900).first == 4
-    assert vars(Marks()) | {"mask": 900} == vars(Marks(mask=900))
+    assert SpecialTokens().first == SpecialTokens(mask=900).first == 4
+    assert vars(SpecialTokens()) | {"mask": 900} == vars(SpecialTokens(mask=900))
 
 
 @pytest.mark.parametrize(
     ("hint", "family", "fits"),
-    [(Text, Text, True), (Text, Notes, False), (Text | Own, Own, True), (Any, Own, True), (object, Own, True)],
+    [
+        (Seq2SeqSpec, Seq2SeqSpec, True),
+        (Seq2SeqSpec, MusicSpec, False),
+        (Seq2SeqSpec | Own, Own, True),
+        (Any, Own, True),
+        (object, Own, True),
+    ],
 )
 def test_a_model_takes_what_its_annotation_names(hint, family, fits):
     assert accepts(model(hint), family) is fits
@@ -40,4 +46,4 @@ def test_a_model_takes_what_its_annotation_names(hint, family, fits):
 
 def test_a_task_without_a_family_is_named():
     with pytest.raises(ConfigError, match=r"^regard\.core: it must say which sizes it has, for example SIZES = Text$"):
-        family_of(find("regard", "regard.core"))
+        spec_of(find("regard", "regard.core"))

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from regard.core import errors
-from regard.core.errors import RegardError, nearest
+from regard.core.errors import RegardError, did_you_mean
 
 
 def test_all_have_one_base():
@@ -21,8 +21,8 @@ def test_all_have_one_base():
     [("addditive", "did you mean 'additive'?"), ("dto", "did you mean 'dot'?"), ("q", "known: additive, dot")],
 )
 def test_nearest(word, text):
-    assert nearest(word, ["dot", "additive"]) == text
-    assert nearest(word, []) == "there is none"
+    assert did_you_mean(word, ["dot", "additive"]) == text
+    assert did_you_mean(word, []) == "there is none"
 
 
 def test_a_message_is_one_line_whatever_it_tells_of():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from regard.core.errors import counted
+from regard.core.errors import pluralize
 
 SOURCE = Path(__file__).parents[2] / "src"
 
 
 def test_one_and_several():
-    said = [counted(number, "error") for number in (0, 1, 2, 1200)]
+    said = [pluralize(number, "error") for number in (0, 1, 2, 1200)]
     assert said == ["0 errors", "1 error", "2 errors", "1,200 errors"]
 
 

@@ -35,7 +35,7 @@ def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
 def test_two_writers_of_one_file_do_not_mix(tmp_path):
     """Each writes beside it under a name of its own, so that whoever is last wins whole."""
     path = tmp_path / "x"
-    with files.replacing(path) as first, files.replacing(path) as second:
+    with files.atomic_write(path) as first, files.atomic_write(path) as second:
         first.write_bytes(b"first, and longer")
         second.write_bytes(b"second")
     assert path.read_bytes() == b"first, and longer"  # the outer one is moved last

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_comes_back(training):
     model = nn.Linear(2, 2).train(training)
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         assert not model.training
         assert not model(torch.ones(1, 2)).requires_grad
         assert device == torch.device("cpu")
@@ -19,6 +19,6 @@ def test_the_mode_comes_back(training):
 
 def test_the_mode_comes_back_after_an_error():
     model = nn.Linear(2, 2).train()
-    with pytest.raises(ZeroDivisionError), evaluating(model):
+    with pytest.raises(ZeroDivisionError), eval_mode(model):
         _ = 1 / 0
     assert model.training

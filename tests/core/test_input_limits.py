@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from regard.core.errors import DataError
-from regard.core.input_limits import bounded, check_pixels
+from regard.core.input_limits import check_pixels, limit_pixels
 
 
 def test_an_image_is_refused_by_its_head():
     check_pixels(10**6, 10**6, "a.png")
-    with bounded(pixels=100):
+    with limit_pixels(pixels=100):
         check_pixels(10, 10, "a.png")
         with pytest.raises(DataError, match=r"a.png: 10x11 pixels; a request's image has at most 100: scale it down"):
             check_pixels(10, 11, "a.png")

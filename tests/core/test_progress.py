@@ -7,7 +7,7 @@ from regard.core import progress
 
 def test_a_watcher_is_told_after_each_item():
     told = []
-    with progress.watched(told.append):
+    with progress.progress_callback(told.append):
         assert list(progress.track("abcd", 4)) == list("abcd")
         assert list(progress.track([[1, 2, 3], [4]], 4, len)) == [[1, 2, 3], [4]]
         assert list(progress.track([1], 0)) == [1]
@@ -16,6 +16,6 @@ def test_a_watcher_is_told_after_each_item():
 
 def test_nobody_need_watch():
     told = []
-    with progress.watched(told.append):
+    with progress.progress_callback(told.append):
         pass
     assert list(progress.track("ab", 2)) == ["a", "b"] and not told

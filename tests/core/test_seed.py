@@ -7,7 +7,7 @@ import random
 import numpy as np
 import torch
 
-from regard.core.seed import kept, mix, seed_all
+from regard.core.seed import combine_seeds, preserve_rng_state, seed_all
 
 
 def draws():
@@ -23,18 +23,18 @@ def test_the_same_parts_give_the_same_numbers_whatever_came_before():
 
 
 def test_neighbours_are_unrelated():
-    seeds = [mix(1, step, process) for step in range(200) for process in range(2)]
+    seeds = [combine_seeds(1, step, process) for step in range(200) for process in range(2)]
     assert len(set(seeds)) == 400 and all(0 <= seed < 2**63 for seed in seeds)
     high = sum(seed >> 62 for seed in seeds)
     assert 140 < high < 260  # the top bit is as often set as not
-    assert mix(1, 2) != mix(2, 1)
+    assert combine_seeds(1, 2) != combine_seeds(2, 1)
 
 
 def test_a_host_s_generators_are_left_as_they_were():
     seed_all(7)
     draws()
     states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    with kept():
+    with preserve_rng_state():
         seed_all(1, 2)
         draws()
     assert (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == states

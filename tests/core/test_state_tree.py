@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.core.state_tree import Shared, join, map_tensors, rows, select, select_sources, spread
+from regard.core.state_tree import Shared, batch_size, join, map_tensors, repeat_rows, select, select_sources
 
 
 class Inner(NamedTuple):
@@ -48,10 +48,10 @@ def test_select_sources_takes_all_hypotheses_of_each():
 
 
 def test_spread_puts_copies_side_by_side():
-    found = spread(state(width=1), 3)
+    found = repeat_rows(state(width=1), 3)
     assert found.pair[0].tolist() == [0, 0, 0, 1, 1, 1]
     assert found.source.value.cache.tolist() == [1000, 1001]
-    assert rows(found) == 6
+    assert batch_size(found) == 6
 
 
 def test_map_reaches_everything():
@@ -84,7 +84,7 @@ class Ruler(NamedTuple):
 def test_rows_of_two_states_are_joined_one_below_the_other():
     first, second = state(sources=2), state(sources=1)
     joined = join(first, second)
-    assert rows(joined) == rows(first) + rows(second)
+    assert batch_size(joined) == batch_size(first) + batch_size(second)
     assert torch.equal(joined.own.cache, torch.cat([first.own.cache, second.own.cache]))
     assert torch.equal(joined.source.value.cache, torch.cat([first.source.value.cache, second.source.value.cache]))
     assert (joined.own.step, joined.source.value.name) == (4, "kept")

@@ -14,12 +14,12 @@ from regard.attention.kernels import chunked
 from regard.attention.kernels.local import overlapping
 from regard.attention.masks import Mask
 from regard.attention.scores import _tanh_kernel
-from regard.core.data_specs import Words
-from regard.core.tracing import followed, gradients, transformed, unsized
+from regard.core.data_specs import EmbeddingSpec
+from regard.core.tracing import gradients, is_exporting, is_tracing, transformed
 from regard.layers import linear, readout
 from regard.layers.dropout import Dropout
 from regard.layers.linear import Linear
-from regard.layers.packed_rnn import BothWays, packing
+from regard.layers.packed_rnn import BidirectionalRNN, packing
 from regard.models import skipgram
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of torch, in its own decompositions
@@ -29,7 +29,7 @@ def test_what_follows_is_noticed():
     seen = []
 
     def look(x):
-        seen.append((followed(), unsized(), transformed()))
+        seen.append((is_tracing(), is_exporting(), transformed()))
         return x * 1.0
 
     look(torch.ones(2))
@@ -92,12 +92,12 @@ def second_derivative_of_the_loss(monkeypatch):
 
 
 def second_derivative_of_recurrence(kind):
-    net, how = BothWays(kind, 2, 2).double(), packing(torch.tensor([3, 1, 2]), 3)
+    net, how = BidirectionalRNN(kind, 2, 2).double(), packing(torch.tensor([3, 1, 2]), 3)
     return (lambda x: net(x, how)), (make(6, 2),)
 
 
 def second_derivative_of_words(_):
-    model = skipgram.build(skipgram.Config(dim=2), Words(size=6)).double()
+    model = skipgram.build(skipgram.Config(dim=2), EmbeddingSpec(size=6)).double()
     torch.nn.init.normal_(model.contexts.weight)
     words, reach, others = torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 1]]), torch.tensor([[4, 5]])
 

@@ -23,52 +23,55 @@ def run(tmp_path, monkeypatch):
 
 
 def test_a_run_that_was_trained_here_is_remembered_wherever_it_lies(run, tmp_path):
-    assert not trust.remembered(run)
-    trust.remember(run)
-    trust.remember(run)
-    assert trust.remembered(run)
+    assert not trust.is_trusted(run)
+    trust.mark_trusted(run)
+    trust.mark_trusted(run)
+    assert trust.is_trusted(run)
     assert len((tmp_path / "cache" / trust.FILE).read_text(encoding="utf-8").splitlines()) == 1
     shutil.copytree(run, tmp_path / "copy")
-    assert trust.remembered(tmp_path / "copy")
+    assert trust.is_trusted(tmp_path / "copy")
 
 
 def test_a_changed_configuration_is_not_the_one_that_was_trained(run):
-    trust.remember(run)
+    trust.mark_trusted(run)
     config = run / trust.CONFIG
     config.write_text(config.read_text(encoding="utf-8").replace("lab.task", "bad.task"), encoding="utf-8")
-    assert not trust.remembered(run)
+    assert not trust.is_trusted(run)
 
 
 def test_another_user_remembers_nothing(run, tmp_path, monkeypatch):
-    trust.remember(run)
+    trust.mark_trusted(run)
     monkeypatch.setenv("REGARD_DATA", str(tmp_path / "another"))
-    assert not trust.remembered(run)
+    assert not trust.is_trusted(run)
 
 
 def test_what_cannot_be_remembered_is_no_error(run, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("REGARD_DATA", str(tmp_path / "file"))
-    trust.remember(run)
-    assert not trust.remembered(run)
-    trust.remember(tmp_path / "no run")
+    trust.mark_trusted(run)
+    assert not trust.is_trusted(run)
+    trust.mark_trusted(tmp_path / "no run")
     (run / trust.CONFIG).write_text("[]", encoding="utf-8")
-    assert not trust.remembered(run) and trust.foreign_names(run) == []
+    assert not trust.is_trusted(run) and trust.foreign_names(run) == []
 
 
 def test_nothing_is_imported_for_a_stranger_and_all_of_it_is_named(run):
-    with trust.using(run, trusted=False):
+    with trust.trust_scope(run, trusted=False):
         with pytest.raises(
             TrustError, match=r"import code from outside regard: json\.tool, lab\.task, lab\.model, other"
         ):
             find("regard.tasks", "json.tool")
         with pytest.raises(TrustError, match=r"not trained here, or its config\.json has changed since; if you trust"):
             find("regard.tasks", "json.tool")
-    with trust.using(run, trusted=True):
+    with trust.trust_scope(run, trusted=True):
         assert find("regard.tasks", "json.tool")
     assert find("regard.tasks", "json.tool")  # typed by the user, for no run
 
 
 def test_nothing_is_fetched_for_a_stranger(run):
     trust.check_network("https://example.org/x")
-    with trust.using(run, trusted=False), pytest.raises(TrustError, match=r"would fetch hf:x over the network; it was"):
+    with (
+        trust.trust_scope(run, trusted=False),
+        pytest.raises(TrustError, match=r"would fetch hf:x over the network; it was"),
+    ):
         trust.check_network("hf:x")

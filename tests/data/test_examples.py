@@ -2,11 +2,11 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data import examples
-from regard.data.examples import Rows
+from regard.data.examples import Examples
 
 
 def made(count, where="numbers"):
-    return Rows(where, lambda: iter([f"text {i % (count - 3)}" for i in range(count)]), key="k")
+    return Examples(where, lambda: iter([f"text {i % (count - 3)}" for i in range(count)]), key="k")
 
 
 def test_rows_can_be_gone_through_again():
@@ -84,7 +84,7 @@ def test_a_checksum_is_of_the_content_and_of_what_is_taken_from_it(tmp_path):
     assert len({part.checksum() for part in parts.values()}) == 3
     assert made(9).checksum() == made(9).checksum() != made(10).checksum()
     gone = examples.from_files("a", lambda: iter(["one"]), tmp_path / "gone.txt")
-    assert gone.checksum() == Rows("b", lambda: iter(["one"])).checksum()
+    assert gone.checksum() == Examples("b", lambda: iter(["one"])).checksum()
 
 
 def test_rows_that_are_held_are_read_once(monkeypatch):
@@ -94,8 +94,8 @@ def test_rows_that_are_held_are_read_once(monkeypatch):
         times.append(1)
         return iter("abc")
 
-    kept = examples.held(Rows("x", read, key="k", bytes=3))
+    kept = examples.held(Examples("x", read, key="k", bytes=3))
     assert list(kept) == list(kept) == ["a", "b", "c"] and len(times) == 1 and kept.key == "k"
     monkeypatch.setattr(examples, "HELD", 2)
-    large = Rows("x", read, bytes=3)
+    large = Examples("x", read, bytes=3)
     assert examples.held(large) is large

@@ -47,7 +47,7 @@ def library(monkeypatch):
 
 
 def test_a_dataset_by_name(library):
-    found = pair_sources.open_pairs(pair_sources.Origin(None, "hf:owner/set:de-en", EN_DE, seed=1), count=1)
+    found = pair_sources.open_pairs(pair_sources.PairSource(None, "hf:owner/set:de-en", EN_DE, seed=1), count=1)
     assert library == [("owner/set", "de-en")] and set(found) == {"train", "valid", "test"}
     assert list(found["test"]) == [("dog 0", "Hund 0")]
 
@@ -78,7 +78,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch):
 
 def test_for_a_stranger_s_run_nothing_is_fetched(library, tmp_path):
     with (
-        trust.using(tmp_path, trusted=False),
+        trust.trust_scope(tmp_path, trusted=False),
         pytest.raises(TrustError, match=r"would fetch hf:owner/set over"),
     ):
         huggingface.read_named("hf:owner/set", EN_DE)

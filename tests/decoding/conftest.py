@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Hypothesis
 from regard.core.state_tree import Shared
 from regard.decoding.strategy import build
 
-MARKS = Marks()
+MARKS = SpecialTokens()
 
 
 class Past(NamedTuple):

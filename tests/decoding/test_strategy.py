@@ -6,10 +6,10 @@ import torch
 from regard.core.errors import ConfigError
 from regard.core.protocols import Hypothesis
 from regard.decoding.strategies import beam
-from regard.decoding.strategy import MOST, Decoding, build, optimised, several
+from regard.decoding.strategy import MOST, DecodingStrategy, build, n_best, optimised
 
 
-class Own(Decoding):
+class Own(DecodingStrategy):
     """A decoder of somebody's own: it stays one however its settings change."""
 
 
@@ -28,17 +28,17 @@ def test_settings_are_changed_in_a_copy():
 )
 def test_the_n_best_come_from_a_beam_that_is_wide_enough(name, settings, width):
     decoding = Own(name, build(name, forbid=(4, 5), min_length=2, **settings).config)
-    assert decoding.best(1) is decoding
-    wider = decoding.best(7)
+    assert decoding.with_nbest(1) is decoding
+    wider = decoding.with_nbest(7)
     assert type(wider) is Own and wider.name == "beam"
     assert (wider.config.width, wider.config.nbest) == (width, 7)
     assert (wider.config.forbid, wider.config.min_length) == ((4, 5), 2)
 
 
 def test_more_than_a_batch_holds_is_refused():
-    assert build("greedy").best(MOST).config.nbest == MOST
+    assert build("greedy").with_nbest(MOST).config.nbest == MOST
     with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
-        build("beam", width=3).best(1_000_000)
+        build("beam", width=3).with_nbest(1_000_000)
 
 
 def test_several_begin_with_what_is_found_alone():
@@ -46,18 +46,18 @@ def test_several_begin_with_what_is_found_alone():
         names = {1: [2], 4: [3, 2, 4, 5]}[decoding.width]
         return [[Hypothesis((name,), -float(name), -9.0) for name in names]]
 
-    (found,) = several(find, build("beam", width=1), count=4)
+    (found,) = n_best(find, build("beam", width=1), count=4)
     assert [own.tokens for own in found] == [(2,), (3,), (4,), (5,)]
     assert found[0].rank_score == -2.0 / 2  # the length penalty of the wider beam
-    assert several(find, build("beam", width=4), count=4) == find(build("beam", width=4))
+    assert n_best(find, build("beam", width=4), count=4) == find(build("beam", width=4))
 
 
 def test_what_is_asked_for_is_drawn_where_the_decoder_cannot_do_it():
     sampling = build("sample", top_k=3)
-    assert sampling.asked(seed=7, temperature=None) == sampling.changed(seed=7)
+    assert sampling.with_overrides(seed=7, temperature=None) == sampling.changed(seed=7)
     greedy = Own("greedy", build("greedy", no_repeat=2).config)
-    assert greedy.asked(seed=None, samples=None) == greedy
-    drawn = greedy.asked(seed=7)
+    assert greedy.with_overrides(seed=None, samples=None) == greedy
+    drawn = greedy.with_overrides(seed=7)
     assert type(drawn) is Own and drawn.name == "sample" and (drawn.config.seed, drawn.config.no_repeat) == (7, 2)
 
 

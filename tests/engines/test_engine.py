@@ -5,10 +5,10 @@ import torch
 
 import regard
 from regard.attention.record import record
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError, RegardError
 from regard.core.protocols import Padded
-from regard.engines.engine import Ready
+from regard.engines.engine import OptimizedModelCache
 from regard.models import bahdanau, transformer
 from regard.training import recipe as recipes
 from regard.training.train import train
@@ -102,17 +102,17 @@ def test_other_models_have_the_native_engine(tmp_path):
             regard.load(folder, engine=engine).translate(TEXTS)
 
 
-SIZES = Text(source=19, target=23, longest=64)
+SIZES = Seq2SeqSpec(source=19, target=23, longest=64)
 
 
 def test_a_model_is_made_ready_once():
-    ready = Ready(transformer.build(transformer.TINY, SIZES).eval())
+    ready = OptimizedModelCache(transformer.build(transformer.TINY, SIZES).eval())
     assert ready() is ready()
 
 
 def test_changed_weights_are_seen():
     model = transformer.build(transformer.TINY, SIZES).eval()
-    ready = Ready(model)
+    ready = OptimizedModelCache(model)
     before = ready()
     with torch.no_grad():
         model.readout.weight.mul_(2)
@@ -124,7 +124,7 @@ def test_changed_weights_are_seen():
 
 def test_a_watched_model_is_used_itself():
     model = transformer.build(transformer.TINY, SIZES).eval()
-    ready = Ready(model)
+    ready = OptimizedModelCache(model)
     assert ready() is not model
     source = Padded(torch.tensor([[5, 6, 3]]), torch.tensor([3]))
     with record(model), torch.no_grad():
@@ -135,7 +135,7 @@ def test_a_watched_model_is_used_itself():
 
 def test_a_model_that_has_no_faster_copy():
     model = bahdanau.build(bahdanau.TINY, SIZES)
-    assert Ready(model)() is model
+    assert OptimizedModelCache(model)() is model
 
 
 def test_a_run_can_be_loaded_for_inference_alone(folder):

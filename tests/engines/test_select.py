@@ -5,7 +5,7 @@ import torch
 
 import regard
 from regard.attention.record import record
-from regard.core.prediction import Answer
+from regard.core.prediction import Prediction
 from regard.engines import select
 from regard.engines.ctranslate2 import cache as ctranslate2_cache
 from regard.engines.select import difference
@@ -40,13 +40,13 @@ def same(one, two):
 
 
 def test_a_run_keeps_texts_to_compare_engines_on(folder):
-    assert len(regard.load(folder).task.probes) == 32
+    assert len(regard.load(folder).task.comparison_inputs) == 32
 
 
 def test_greedy_search_is_answered_by_ctranslate2_as_by_ours(folder):
     run = loaded(folder)
     same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
-    assert (run.why, run.by_other) == ("", True)
+    assert (run.engine_note, run.uses_external_engine) == ("", True)
     assert run.quick() is not None
 
 
@@ -59,7 +59,7 @@ def test_an_answer_that_does_not_end_is_ours(folder):
 
 def test_what_was_found_is_kept_and_not_found_out_again(folder, monkeypatch):
     loaded(folder).answer(TEXTS)
-    monkeypatch.setattr(select.Auto, "_compare", lambda *given: pytest.fail("compared again"))
+    monkeypatch.setattr(select.EngineSelector, "_compare", lambda *given: pytest.fail("compared again"))
     assert loaded(folder).quick() is not None
 
 
@@ -67,22 +67,22 @@ def test_another_answer_is_left_to_our_engine_and_said(folder, monkeypatch):
     monkeypatch.setattr(select, "difference", lambda *given: "CTranslate2 answers 'x' otherwise on comparing")
     run = loaded(folder)
     same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
-    assert run.why == "engine native: CTranslate2 answers 'x' otherwise on comparing"
-    assert run.quick() is None and not run.by_other
+    assert run.engine_note == "engine native: CTranslate2 answers 'x' otherwise on comparing"
+    assert run.quick() is None and not run.uses_external_engine
 
 
 def test_each_request_is_compared_by_itself(folder):
     run = loaded(folder)
     run.answer([], nbest=1)
     run.answer([], decoding={"no_repeat": 2})
-    export, _ = ctranslate2_cache.place(folder)
-    assert len(ctranslate2_cache.Agreed(export)._read()["requests"]) == 2
+    export, _ = ctranslate2_cache.cache_path(folder)
+    assert len(ctranslate2_cache.EquivalenceCache(export)._read()["requests"]) == 2
 
 
 def test_draws_are_ours(folder):
     run = loaded(folder, "decoding=sample")
     same(run.answer(TEXTS), regard.load(folder, ["decoding=sample"]).answer(TEXTS))
-    assert (run.why, run.by_other) == ("", False)
+    assert (run.engine_note, run.uses_external_engine) == ("", False)
 
 
 def test_a_model_that_is_watched_or_changed_answers_itself(folder):
@@ -102,7 +102,7 @@ def test_other_models_are_answered_by_our_engine_without_a_word(tmp_path):
     small = ["model=bahdanau", "model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocabulary=300"]
     chosen = recipes.read("translation", settings=[*small, "training.steps=1", "training.evaluation.every=1"])
     run = loaded(train(chosen, tmp_path / "run"))
-    assert len(run.translate(TEXTS)) == 3 and run.why == ""
+    assert len(run.translate(TEXTS)) == 3 and run.engine_note == ""
 
 
 def test_positions_that_ctranslate2_does_not_know_are_ours(tmp_path):
@@ -111,19 +111,19 @@ def test_positions_that_ctranslate2_does_not_know_are_ours(tmp_path):
         settings=[*SMALL, "model.position=rotary", "training.steps=1", "training.evaluation.every=1"],
     )
     run = loaded(train(chosen, tmp_path / "run"))
-    assert len(run.translate(TEXTS)) == 3 and run.quick() is None and run.why == ""
+    assert len(run.translate(TEXTS)) == 3 and run.quick() is None and run.engine_note == ""
 
 
 def test_eight_bits_by_ctranslate2(folder):
     run = loaded(folder, precision="int8")
-    assert len(run.translate(TEXTS)) == 3 and run.by_other
+    assert len(run.translate(TEXTS)) == 3 and run.uses_external_engine
 
 
 def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
     run = loaded(folder)
-    run.task.probes, run.task.examples = (), ()
+    run.task.comparison_inputs, run.task.examples = (), ()
     run.answer(TEXTS)
-    assert run.why == "engine native: the run has no examples on which engines could be compared"
+    assert run.engine_note == "engine native: the run has no examples on which engines could be compared"
 
 
 def test_a_language_model_by_greedy_search(tmp_path):
@@ -132,24 +132,24 @@ def test_a_language_model_by_greedy_search(tmp_path):
     folder = train(recipes.read("language", settings=[*small, *short]), tmp_path / "run")
     run = loaded(folder)
     same(run.answer(["The list"], tokens=5), regard.load(folder).answer(["The list"], tokens=5))
-    assert run.by_other
+    assert run.uses_external_engine
     for ours in ({"name": "beam", "width": 2}, {"name": "greedy", "no_repeat": 2}):
         run.answer(["The list"], tokens=5, decoding=ours)
-        assert not run.by_other and not run.why
+        assert not run.uses_external_engine and not run.engine_note
 
 
-ONE = [[Answer("a", -1.0), Answer("b", -2.0)]]
+ONE = [[Prediction("a", -1.0), Prediction("b", -2.0)]]
 
 
 @pytest.mark.parametrize(
     ("theirs", "said"),
     [
         (ONE, ""),
-        ([[Answer("a", -1.0005), Answer("b", -2.0)]], ""),
-        ([[Answer("b", -2.0), Answer("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
-        ([[Answer("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
+        ([[Prediction("a", -1.0005), Prediction("b", -2.0)]], ""),
+        ([[Prediction("b", -2.0), Prediction("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
+        ([[Prediction("a", -1.0)]], "CTranslate2 answers 'x' otherwise on comparing"),
         (
-            [[Answer("a", -1.1), Answer("b", -2.0)]],
+            [[Prediction("a", -1.1), Prediction("b", -2.0)]],
             "CTranslate2 scores 'x' otherwise on comparing (-1.1 and not -1.0)",
         ),
     ],

@@ -35,7 +35,7 @@ def run(original, tmp_path, monkeypatch):
 
 def found(run, words=(), **how):
     slow = lambda texts: regard.load(run.folder).answer(texts)  # noqa: E731  # an argument
-    return torch_free.by_words(run.folder, list(words), precision="float32", few=True, slow=slow, **how)
+    return torch_free.from_command_line(run.folder, list(words), precision="float32", few=True, slow=slow, **how)
 
 
 def test_the_same_answers_and_slow_ones_where_the_search_is_not_settled(run):
@@ -71,7 +71,7 @@ def test_other_weights_settings_vocabularies_and_exports_need_the_run(run):
         assert found(run) is not None
         return nothing
 
-    export, _ = cache.place(run.folder)
+    export, _ = cache.cache_path(run.folder)
     flipped = lambda data: data[:-1] + bytes([data[-1] ^ 1])  # noqa: E731  # an argument
     assert spoilt(run.folder / "model.safetensors", flipped)
     assert spoilt(run.folder / "tokenizer.source.json", flipped)
@@ -82,4 +82,4 @@ def test_other_weights_settings_vocabularies_and_exports_need_the_run(run):
 
 
 def test_a_folder_that_is_no_run_has_no_quick_answers(tmp_path):
-    assert torch_free.by_words(tmp_path, [], precision="float32", few=True, slow=list) is None
+    assert torch_free.from_command_line(tmp_path, [], precision="float32", few=True, slow=list) is None

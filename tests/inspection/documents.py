@@ -11,9 +11,9 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.core.errors import DataError
-from regard.core.inspectable import Axis, Item, Output, Parent, Place, Shown, Token
-from regard.core.protocols import Goal
-from regard.core.task import Answer, Task
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent, Token
+from regard.core.protocols import TargetMetric
+from regard.core.task import Prediction, Task
 
 LABELS = ("praise", "blame", "neither")
 TEXT = "the film is good. i did not like the long end. go and see it."
@@ -58,11 +58,11 @@ class Model(nn.Module):
 
 
 class Documents(Task):
-    goal = Goal("error", more=False)
+    goal = TargetMetric("error", more=False)
     sizes = None
     examples = (TEXT, "good. bad end.")
 
-    def read(self, text):
+    def parse_input(self, text):
         sentences = [sentence.split() for sentence in text.split(".") if sentence.strip()]
         if not sentences:
             raise DataError("there is no sentence to read; give some text")
@@ -74,15 +74,18 @@ class Documents(Task):
         return torch.tensor([row + [0] * (longest - len(row)) for row in numbers])
 
     @torch.no_grad()
-    def answer(self, model, inputs, options, decoding):
+    def predict(self, model, inputs, options, decoding):
         rows = [model(self.tokens(sentences)).log_softmax(-1)[0].topk(options.top) for sentences in inputs]
         return [
-            [Answer(LABELS[i], score, score, value=i) for score, i in zip(*map(torch.Tensor.tolist, row), strict=True)]
+            [
+                Prediction(LABELS[i], score, score, value=i)
+                for score, i in zip(*map(torch.Tensor.tolist, row), strict=True)
+            ]
             for row in rows
         ]
 
-    def show(self, model, given, options, decoding):
-        tokens, best = self.tokens(given), self.answer(model, [given], Options(top=3), decoding)[0]
+    def inspect(self, model, given, options, decoding):
+        tokens, best = self.tokens(given), self.predict(model, [given], Options(top=3), decoding)[0]
         axes = {
             "document": Axis((Item("document", special=True),), "document"),
             "sentences": Axis(tuple(Item(" ".join(words)) for words in given), "sentences"),
@@ -91,22 +94,22 @@ class Documents(Task):
             parent = Parent("sentences", i)
             axes[f"words.{i}"] = Axis(tuple(map(Item, words)), f"words of sentence {i + 1}", parent, input="words")
             axes[f"sentence.{i}"] = Axis((Item(" ".join(words)),), f"sentence {i + 1}", parent)
-        words = tuple(Place(f"words.{i}", i) for i in range(len(given)))
+        words = tuple(AxisRef(f"words.{i}", i) for i in range(len(given)))
 
         def without_sentences():
             others = [[row for j, row in enumerate(tokens) if j != i] for i in range(len(tokens))]
             return torch.stack([model(torch.stack(rows)) if rows else model(tokens * 0) for rows in others])
 
         alternatives = tuple((answer.text, answer.score) for answer in best)
-        return Shown(
+        return Inspectable(
             title=" / ".join(" ".join(words) for words in given),
             axes=axes,
             rows={
                 "words": words,
-                "sentence": tuple(Place(f"sentence.{i}", i) for i in range(len(given))),
-                "document": (Place("document"),),
+                "sentence": tuple(AxisRef(f"sentence.{i}", i) for i in range(len(given))),
+                "document": (AxisRef("document"),),
             },
-            columns={"words": words, "sentences": (Place("sentences"),)},
+            columns={"words": words, "sentences": (AxisRef("sentences"),)},
             outputs=(Output(best[0].text, best[0].score, None, (Token(best[0].text, best[0].score, alternatives),)),),
             replay=lambda: model(tokens),
             chosen=torch.tensor([best[0].value]),

@@ -6,7 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.inspectable import Axis, Item, Output, Parent, Token
-from regard.inspection.json_format import Embeddings, Honesty, Inspection, Map, Measured, Positions, Probe, Stage, Step
+from regard.inspection.json_format import (
+    Embeddings,
+    Faithfulness,
+    Inspection,
+    Map,
+    Measured,
+    Positions,
+    Probe,
+    Stage,
+    Step,
+)
 
 SOURCE = ("the", "old", "teacher", "gave", "the", "small", "child", "a", "book", "</s>")
 TARGET = ("늙은", "선생님은", "작은", "아이에게", "책을", "주셨어요", ".", "</s>")
@@ -68,9 +78,9 @@ def attention(name: str, layer: int, weights: Array, **more) -> Map:
 
 
 def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.0) -> tuple[Map, ...]:
-    def honest(by_row: bool) -> Honesty:
+    def honest(by_row: bool) -> Faithfulness:
         gradient, removal = (tuple(float(x) for x in random.random(heads)) for _ in range(2))
-        return Honesty(gradient, removal, by_row)
+        return Faithfulness(gradient, removal, by_row)
 
     encoder = [
         attention("encoder", layer, square(random, heads, len(SOURCE), False), honesty=honest(False))

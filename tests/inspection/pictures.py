@@ -7,9 +7,9 @@ from torch import nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.core.inspectable import Axis, Item, Output, Place, Shown
-from regard.core.protocols import Goal
-from regard.core.task import Answer, Task
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
+from regard.core.protocols import TargetMetric
+from regard.core.task import Prediction, Task
 
 SIDE = 3  # patches along a side
 
@@ -35,26 +35,26 @@ class Model(nn.Module):
 class Pictures(Task):
     """A picture is given as nine digits: how bright its patches are."""
 
-    goal = Goal("accuracy", more=True)
+    goal = TargetMetric("accuracy", more=True)
     sizes = None
     examples = ("123456789", "987654321")
 
-    def read(self, text):
+    def parse_input(self, text):
         return torch.tensor([int(digit) / 9 for digit in text])[None, :, None].expand(1, SIDE**2, 4)
 
-    def answer(self, model, inputs, options, decoding):
-        return [[Answer("dark" if model(patches).argmax() else "bright")] for patches in inputs]
+    def predict(self, model, inputs, options, decoding):
+        return [[Prediction("dark" if model(patches).argmax() else "bright")] for patches in inputs]
 
-    def show(self, model, given, options, decoding):
+    def inspect(self, model, given, options, decoding):
         step = 1 / SIDE
         boxes = [(j * step, i * step, (j + 1) * step, (i + 1) * step) for i in range(SIDE) for j in range(SIDE)]
         patches = tuple(Item(f"patch {n + 1}", box=box) for n, box in enumerate(boxes))
-        best = self.answer(model, [given], options, decoding)[0][0]
-        return Shown(
+        best = self.predict(model, [given], options, decoding)[0][0]
+        return Inspectable(
             title="a picture",
             axes={"patches": Axis(patches, "patches", input="patches")},
-            rows={"patches": (Place("patches"),)},  # the question is not named: it gets a number
-            columns={"patches": (Place("patches"),)},
+            rows={"patches": (AxisRef("patches"),)},  # the question is not named: it gets a number
+            columns={"patches": (AxisRef("patches"),)},
             outputs=(Output(best.text),),
             replay=lambda: model(given),
             chosen=model(given).argmax(-1),

@@ -8,15 +8,15 @@ import torch
 
 from regard.core.registry import find
 from regard.decoding.strategies import beam, greedy
-from regard.decoding.strategy import Decoding
-from regard.inspection.collect import About, Subject
+from regard.decoding.strategy import DecodingStrategy
+from regard.inspection.collect import RunInfo, Subject
 from regard.inspection.parameter_tables import Tables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
 # Settings under which untrained models, which never end by themselves, say little.
-BEAM = Decoding("beam", beam.Config(width=3, nbest=3, no_repeat=1))
-GREEDY = Decoding("greedy", greedy.Config(no_repeat=1))
+BEAM = DecodingStrategy("beam", beam.Config(width=3, nbest=3, no_repeat=1))
+GREEDY = DecodingStrategy("greedy", greedy.Config(no_repeat=1))
 TABLES = Tables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
 
 
@@ -31,14 +31,14 @@ def make_model(task, name):
 
 
 def make_subject(task, name="transformer"):
-    about = About("translation", name, {"run": name})
+    about = RunInfo("translation", name, {"run": name})
     return Subject(task, make_model(task, name), BEAM, about, tables=TABLES)
 
 
 def make_small(module, task, **settings):
     """A task of our own, with a model without training."""
     torch.manual_seed(1)
-    about = About(module.__name__, "model", {"run": module.__name__})
+    about = RunInfo(module.__name__, "model", {"run": module.__name__})
     return Subject(task(), module.Model().eval(), None, about, tables=TABLES, **settings)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.inspectable import Axis, Item, Shown, Truth
+from regard.core.inspectable import Axis, Inspectable, Item, Truth
 from regard.inspection.alignment_error import measure
 from regard.inspection.json_format import Map
 
@@ -17,7 +17,7 @@ TRUE = Truth("output", "source", frozenset({(1, 0), (2, 1)}))
 
 def shown(truth):
     axes = {"source": SOURCE, "output": OUTPUT}
-    return Shown("a", axes, {}, {}, (), lambda: torch.zeros(1, 1), torch.zeros(1, dtype=torch.long), truth=truth)
+    return Inspectable("a", axes, {}, {}, (), lambda: torch.zeros(1, 1), torch.zeros(1, dtype=torch.long), truth=truth)
 
 
 def attention(name, *rows, keys="source"):

@@ -18,7 +18,7 @@ from regard.inspection import json_format as format_module
 from regard.inspection.attention_steps import steps
 from regard.inspection.call_recorder import allowed, calls
 from regard.inspection.collect import collect
-from regard.inspection.interventions import Changes, changed
+from regard.inspection.interventions import Interventions, changed
 from regard.inspection.json_format import Inspection, Map, to_json
 from regard.layers import positions
 
@@ -109,7 +109,7 @@ def test_heads_without_room_are_listed_without_their_numbers(monkeypatch):
 def test_under_a_temperature_the_scores_are_divided_before_the_softmax():
     model = Model(scores.build("scaled_dot", 6))
     q = torch.randn(1, 2, 4, 6)
-    with changed(model, Changes(temperature=2.0)), calls(model) as seen, record(model) as maps:
+    with changed(model, Interventions(temperature=2.0)), calls(model) as seen, record(model) as maps:
         model.attend(q, q, q)
         weights = maps["attend"].weights[0].numpy()
         first, *_ = steps(model, seen, inspection(weights))

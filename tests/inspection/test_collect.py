@@ -11,11 +11,11 @@ from subjects import GREEDY, MODELS
 
 from regard.attention.record import record
 from regard.core.errors import DataError, RegardError
-from regard.core.inspectable import Output, Shown
+from regard.core.inspectable import Inspectable, Output
 from regard.core.protocols import Hypothesis
 from regard.core.task import Task
-from regard.inspection.collect import collect, glance, inspect, options_of
-from regard.inspection.interventions import Changes
+from regard.inspection.collect import collect, inspect, inspect_quickly, options_of
+from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import to_json
 from regard.models import transformer
 
@@ -121,7 +121,7 @@ class Saying:
 
 def test_a_switched_off_head_shows_as_empty(subject, sentence):
     name = "decoder.layers.0.cross_attn"
-    found = collect(subject(), sentence, changes=Changes(off=((name, 1),)))
+    found = collect(subject(), sentence, changes=Interventions(off=((name, 1),)))
     weights = next(one.weights for one in found.maps if one.name == name)
     assert not weights[1].any() and weights[0].any()
 
@@ -137,9 +137,9 @@ def test_a_model_without_attention_says_so_unless_there_is_something_else_to_sho
 class Unattended(Task):
     """A task with a view of its own."""
 
-    def show(self, model, given, options, decoding):
+    def inspect(self, model, given, options, decoding):
         logits, output = torch.zeros(1, 2), (Output("yes"),)
-        return Shown(given, {}, {}, {}, output, lambda: logits, torch.tensor([0]), extra={"numbers": [1]})
+        return Inspectable(given, {}, {}, {}, output, lambda: logits, torch.tensor([0]), extra={"numbers": [1]})
 
 
 def test_bad_input_is_one_clear_line(subject, documents):
@@ -173,17 +173,20 @@ def test_options_are_those_of_the_tasks_file(documents, pictures):
 
 
 def test_an_item_is_forbidden_by_its_axis(subject, documents, sentence):
-    found = collect(subject(), sentence, changes=Changes(forbid=(("source", 1), ("read", 0))))
+    found = collect(subject(), sentence, changes=Interventions(forbid=(("source", 1), ("read", 0))))
     for one in found.maps:
         assert (one.weights[..., 1 if one.keys == "source" else 0] == 0).all()
     text = documents.task.examples[0]
-    usual, changed = collect(documents, text), collect(documents, text, changes=Changes(forbid=(("sentences", 0),)))
+    usual, changed = (
+        collect(documents, text),
+        collect(documents, text, changes=Interventions(forbid=(("sentences", 0),))),
+    )
     assert changed.first.weights[0, 0, 0] == 0 and usual.first.weights[0, 0, 0] > 0
 
 
 def test_a_glance_has_the_maps_alone(subject, sentence):
     one = subject()
-    found, whole = glance(one, sentence), collect(one, sentence)
+    found, whole = inspect_quickly(one, sentence), collect(one, sentence)
     assert [m.name for m in found.maps] == [m.name for m in whole.maps] and found.outputs == whole.outputs
     assert not found.steps and all(m.honesty is None and m.allowed is None for m in found.maps)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import About, Subject, collect
+from regard.inspection.collect import RunInfo, Subject, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import tagger
@@ -20,12 +20,12 @@ def inspection():
     model = tagger.build(tagger.TINY, task.sizes)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for epoch in range(15):
-        for numbers in task.plan(epoch, 1):
-            loss = task.loss(model, task.batch(numbers))
+        for numbers in task.epoch_batches(epoch, 1):
+            loss = task.loss(model, task.collate(numbers))
             optimizer.zero_grad()
             (loss.total / loss.count).backward()
             optimizer.step()
-    return collect(Subject(task, model.eval(), None, About("tagging", "tagger")), TEXT)
+    return collect(Subject(task, model.eval(), None, RunInfo("tagging", "tagger")), TEXT)
 
 
 def test_entities_are_coloured_and_a_unit_shows_where_it_looked(browser, inspection, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browsing import opened
 
-from regard.inspection.error_page import refusal
+from regard.inspection.error_page import error_page
 
 NASTY = '</script><script>window.taken = 1</script> "'
 WORDS = {
@@ -17,7 +17,7 @@ WORDS = {
 @pytest.mark.parametrize("locale", WORDS)
 def test_it_says_why_and_asks_for_another_input(browser, tmp_path, locale):
     path = tmp_path / "page.html"
-    path.write_text(refusal(NASTY, NASTY, run="one", others=("one", "two")), encoding="utf-8")
+    path.write_text(error_page(NASTY, NASTY, run="one", others=("one", "two")), encoding="utf-8")
     heading, look, others, box = WORDS[locale]
     with opened(browser, path.as_uri(), locale=locale) as page:
         assert page.locator("html").get_attribute("lang") == locale[:2]
@@ -32,7 +32,7 @@ def test_it_says_why_and_asks_for_another_input(browser, tmp_path, locale):
 def test_the_box_keeps_line_breaks_and_sends_them_as_they_are(browser, tmp_path):
     text = "\nfirst\n\nthird"
     path = tmp_path / "page.html"
-    path.write_text(refusal("no", text, run="one", others=("one", "two")), encoding="utf-8")
+    path.write_text(error_page("no", text, run="one", others=("one", "two")), encoding="utf-8")
     with opened(browser, path.as_uri()) as page:
         box = page.get_by_label("Input")
         assert box.input_value() == text and box.get_attribute("rows") == "4"
@@ -46,6 +46,6 @@ def test_the_box_keeps_line_breaks_and_sends_them_as_they_are(browser, tmp_path)
 
 def test_one_run_alone_has_no_others(browser, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(refusal("no"), encoding="utf-8")
+    path.write_text(error_page("no"), encoding="utf-8")
     with opened(browser, path.as_uri()) as page:
         assert page.get_by_role("link").count() == 0

@@ -13,11 +13,11 @@ from subjects import MODELS
 
 from regard.attention.masks import Mask
 from regard.attention.record import attentions
-from regard.core.inspectable import Axis, Item, Place, Shown
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item
 from regard.core.protocols import Padded
 from regard.inspection import faithfulness
 from regard.inspection.faithfulness import Evidence, evidence, figures, rank_agreement
-from regard.inspection.interventions import Changes, changed
+from regard.inspection.interventions import Interventions, changed
 from regard.inspection.json_format import Map
 
 AXES = ("source", "read")
@@ -46,7 +46,7 @@ def test_where_the_task_cannot_take_an_item_away_nobody_may_look_at_it(case):
     found = evidence(model, replace(shown, without={}), ["source"])
     usual = shown.replay().argmax(-1)
     for item in range(len(shown.axes["source"].items)):
-        with changed(model, Changes(forbid=(("source", item),)), shown):
+        with changed(model, Interventions(forbid=(("source", item),)), shown):
             assert ((shown.replay().argmax(-1) != usual).numpy() == found.removal["source"][:, item]).all()
 
 
@@ -134,8 +134,8 @@ def test_items_of_an_image_are_its_boxes():
     model = torch.nn.Flatten()
     items = tuple(Item(side, box=(left, 0, left + 0.5, 1)) for side, left in (("left", 0), ("right", 0.5)))
     axes = {"regions": Axis(items, "regions", input="image")}
-    places = {"image": (Place("regions"),)}
-    shown = Shown("a", axes, {}, places, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
+    places = {"image": (AxisRef("regions"),)}
+    shown = Inspectable("a", axes, {}, places, (), lambda: model(image), torch.tensor([5]), inputs={"image": image})
     (row,) = faithfulness._gradients(model, shown, ["regions"])["regions"]
     shares = image.flatten().softmax(-1)
     slopes = ((torch.arange(16) == 5).float() - shares) * image.flatten()
@@ -225,7 +225,7 @@ def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(ca
     tokens, read = shown.inputs["source"], shown.inputs["read"]
     size = tokens.shape[1]
     for banned in range(size):
-        with changed(model, Changes(forbid=(("source", banned),)), shown) as forbidden:
+        with changed(model, Interventions(forbid=(("source", banned),)), shown) as forbidden:
             found = evidence(model, shown, ["source"], forbidden=forbidden).removal["source"]
             usual = shown.replay().argmax(-1)
         for gone in range(size):
@@ -241,10 +241,10 @@ def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(ca
 def test_where_taking_away_moves_items_that_nobody_can_follow_they_are_hidden(case):
     model, shown = case
     unknown = replace(shown, taken_out={"source": False})
-    with changed(model, Changes(forbid=(("source", 1),)), shown) as forbidden:
+    with changed(model, Interventions(forbid=(("source", 1),)), shown) as forbidden:
         found = evidence(model, unknown, ["source"], forbidden=forbidden).removal["source"]
         usual = shown.replay().argmax(-1)
-        with changed(model, Changes(forbid=(("source", 3),)), shown):
+        with changed(model, Interventions(forbid=(("source", 3),)), shown):
             assert ((shown.replay().argmax(-1) != usual).numpy() == found[:, 3]).all()
 
 

@@ -8,7 +8,7 @@ from subjects import MODELS
 
 from regard.attention.record import attentions, record
 from regard.core.errors import RegardError
-from regard.inspection.interventions import UNCHANGED, Changes, changed
+from regard.inspection.interventions import UNCHANGED, Interventions, changed
 
 
 @pytest.fixture(params=MODELS)
@@ -33,7 +33,7 @@ def test_a_switched_off_head_mixes_nothing(case):
     usual, name = shown.replay(), list(attentions(model))[-1]
     seen = []
     module = attentions(model)[name]
-    with changed(model, Changes(off=((name, 0),))):
+    with changed(model, Interventions(off=((name, 0),))):
         hook = module.register_forward_hook(lambda m, i, output: seen.append(output))
         assert not torch.equal(shown.replay(), usual)
         hook.remove()
@@ -46,7 +46,7 @@ def test_a_forbidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
     model, shown = case
     usual = shown.replay()
     forbid = (("source", 1), ("source", 3), ("read", 2))
-    with changed(model, Changes(forbid=forbid), shown), record(model) as maps:
+    with changed(model, Interventions(forbid=forbid), shown), record(model) as maps:
         assert not torch.equal(shown.replay(), usual)
     for one in maps.values():
         assert (one.weights[..., [1, 3] if one.keys == "source" else [2]] == 0).all()
@@ -58,7 +58,7 @@ def test_a_forbidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
 @torch.no_grad()
 def test_an_item_of_one_row_of_the_batch_is_forbidden_there_alone(documents):
     shown = documents.show(documents.task.examples[0])
-    forbid = Changes(forbid=(("words.1", 2),))
+    forbid = Interventions(forbid=(("words.1", 2),))
     with record(documents.model) as usual:
         shown.replay()
     with changed(documents.model, forbid, shown), record(documents.model) as maps:
@@ -73,7 +73,7 @@ def test_temperature_flattens_or_sharpens_every_map(case):
     model, shown = case
 
     def sharpness(temperature):
-        with changed(model, Changes(temperature=temperature)), record(model) as maps:
+        with changed(model, Interventions(temperature=temperature)), record(model) as maps:
             shown.replay()
         return torch.stack([one.weights.square().sum(-1).mean() for one in maps.values()])
 
@@ -88,7 +88,7 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
     usual = shown.replay()
     mixed = []
     name, module = list(attentions(model).items())[-1]
-    with changed(model, Changes(temperature=3.0)), record(model) as maps:
+    with changed(model, Interventions(temperature=3.0)), record(model) as maps:
         hook = module.register_forward_hook(lambda m, inputs, output: mixed.append((inputs[2], output)))
         assert not torch.equal(shown.replay(), usual)
         hook.remove()
@@ -102,12 +102,12 @@ def test_what_does_not_exist_cannot_be_changed(case):
     model, shown = case
     name = next(iter(attentions(model)))
     for changes, said in (
-        (Changes(off=(("croos", 0),)), r"no attention module 'croos' to switch a head off in; "),
-        (Changes(off=((name, 99),)), r"has no head 99; its heads are 0 to"),
-        (Changes(forbid=(("source", 99),)), r"cannot forbid item 99 of 'source': it has items 0 to"),
-        (Changes(forbid=(("sourec", 0),)), r"no axis 'sourec' to forbid an item of; did you mean 'source'\?"),
+        (Interventions(off=(("croos", 0),)), r"no attention module 'croos' to switch a head off in; "),
+        (Interventions(off=((name, 99),)), r"has no head 99; its heads are 0 to"),
+        (Interventions(forbid=(("source", 99),)), r"cannot forbid item 99 of 'source': it has items 0 to"),
+        (Interventions(forbid=(("sourec", 0),)), r"no axis 'sourec' to forbid an item of; did you mean 'source'\?"),
     ):
         with pytest.raises(RegardError, match=said), changed(model, changes, shown):
             shown.replay()
     with pytest.raises(RegardError, match=r"temperature=0 must lie between 0\.01 and 100"):
-        Changes(temperature=0)
+        Interventions(temperature=0)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from regard.attention.attend import Attend
-from regard.core.data_specs import Marks, Notes, Text
+from regard.core.data_specs import MusicSpec, Seq2SeqSpec, SpecialTokens
 from regard.core.errors import RegardError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.inspection import invariants
 
 
@@ -35,13 +35,13 @@ def test_a_task_without_decoding_keeps_those_that_apply(documents, pictures):
 
 def test_answers_that_depend_on_the_batch_are_found_out():
     def crowded(inputs):
-        return [Answer("a", -1.0 * len(inputs)) for _ in inputs]
+        return [Prediction("a", -1.0 * len(inputs)) for _ in inputs]
 
-    assert invariants.batches(crowded, [1, 2]) == invariants.Verdict(
+    assert invariants.batches(crowded, [1, 2]) == invariants.CheckResult(
         "2 answers in a batch = single answers", False, "largest difference 1.0e+00"
     )
     words = iter("abcdefgh")
-    verdict = invariants.batches(lambda inputs: [Answer(next(words)) for _ in inputs], [1, 2])
+    verdict = invariants.batches(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
     assert not verdict.kept and verdict.detail == "'a' and 'c'"
 
 
@@ -77,7 +77,7 @@ def test_what_a_replay_gives_to_a_decoder_is_overheard(subject, sentence):
     one = subject()
     with torch.no_grad():
         shown = one.show(sentence)
-    given = invariants.overheard(one.model, shown, one.task.sizes.marks)
+    given = invariants.record_decoder_inputs(one.model, shown, one.task.sizes.marks)
     assert given.target[0, 0] == one.task.sizes.marks.start and len(given.target[0]) == len(shown.chosen)
     assert "start" not in vars(one.model)
     assert broken(invariants.check_decoder(one.model, given)) == []
@@ -85,13 +85,13 @@ def test_what_a_replay_gives_to_a_decoder_is_overheard(subject, sentence):
 
 def test_decoders_of_other_kinds_of_data_are_checked_on_examples(subject, monkeypatch):
     one = subject()
-    monkeypatch.setattr(one.task, "sizes", SimpleNamespace(marks=Marks(), longest=12))
+    monkeypatch.setattr(one.task, "sizes", SimpleNamespace(marks=SpecialTokens(), longest=12))
     verdicts = invariants.check(one.task, one.model, one.decoding)
     assert broken(verdicts) == [] and len(verdicts) == 8
 
 
 def test_random_sequences_have_no_marks_but_the_start():
-    for sizes in (Text(source=9, target=11, longest=12), Notes(conditions=9, tokens=11, longest=12)):
+    for sizes in (Seq2SeqSpec(source=9, target=11, longest=12), MusicSpec(conditions=9, tokens=11, longest=12)):
         given = invariants.trial(sizes)
         assert (given.target[:, 0] == sizes.marks.start).all() and (given.target[:, 1:] > sizes.marks.end).all()
         assert given.source.lengths[0] == given.source.tokens.shape[1] == given.target.shape[1]

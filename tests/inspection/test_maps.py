@@ -8,7 +8,7 @@ import torch
 
 from regard.attention.record import AttentionMap, record
 from regard.core.errors import ShapeError
-from regard.core.inspectable import Axis, Item, Parent, Place, Shown
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Parent
 from regard.inspection.call_recorder import calls
 from regard.inspection.collect import collect
 from regard.inspection.maps import arrange, title_of
@@ -20,7 +20,7 @@ def axis(size, title="axis", parent=None):
 
 def shown(axes, rows, columns):
     logits = torch.zeros(1, 2)
-    return Shown("a", axes, rows, columns, (), lambda: logits, torch.tensor([0]))
+    return Inspectable("a", axes, rows, columns, (), lambda: logits, torch.tensor([0]))
 
 
 def weights(*shape, keys=None):
@@ -35,8 +35,8 @@ def test_every_batch_row_that_is_named_is_a_map_of_its_own():
     recorded = {"words": AttentionMap(weights(3, 2, 1, 5, keys=4), "question", "words")}
     axes = {f"words.{i}": axis(4, f"words {i}", Parent("sentences", i)) for i in (0, 2)}
     axes |= {"question": axis(1, "question"), "sentences": axis(3)}
-    columns = {"words": (Place("words.0", 0), Place("words.2", 2))}
-    _, maps = arrange(recorded, shown(axes, {"question": (Place("question", None),)}, columns))
+    columns = {"words": (AxisRef("words.0", 0), AxisRef("words.2", 2))}
+    _, maps = arrange(recorded, shown(axes, {"question": (AxisRef("question", None),)}, columns))
     assert [(one.name, one.module, one.batch, one.keys) for one in maps] == [
         ("words #1", "words", 0, "words.0"),
         ("words #3", "words", 2, "words.2"),
@@ -49,7 +49,7 @@ def test_every_batch_row_that_is_named_is_a_map_of_its_own():
 
 def test_padding_of_queries_is_cut_off_where_there_is_a_batch():
     recorded = {"attn": AttentionMap(weights(2, 1, 6, 6, keys=4), "words", "words")}
-    places = (Place("words", 1),)
+    places = (AxisRef("words", 1),)
     _, (found,) = arrange(recorded, shown({"words": axis(4, "words")}, {"words": places}, {"words": places}))
     assert found.weights.shape == (1, 4, 4) and found.batch == 1
     assert found.title == "Words self-attention" and found.inward
@@ -58,7 +58,7 @@ def test_padding_of_queries_is_cut_off_where_there_is_a_batch():
 @pytest.mark.parametrize(("shape", "keys"), [((2, 1, 4, 6), None), ((1, 1, 6, 4), None)])
 def test_what_is_cut_off_and_is_no_padding_is_an_error_that_names_the_map(shape, keys):
     recorded = {"attn": AttentionMap(weights(*shape, keys=keys), "target", "source")}
-    wrong = shown({"x": axis(4), "y": axis(4)}, {"target": (Place("x"),)}, {"source": (Place("y"),)})
+    wrong = shown({"x": axis(4), "y": axis(4)}, {"target": (AxisRef("x"),)}, {"source": (AxisRef("y"),)})
     with pytest.raises(ShapeError, match=r"map attn: . × . weights, but axis 'x' has 4 items and 'y' 4, and what lies"):
         arrange(recorded, wrong)
 
@@ -66,19 +66,19 @@ def test_what_is_cut_off_and_is_no_padding_is_an_error_that_names_the_map(shape,
 def test_rows_that_are_not_named_on_both_sides_are_an_error():
     recorded = {"attn": AttentionMap(weights(2, 1, 4, 4), "target", "source")}
     axes = {"x": axis(4)}
-    for rows, columns in (((Place("x", 0),), (Place("x", 1),)), ((Place("x", 5),), (Place("x", None),))):
+    for rows, columns in (((AxisRef("x", 0),), (AxisRef("x", 1),)), ((AxisRef("x", 5),), (AxisRef("x", None),))):
         with pytest.raises(ShapeError, match=r"map attn: of the 2 rows of its batch, rows \[.*\] are named; name the"):
             arrange(recorded, shown(axes, {"target": rows}, {"source": columns}))
 
 
 def test_what_the_task_does_not_know_is_numbered():
     recorded = {"attn": AttentionMap(weights(1, 1, 2, 3), "latent", "source")}
-    axes, (found,) = arrange(recorded, shown({"x": axis(3, "source")}, {}, {"source": (Place("x"),)}))
+    axes, (found,) = arrange(recorded, shown({"x": axis(3, "source")}, {}, {"source": (AxisRef("x"),)}))
     assert axes[found.queries].labels == ("1", "2") and found.title == "Latent → source"
 
 
 def test_groups_stay_together_and_layers_are_numbered_within_them():
-    places = {"a": (Place("a"),), "b": (Place("b"),)}
+    places = {"a": (AxisRef("a"),), "b": (AxisRef("b"),)}
     order = [("0.self", "a", "a"), ("0.cross", "a", "b"), ("1.self", "a", "a"), ("1.cross", "a", "b")]
     recorded = {name: AttentionMap(weights(1, 2, 3, 3), queries, keys) for name, queries, keys in order}
     _, maps = arrange(recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), off={("1.self", 1)})

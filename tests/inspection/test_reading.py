@@ -12,7 +12,7 @@ from browsing import opened
 from regard.core.inspectable import Axis, Item, Output
 from regard.inspection.compare import to_page
 from regard.inspection.html_bundle import bundle
-from regard.inspection.json_format import Honesty, Inspection, Map, to_json
+from regard.inspection.json_format import Faithfulness, Inspection, Map, to_json
 
 FOUND = examples.translation(2, 4)
 
@@ -42,7 +42,7 @@ def test_bars_of_the_n_best_follow_their_ranks_and_nothing_is_said_as_such(brows
 
 
 def test_a_negative_agreement_is_drawn_to_the_left_of_the_middle(browser, tmp_path):
-    honest = Honesty((-0.48,), (0.25,))
+    honest = Faithfulness((-0.48,), (0.25,))
     with opened(browser, write(tmp_path, to_json(square(4, honesty=honest)))) as page:
         bars = page.locator(".meter-bar").evaluate_all(
             "all => all.map(one => [one.offsetLeft - one.parentElement.offsetLeft, one.offsetWidth].map("

@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened, serving
 
-from regard.inspection.collect import About, Subject, inspect
+from regard.inspection.collect import RunInfo, Subject, inspect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.interventions import UNCHANGED
 from regard.inspection.json_format import to_json
@@ -18,7 +18,7 @@ def subject():
     torch.manual_seed(0)
     task = recommendation.build(recommendation.TINY)
     model = recommender.build(recommender.TINY, task.sizes).eval()
-    return Subject(task, model, None, About("recommendation", "recommender"))
+    return Subject(task, model, None, RunInfo("recommendation", "recommender"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from regard.core.errors import FileError
 from regard.decoding.strategies import beam, greedy
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.inspection.parameter_tables import Tables
 from regard.inspection.report import NBEST, look, several, subject
 
@@ -35,7 +35,9 @@ def recipe(decoding):
 @pytest.fixture
 def run(tmp_path, subject, task, monkeypatch):
     monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
-    return Run(tmp_path / "en-ko", recipe(Decoding("greedy", greedy.Config(no_repeat=1))), task, subject().model)
+    return Run(
+        tmp_path / "en-ko", recipe(DecodingStrategy("greedy", greedy.Config(no_repeat=1))), task, subject().model
+    )
 
 
 def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
@@ -55,9 +57,9 @@ def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
 
 
 def test_a_beam_is_asked_for_its_best_few(run, sentence):
-    assert several(Decoding("beam", beam.Config(width=8))).config.nbest == NBEST
-    assert several(Decoding("beam", beam.Config(width=2))).config.nbest == 2
-    assert len(look(run, sentence, decoding=Decoding("beam", beam.Config(width=3))).inspection.outputs) == 3
+    assert several(DecodingStrategy("beam", beam.Config(width=8))).config.nbest == NBEST
+    assert several(DecodingStrategy("beam", beam.Config(width=2))).config.nbest == 2
+    assert len(look(run, sentence, decoding=DecodingStrategy("beam", beam.Config(width=3))).inspection.outputs) == 3
 
 
 def test_without_decoding_nothing_invents_one(run, documents):

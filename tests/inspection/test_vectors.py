@@ -4,8 +4,8 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.core.data_specs import Words
-from regard.inspection.collect import About, Subject, inspect
+from regard.core.data_specs import EmbeddingSpec
+from regard.inspection.collect import RunInfo, Subject, inspect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import skipgram
@@ -19,8 +19,8 @@ def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     (folder / "x.txt").write_text("king queen man woman apple pear plum cherry dog cat " * 60)
     task = embeddings.build(embeddings.Config(paths=(str(folder),), minimum=1, length=8))
-    model = skipgram.build(skipgram.Config(dim=32), Words(task.sizes.size)).eval()
-    inspection = inspect(Subject(task, model, None, About("embeddings", "skipgram")), "king")
+    model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.sizes.size)).eval()
+    inspection = inspect(Subject(task, model, None, RunInfo("embeddings", "skipgram")), "king")
     path = folder / "x.html"
     path.write_text(bundle(to_json(inspection)), encoding="utf-8")
     return path.as_uri(), task.space(model)

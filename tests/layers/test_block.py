@@ -11,14 +11,14 @@ from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.layers.block import Block
 from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS
 
 DIM = 8
 
 
 def heads():
-    return Heads(Attend(scores.build("scaled_dot", DIM // 2)), Widths.divided(DIM, 2))
+    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM // 2)), HeadDims.divided(DIM, 2))
 
 
 def block(norm="pre", cross=False, **settings):
@@ -34,9 +34,9 @@ def test_the_parts_in_their_order(norm, cross, mask):
     layer, x, source = block(norm, cross), torch.randn(2, 4, DIM), torch.randn(2, 3, DIM)
     there = Mask.lengths(torch.tensor([3, 1]))
     found, memory = layer(x, mask, source=layer.memorize(source, there) if cross else None)
-    expected = layer.around_self(x, lambda y: layer.self_attn(y, layer.self_attn.memorize(y), mask))
+    expected = layer.around_self(x, lambda y: layer.self_attn(y, layer.self_attn.project_kv(y), mask))
     if cross:
-        seen = layer.cross_attn.memorize(source)
+        seen = layer.cross_attn.project_kv(source)
         expected = layer.around_cross(expected, lambda y: layer.cross_attn(y, seen, there))
     expected = layer.around_feedforward(expected, layer.feedforward)
     torch.testing.assert_close(found, expected)

@@ -1,12 +1,12 @@
 import torch
 
-from regard.core.data_specs import Marks
-from regard.layers.char_cnn import Spelling, with_spelling
+from regard.core.data_specs import SpecialTokens
+from regard.layers.char_cnn import CharCNN, with_spelling
 from regard.layers.document_batch import Units
 
 
 def spelling():
-    return Spelling(12, 4, 6, marks=Marks(), dropout=0.0)
+    return CharCNN(12, 4, 6, marks=SpecialTokens(), dropout=0.0)
 
 
 def test_padding_changes_nothing_and_no_letters_are_zeros():

@@ -3,12 +3,14 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from regard.core.data_specs import Rules
+from regard.core.data_specs import TagTransitions
 from regard.core.errors import ConfigError
 from regard.layers.crf import CHAINS, Independent, LinearChain, TagReadout, viterbi
 
-BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
-IOBES = Rules(  # O B I E S of one type
+BIO = TagTransitions(
+    (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
+)
+IOBES = TagTransitions(  # O B I E S of one type
     (True, True, False, False, True),
     tuple(
         (False, False, True, True, False) if before in (1, 2) else (True, True, False, False, True)
@@ -16,7 +18,7 @@ IOBES = Rules(  # O B I E S of one type
     ),
     (True, False, False, True, True),
 )
-FREE = Rules((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
+FREE = TagTransitions((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
 RULES = [BIO, IOBES, FREE]
 
 
@@ -126,4 +128,4 @@ def test_the_rules_are_not_saved_with_the_weights():
 
 def test_rules_that_allow_nothing_are_an_error():
     with pytest.raises(ConfigError, match="the rules of the tags allow no sequence: some tag has nothing"):
-        LinearChain(Rules((True, True), ((True, False), (False, False)), (True, True)))
+        LinearChain(TagTransitions((True, True), ((True, False), (False, False)), (True, True)))

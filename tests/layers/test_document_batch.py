@@ -1,6 +1,6 @@
 import torch
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Padded
 from regard.layers.document_batch import Grouped, Units, first_tokens, group, joined, marked
 
@@ -36,7 +36,7 @@ def test_no_documents():
 
 
 def test_marks_stand_around_every_row():
-    marks = Marks()
+    marks = SpecialTokens()
     found = marked(Padded(torch.tensor([[7, 8, 9], [7, 0, 0]]), torch.tensor([3, 1])), marks)
     assert found.tokens.tolist() == [[2, 7, 8, 9, 3], [2, 7, 3, 0, 0]]
     assert found.lengths.tolist() == [5, 3]

@@ -9,18 +9,18 @@ from torch.nn.functional import gelu
 
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.core.data_specs import Notes, Text
+from regard.core.data_specs import MusicSpec, Seq2SeqSpec
 from regard.core.errors import ConfigError, RegardError
 from regard.core.protocols import Padded
 from regard.core.registry import names
-from regard.core.state_tree import join, rows, select, select_sources, spread
+from regard.core.state_tree import batch_size, join, repeat_rows, select, select_sources
 from regard.layers import linear
 from regard.layers.feedforward import FeedForward
-from regard.layers.fuse_for_decoding import FastBlock, optimised
+from regard.layers.fuse_for_decoding import FastBlock, optimize_for_decoding
 from regard.models import luong, music_transformer, transformer
 
-SIZES = Text(source=19, target=19, longest=64, joint=True)
-NOTES = Notes(conditions=19, tokens=19, longest=64)
+SIZES = Seq2SeqSpec(source=19, target=19, longest=64, joint=True)
+NOTES = MusicSpec(conditions=19, tokens=19, longest=64)
 KINDS = [(transformer, {}), (transformer, {"norm": "post"}), (transformer, {"share": False})]
 KINDS += [(transformer, {"position": name}) for name in names("regard.layers.positions")]
 KINDS += [(transformer, {"score": name}) for name in names("regard.attention.scores")]
@@ -95,12 +95,12 @@ def test_states_are_values():
 def test_rows_are_selected_as_in_the_model():
     model, source = build(), padded(5, 7)
     fast = model.for_decoding()
-    states = [spread(each.start(source), 3) for each in (model, fast)]
+    states = [repeat_rows(each.start(source), 3) for each in (model, fast)]
     tokens = torch.randint(4, SIZES.target, (6, 4))
     for turn, order in enumerate(([2, 2, 0, 3, 5, 4], [1, 0, 2, 4, 4, 4])):
         after = [each(tokens[:, turn : turn + 1], state)[1] for each, state in zip((model, fast), states, strict=True)]
         states = [select(state, torch.tensor(order)) for state in after]
-    assert rows(states[1]) == 6
+    assert batch_size(states[1]) == 6
     states = [select_sources(state, torch.tensor([1]), width=3) for state in states]
     logits = [each(tokens[3:, 3:], state)[0] for each, state in zip((model, fast), states, strict=True)]
     close(logits[1], logits[0])
@@ -154,7 +154,7 @@ def test_watching_the_fast_model_is_an_error():
 
 def test_where_nothing_is_won_it_is_the_model_itself():
     recurrent, double = luong.build(luong.TINY, SIZES), build().double()
-    assert optimised(recurrent) is recurrent
+    assert optimize_for_decoding(recurrent) is recurrent
     assert double.for_decoding() is double
 
 
@@ -173,7 +173,7 @@ def test_precision_that_cannot_be_had_is_an_error():
     with pytest.raises(
         ConfigError, match=r"precision=int8 needs a model of Transformer blocks.*leave the precision out"
     ):
-        optimised(luong.build(luong.TINY, SIZES), "int8")
+        optimize_for_decoding(luong.build(luong.TINY, SIZES), "int8")
     with pytest.raises(ConfigError, match=r"precision=int8 needs .* float32 weights on a CPU"):
         build().double().for_decoding("int8")
     with pytest.raises(ConfigError, match="precision='int4' is not known; choose one of: float32, int8"):
@@ -225,7 +225,7 @@ def test_rows_that_are_joined_go_on_as_if_apart(module):
 
 def test_an_encoder_alone_is_faster_too():
     model = build()
-    encoder, source = optimised(model.encoder), padded(5, 17, 1)
+    encoder, source = optimize_for_decoding(model.encoder), padded(5, 17, 1)
     mask = Mask.lengths(source.lengths)
     there = mask.keys
     close(encoder(source.tokens, mask)[there], model.encoder(source.tokens, mask)[there])

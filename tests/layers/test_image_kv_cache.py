@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import Canvas, Line, canvas, line, wanted
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, canvas, line, wanted
 from regard.core.errors import ShapeError
 from regard.core.state_tree import map_tensors, select
-from regard.layers.image_kv_cache import Window, WindowHeads, causal
-from regard.layers.multihead import Widths
+from regard.layers.image_kv_cache import ImageKVCache, WindowHeads, causal
+from regard.layers.multihead import HeadDims
 
 CANVASES = st.builds(
-    Canvas,
+    ImageBlocks2D,
     height=st.integers(1, 6),
     width=st.integers(1, 6),
     query=st.tuples(st.integers(1, 3), st.integers(1, 3)),
@@ -22,12 +22,12 @@ CANVASES = st.builds(
     channels=st.integers(1, 3),
 )
 LAYOUTS = st.one_of(
-    CANVASES, st.builds(Line, places=st.integers(1, 25), query=st.integers(1, 6), memory=st.integers(0, 9))
+    CANVASES, st.builds(ImageBlocks1D, places=st.integers(1, 25), query=st.integers(1, 6), memory=st.integers(0, 9))
 )
 
 
 def heads(layout):
-    return WindowHeads(Attend(scores.build("scaled_dot", 4)), Widths.divided(8, 2), layout=layout).double()
+    return WindowHeads(Attend(scores.build("scaled_dot", 4)), HeadDims.divided(8, 2), layout=layout).double()
 
 
 def run(layer, x, window):
@@ -51,7 +51,7 @@ def test_however_it_is_cut(layout, data):
     while left:
         cuts.append(data.draw(st.integers(1, left)))
         left -= cuts[-1]
-    window, parts = Window.empty(layer.layout, layer.empty(x)), []
+    window, parts = ImageKVCache.empty(layer.layout, layer.empty(x)), []
     for chunk in x.split(cuts, dim=1):
         out, window = run(layer, chunk, window)
         parts.append(out)
@@ -63,7 +63,7 @@ def test_however_it_is_cut(layout, data):
 def test_place_by_place_with_and_without_gradients(layout, learning):
     layer, x = heads(layout), torch.randn(2, 60, 8, dtype=torch.float64, requires_grad=learning)
     with torch.set_grad_enabled(learning):
-        window, parts = Window.empty(layer.layout, layer.empty(x)), []
+        window, parts = ImageKVCache.empty(layer.layout, layer.empty(x)), []
         for chunk in x.split(1, dim=1):
             out, window = run(layer, chunk, window)
             parts.append(out)
@@ -82,7 +82,7 @@ def test_place_by_place_with_and_without_gradients(layout, learning):
 @torch.no_grad()
 def test_what_no_place_to_come_can_see_is_let_go(layout):
     layer, x = heads(layout), torch.randn(1, layout.places, 8, dtype=torch.float64)
-    window = Window.empty(layer.layout, layer.empty(x))
+    window = ImageKVCache.empty(layer.layout, layer.empty(x))
     held = []
     for place, chunk in enumerate(x.split(1, dim=1)):
         _, window = run(layer, chunk, window)
@@ -98,7 +98,7 @@ def test_a_beginning_at_once_and_the_rest_step_by_step():
     layout = canvas(6, 6, query=(2, 3), memory=(2, 1))
     layer, x = heads(layout), torch.randn(2, 36, 8, dtype=torch.float64)
     for first in (1, 5, 6, 17, 35):
-        out, window = run(layer, x[:, :first], Window.empty(layer.layout, layer.empty(x)))
+        out, window = run(layer, x[:, :first], ImageKVCache.empty(layer.layout, layer.empty(x)))
         parts = [out]
         for chunk in x[:, first:].split(1, dim=1):
             out, window = run(layer, chunk, window)
@@ -111,7 +111,7 @@ def test_a_state_can_be_gone_on_with_twice_and_rows_can_be_chosen():
     layout = canvas(4, 6, query=(2, 2), memory=(1, 2))
     layer, x = heads(layout), torch.randn(3, 24, 8, dtype=torch.float64)
     for first in (3, 10):
-        state = Window.empty(layer.layout, layer.empty(x))
+        state = ImageKVCache.empty(layer.layout, layer.empty(x))
         for chunk in x[:, :first].split(1, dim=1):
             _, state = run(layer, chunk, state)
         kept = map_tensors(state, lambda tensor: tensor.clone())
@@ -127,12 +127,12 @@ def test_a_state_can_be_gone_on_with_twice_and_rows_can_be_chosen():
 def test_a_finished_image_takes_no_more():
     layout = canvas(2, 2, query=(1, 1), memory=(1, 1))
     layer, x = heads(layout), torch.randn(1, 4, 8, dtype=torch.float64)
-    _, window = run(layer, x, Window.empty(layer.layout, layer.empty(x)))
+    _, window = run(layer, x, ImageKVCache.empty(layer.layout, layer.empty(x)))
     with pytest.raises(ShapeError, match=r"^the image has 4 places, but there are 5; it is finished$"):
         run(layer, x[:, :1], window)
 
 
 def test_other_memories_are_looked_at_as_ever():
     layer, x = heads(line(9, query=3, memory=3)), torch.randn(2, 5, 8, dtype=torch.float64)
-    plain = super(WindowHeads, layer).forward(x, layer.memorize(x))
-    torch.testing.assert_close(layer(x, layer.memorize(x)), plain)
+    plain = super(WindowHeads, layer).forward(x, layer.project_kv(x))
+    torch.testing.assert_close(layer(x, layer.project_kv(x)), plain)

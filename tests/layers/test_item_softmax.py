@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import Shelf
+from regard.core.protocols.recommender import ItemCatalog
 from regard.layers import item_softmax
 from regard.layers.item_softmax import FullSoftmax, OneNegative, SampledSoftmax, all_scores, best, log_probability
 
@@ -30,7 +30,7 @@ class Table(nn.Module):
         return (states.expand(len(self.keys), -1, -1), self.keys[:, shelf.numbers]) if self.dot else None
 
 
-SHELF = Shelf(torch.arange(ITEMS), torch.zeros(ITEMS, 0))
+SHELF = ItemCatalog(torch.arange(ITEMS), torch.zeros(ITEMS, 0))
 
 
 def asked(count=7):
@@ -110,6 +110,6 @@ def test_the_largest_by_groups_are_the_largest():
 
 
 def test_nothing_to_choose_from():
-    empty, (states, _) = Shelf(torch.zeros(0, dtype=torch.long), torch.zeros(0, 0)), asked()
+    empty, (states, _) = ItemCatalog(torch.zeros(0, dtype=torch.long), torch.zeros(0, 0)), asked()
     assert best(Table(), states, empty, count=3).places.shape == (7, 0)
     assert log_probability(Table(), states[:0], SHELF, torch.zeros(0, dtype=torch.long)).shape == (0,)

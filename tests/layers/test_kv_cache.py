@@ -8,7 +8,7 @@ import torch
 from regard.attention.kernels.short_keys import whole
 from regard.attention.masks import Mask
 from regard.attention.score import Projected
-from regard.core.state_tree import Shared, join, map_tensors, rows, select
+from regard.core.state_tree import Shared, batch_size, join, map_tensors, select
 from regard.layers.kv_cache import KV
 
 
@@ -74,7 +74,7 @@ def test_spare_columns_are_zeros_up_to_whole_vectors(length):
 def test_rows_are_selected_and_can_be_written_on():
     new, old = memory(1), memory(2).append(memory(1))
     chosen = select(old, torch.tensor([2, 2, 0]))
-    assert chosen.k.tensor.equal(old.k.tensor[[2, 2, 0]]) and rows(chosen) == 3
+    assert chosen.k.tensor.equal(old.k.tensor[[2, 2, 0]]) and batch_size(chosen) == 3
     grown = chosen.append(new)
     assert grown.keys.data_ptr() == chosen.keys.data_ptr() and old.length == 3
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from regard.layers.packed_rnn import BothWays, packing
+from regard.layers.packed_rnn import BidirectionalRNN, packing
 
 LENGTHS = torch.tensor([3, 1, 0, 5, 3])
 
@@ -26,12 +26,12 @@ def test_the_mirror_turns_each_sequence_round():
 def test_nothing_to_pack():
     how = packing(torch.zeros(2, dtype=torch.long), 3)
     assert how.rows == [] and how.pad(how.pack(torch.ones(2, 3, 1)), (2, 3)).sum() == 0
-    assert BothWays("gru", 1, 2)(torch.ones(0, 1), how).shape == (0, 4)
+    assert BidirectionalRNN("gru", 1, 2)(torch.ones(0, 1), how).shape == (0, 4)
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_outputs_and_gradients_are_those_of_pytorch(kind):
-    net = BothWays(kind, 7, 4).double()
+    net = BidirectionalRNN(kind, 7, 4).double()
     how = packing(LENGTHS, 6)
     x = torch.randn(len(how.places), 7, dtype=torch.double, requires_grad=True)
     ours = net(x, how)
@@ -46,7 +46,7 @@ def test_outputs_and_gradients_are_those_of_pytorch(kind):
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])
 def test_compiled_it_is_pytorchs_own(kind, monkeypatch):
-    net, how = BothWays(kind, 3, 4), packing(LENGTHS, 6)
+    net, how = BidirectionalRNN(kind, 3, 4), packing(LENGTHS, 6)
     x = torch.randn(len(how.places), 3)
     plain = net(x, how)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from regard.attention.image_layout import canvas
-from regard.core.data_specs import Pixels
-from regard.layers.pixel_embedding import Enlarged, PixelEmbedding, Places, Surroundings
-from regard.layers.positions._two_dimensional import Plane
+from regard.core.data_specs import ImageGenerationSpec
+from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, Places, UpsampledCondition
+from regard.layers.positions._two_dimensional import Position2D
 
-SIZES = Pixels(height=4, width=5, channels=3, levels=6, small=(2, 2))
+SIZES = ImageGenerationSpec(height=4, width=5, channels=3, levels=6, small=(2, 2))
 
 
 def places(each):
@@ -32,8 +32,8 @@ def test_places_know_where_they_are(each):
 @pytest.mark.parametrize("each", [1, 3])
 def test_near_levels_begin_alike_and_channels_apart(each):
     _, where = places(each)
-    sizes = Pixels(4, 5, 3, levels=64)
-    embedding = PixelEmbedding(32, Plane("sinusoidal", 32, height=4, width=5), where, levels=sizes.levels)
+    sizes = ImageGenerationSpec(4, 5, 3, levels=64)
+    embedding = PixelEmbedding(32, Position2D("sinusoidal", 32, height=4, width=5), where, levels=sizes.levels)
     table = embedding.level.weight.view(3, 65, 32)
     near, far = (table[:, 10] - table[:, 11]).norm(), (table[:, 10] - table[:, 50]).norm()
     assert near < far and not table[0].equal(table[1])
@@ -48,7 +48,7 @@ def test_near_levels_begin_alike_and_channels_apart(each):
 def test_surroundings_are_the_pixels_around_that_are_made(each, reach):
     """Written out: of every place, the brightness of each pixel so near made before its own, and which those are."""
     _, where = places(each)
-    layer = Surroundings(4, where, sizes=SIZES, reach=reach)
+    layer = NeighbourPixels(4, where, sizes=SIZES, reach=reach)
     made = torch.randint(6, (1, 60))  # levels in the order of the sequence
     per_pixel = 3 // each
     seen = {}  # (row, column) -> number of the pixel in the sequence
@@ -70,7 +70,7 @@ def test_surroundings_are_the_pixels_around_that_are_made(each, reach):
 
 def test_an_enlarged_image_is_bicubic():
     _, where = places(3)
-    layer = Enlarged(3, where, sizes=SIZES, reach=0)
+    layer = UpsampledCondition(3, where, sizes=SIZES, reach=0)
     with torch.no_grad():
         layer.project.weight.copy_(torch.eye(3))
         layer.project.bias.zero_()

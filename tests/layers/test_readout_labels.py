@@ -1,15 +1,15 @@
 import torch
 
-from regard.layers.readout import Readout, SeveralLabels, readout
+from regard.layers.readout import MultiLabelReadout, Readout, readout
 
 
 def test_one_label_or_several():
     assert isinstance(readout(4, 3, several=False), Readout)
-    assert isinstance(readout(4, 3, several=True), SeveralLabels)
+    assert isinstance(readout(4, 3, several=True), MultiLabelReadout)
 
 
 def test_the_loss_is_the_log_probability_of_all_answers():
-    layer = SeveralLabels(4, 3)
+    layer = MultiLabelReadout(4, 3)
     x, labels = torch.randn(5, 4), torch.randint(0, 2, (5, 3))
     p = torch.sigmoid(layer(x))
     wanted = -torch.where(labels == 1, p, 1 - p).log().sum()

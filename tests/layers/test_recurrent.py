@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from regard.core.state_tree import select
-from regard.layers.recurrent import KINDS, Recurrent, RecurrentEncoder, widen
+from regard.layers.recurrent import KINDS, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -63,8 +63,8 @@ def test_padding_changes_nothing(kind, both):
 
 def test_widen():
     x = torch.arange(2)
-    assert widen(x, 2) is x
-    assert widen(x, 6).tolist() == [0, 0, 0, 1, 1, 1]
+    assert repeat_per_hypothesis(x, 2) is x
+    assert repeat_per_hypothesis(x, 6).tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_weights_start_orthogonal_and_the_forget_gate_open():

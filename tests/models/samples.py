@@ -2,12 +2,14 @@
 
 import torch
 
-from regard.core.data_specs import Documents, Rules, Tagged
+from regard.core.data_specs import DocumentSpec, TaggingSpec, TagTransitions
 from regard.layers.document_batch import Grouped, Units
 
-DOCUMENTS = Documents(size=30, labels=3, longest=40, sentence=9, sentences=6)
-BIO = Rules((True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True))
-TAGGED = Tagged(size=30, characters=12, longest=20, rules=BIO)
+DOCUMENTS = DocumentSpec(size=30, labels=3, longest=40, sentence=9, sentences=6)
+BIO = TagTransitions(
+    (True, True, False), ((True, True, False), (True, True, True), (True, True, True)), (True, True, True)
+)
+TAGGED = TaggingSpec(size=30, characters=12, longest=20, rules=BIO)
 
 
 def documents(counts=(2, 1, 3), width=7, seed=0):

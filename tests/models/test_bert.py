@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from regard.attention.record import record
-from regard.core.data_specs import Marks, Masked
+from regard.core.data_specs import MaskedLMSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.protocols.masked_lm import Gaps
+from regard.core.protocols.masked_lm import MaskedBatch
 from regard.core.registry import names
 from regard.models import bert
 
-SIZES = Masked(size=24, longest=12, marks=Marks(mask=23))
+SIZES = MaskedLMSpec(size=24, longest=12, marks=SpecialTokens(mask=23))
 PAIRS = replace(SIZES, pairs=True)
 
 
@@ -22,12 +22,12 @@ def gaps(rows=2, length=9, seed=0):
     chosen[:, [2, 5]] = True
     seen = tokens.masked_fill(chosen, 23)
     segments = (torch.arange(length) > 4).long().expand(rows, -1)
-    return Gaps(seen, tokens, torch.full((rows,), length), chosen, chosen.long(), segments)
+    return MaskedBatch(seen, tokens, torch.full((rows,), length), chosen, chosen.long(), segments)
 
 
 def parameters(config, size, longest):
     with torch.device("meta"):
-        model = bert.build(config, Masked(size=size, longest=longest, pairs=config.segments == 2))
+        model = bert.build(config, MaskedLMSpec(size=size, longest=longest, pairs=config.segments == 2))
     return sum(weight.numel() for weight in model.parameters())
 
 
@@ -69,7 +69,7 @@ def test_a_narrow_table_is_widened():
 def test_padding_changes_nothing_and_gaps_see_both_ways(change):
     model = bert.build(replace(bert.TINY, **change), SIZES).eval()
     given = gaps()
-    wider = Gaps(*(torch.nn.functional.pad(part, (0, 2)) if part.dim() == 2 else part for part in given))
+    wider = MaskedBatch(*(torch.nn.functional.pad(part, (0, 2)) if part.dim() == 2 else part for part in given))
     torch.testing.assert_close(model(wider).features, model(given).features, atol=2e-5, rtol=1e-4)
     for place in (0, 8):
         other = given._replace(seen=given.seen.index_fill(1, torch.tensor(place), 4))

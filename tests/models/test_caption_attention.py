@@ -9,13 +9,15 @@ from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import MovingAverage
 from regard.layers.readout import Readout
-from regard.models._caption_attention import Hard, Soft, Told, Walk, Whole, trace
+from regard.models._caption_attention import AttentionTrace, CaptionTargets, Hard, MeanPooling, Soft, trace
 
 
 def told(rows=2, steps=3, *, smoothing=0.0):
     torch.manual_seed(1)
     there = torch.tensor([[True, True, True], [True, True, False]])[:rows, :steps]
-    return Told(torch.randn(rows, steps, 4), torch.randint(0, 5, (rows, steps)), there, Readout(4, 5), smoothing)
+    return CaptionTargets(
+        torch.randn(rows, steps, 4), torch.randint(0, 5, (rows, steps)), there, Readout(4, 5), smoothing
+    )
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -50,7 +52,7 @@ def test_only_what_was_chosen_is_answered_for():
         openness=0.5,
     )
     memory = hard.memorize(torch.randn(2, 5, 4))
-    walk = Walk(torch.randn(2, 3, 4), torch.full((2, 3, 5), 0.2))
+    walk = AttentionTrace(torch.randn(2, 3, 4), torch.full((2, 3, 5), 0.2))
     parts = hard.losses(told(), walk, memory)
     assert parts["choices"] == 0 and parts["entropy"] < 0
     chosen = walk._replace(weights=nn.functional.one_hot(torch.zeros(2, 3, dtype=torch.long), 5).float())
@@ -60,7 +62,7 @@ def test_only_what_was_chosen_is_answered_for():
 
 def test_a_whole_image_is_the_mean_of_its_cells_for_every_caption():
     cells = torch.randn(2, 5, 4)
-    whole = Whole()
+    whole = MeanPooling()
     assert torch.allclose(
         whole(torch.zeros(4, 9), whole.memorize(cells)), cells.mean(dim=1).repeat_interleave(2, dim=0)
     )

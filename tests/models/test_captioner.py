@@ -9,12 +9,12 @@ from torch import nn
 
 from regard.attention.record import record
 from regard.attention.reinforce import NoBaseline
-from regard.core.data_specs import Captions
+from regard.core.data_specs import CaptioningSpec
 from regard.core.errors import ConfigError
 from regard.models import captioner
 from regard.models.captioner import TINY, Config
 
-SIZES = Captions(height=4, width=8, channels=3, size=7, longest=6)
+SIZES = CaptioningSpec(height=4, width=8, channels=3, size=7, longest=6)
 
 
 class Forced(nn.Module):

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.models import cnn
 
-SIZES = Pictures(height=8, width=11, channels=3, classes=4)
+SIZES = ImageClassificationSpec(height=8, width=11, channels=3, classes=4)
 
 
 @pytest.mark.parametrize("change", [{}, {"stages": 1}, {"blocks": 2, "dropout": 0.5}])

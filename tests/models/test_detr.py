@@ -7,12 +7,12 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from regard.attention.record import record
-from regard.core.data_specs import Objects
+from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
 from regard.inspection.invariants import by_definition
 from regard.models import detr
 
-SIZES = Objects(height=13, width=10, channels=3, classes=4, most=3)
+SIZES = DetectionSpec(height=13, width=10, channels=3, classes=4, most=3)
 
 
 @pytest.fixture

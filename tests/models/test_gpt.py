@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Tokens
+from regard.core.data_specs import LanguageSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import names
@@ -9,7 +9,7 @@ from regard.core.state_tree import join, select
 from regard.inspection import invariants
 from regard.models import gpt
 
-SIZES = Tokens(size=23, longest=12)
+SIZES = LanguageSpec(size=23, longest=12)
 
 
 def source(rows):
@@ -21,19 +21,19 @@ def parameters(preset, sizes):
 
 
 def test_it_has_the_parameters_of_gpt2():
-    assert parameters("gpt2", Tokens(50257, longest=1024)) == 124_439_808
+    assert parameters("gpt2", LanguageSpec(50257, longest=1024)) == 124_439_808
 
 
 def test_the_baby_is_nano_gpts():
     # 10.65 M there: it has no biases and does not count the table of places, of which we have as many as the context
-    assert parameters("baby", Tokens(65, longest=256)) == 10_770_816
+    assert parameters("baby", LanguageSpec(65, longest=256)) == 10_770_816
 
 
 @pytest.mark.parametrize("position", names("regard.layers.positions"))
 def test_the_laws_of_decoders_are_kept(position):
     model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
     target = torch.randint(SIZES.marks.first, SIZES.size, (3, 8))
-    given = invariants.Trial(source(3), target, SIZES.marks)
+    given = invariants.DecoderInputs(source(3), target, SIZES.marks)
     assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.kept] == []
 
 

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 from regard.attention.record import record
-from regard.core.data_specs import Pixels
+from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.core.state_tree import select
 from regard.inspection.invariants import by_definition
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.models import image_transformer as it
 
-SIZES = Pixels(height=5, width=7, channels=3, levels=6, classes=4)
+SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, classes=4)
 CASES = [
     {"attention": attention, "places": places, "output": output}
     for attention in ("full", "local_1d", "local_2d")
@@ -34,7 +34,7 @@ def inputs(model, sizes=SIZES, rows=2):
     labels = images[:, model.order]
     start = torch.full_like(labels[:, :1], sizes.levels)
     small = torch.randint(sizes.levels, (rows, sizes.small[0] * sizes.small[1] * sizes.channels))
-    subject = Subject(torch.arange(rows) % (sizes.classes + 1), small)
+    subject = ImageCondition(torch.arange(rows) % (sizes.classes + 1), small)
     return torch.cat([start, labels[:, :-1]], dim=1), labels, subject
 
 
@@ -50,7 +50,13 @@ def case(request):
 def test_however_it_is_cut(case):
     model, tokens, _, subject = case
     whole, _ = model.features(tokens, model.start(subject))
-    for same, size in ((model, 1), (model, 4), (model, 50), (optimised(model), 1), (optimised(model), 4)):
+    for same, size in (
+        (model, 1),
+        (model, 4),
+        (model, 50),
+        (optimize_for_decoding(model), 1),
+        (optimize_for_decoding(model), 4),
+    ):
         state, parts = same.start(subject), []
         for chunk in tokens.split(size, dim=1):
             features, state = same.features(chunk, state)
@@ -110,7 +116,7 @@ def test_rows_can_be_chosen(case):
     _, state = model.features(tokens[:, :9], model.start(subject))
     both, _ = model.features(tokens[:, 9:20], state)
     rows = torch.tensor([1, 1])
-    subject = Subject(subject.labels[rows], subject.small[rows])
+    subject = ImageCondition(subject.labels[rows], subject.small[rows])
     _, state = model.features(tokens[rows, :9], model.start(subject))
     again, _ = model.features(tokens[rows, 9:20], select(state, rows))
     torch.testing.assert_close(again, both[rows], atol=1e-5, rtol=1e-5)
@@ -136,14 +142,14 @@ def test_classes_and_small_images_change_what_is_made():
 
 def test_a_small_image_alone_determines_a_copy_of_it():
     """Super-resolution by attention: where the large image is the small one, the model learns to copy it."""
-    sizes = Pixels(4, 4, 1, levels=2, small=(4, 4))
+    sizes = ImageGenerationSpec(4, 4, 1, levels=2, small=(4, 4))
     model = build({"layers": 1}, sizes).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(150):
         images = torch.randint(2, (32, 16))
         labels = images[:, model.order]
         tokens = torch.cat([torch.full_like(labels[:, :1], 2), labels[:, :-1]], dim=1)
-        features, _ = model.features(tokens, model.start(Subject(torch.zeros(32, dtype=torch.long), images)))
+        features, _ = model.features(tokens, model.start(ImageCondition(torch.zeros(32, dtype=torch.long), images)))
         loss = model.readout.loss(features.flatten(0, 1), labels.flatten()) / labels.numel()
         optimizer.zero_grad()
         loss.backward()

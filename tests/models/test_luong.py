@@ -7,13 +7,13 @@ import torch
 
 from regard.attention.record import record
 from regard.attention.scores import build as score
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.inspection import invariants
 from regard.models.luong import TINY, Config, Predictive, build
 
-SIZES = Text(source=23, target=19, longest=12)
+SIZES = Seq2SeqSpec(source=23, target=19, longest=12)
 
 
 @pytest.mark.parametrize("change", [{"window": 2}, {"window": 1, "feed": False, "score": "concat"}], ids=str)
@@ -35,7 +35,9 @@ def test_a_window_is_a_gaussian_around_the_predicted_place():
 def test_half_precision_looks_where_full_precision_looks(length):
     """The place that is predicted keeps its digits; what is left is the rounding of the model's own features."""
     torch.manual_seed(0)
-    model = build(replace(TINY, cell="gru", window=10, dropout=0.0), Text(source=23, target=19, longest=length)).eval()
+    model = build(
+        replace(TINY, cell="gru", window=10, dropout=0.0), Seq2SeqSpec(source=23, target=19, longest=length)
+    ).eval()
     source = Padded(torch.randint(4, 23, (4, length)), torch.full((4,), length))
     tokens, maps = torch.randint(4, 19, (4, 3)), []
     for half in (False, True):

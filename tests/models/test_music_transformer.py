@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.core.data_specs import Notes
+from regard.core.data_specs import MusicSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import names
 from regard.inspection import invariants
 from regard.models.music_transformer import TINY, Config, build
 
-SIZES = Notes(conditions=23, tokens=19, longest=40)
+SIZES = MusicSpec(conditions=23, tokens=19, longest=40)
 GRID = replace(SIZES, crop=32, voices=4, bar=3)
 PLAIN = {"intervals": False, "voices": 0}
 VARIANTS = [PLAIN, {"voices": 1}, {"voices": 3}, {"reach": 1}] + [

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from regard.core.data_specs import Pixels
+from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.models import pixel_cnn
 
-SIZES = Pixels(height=5, width=7, channels=3, levels=6, classes=4)
+SIZES = ImageGenerationSpec(height=5, width=7, channels=3, levels=6, classes=4)
 
 
 @pytest.fixture(params=["categorical", "logistic"])
@@ -21,7 +21,7 @@ def model(request):
 
 def inputs(model, rows=2):
     labels = torch.randint(6, (rows, 105))[:, model.order]
-    subject = Subject(torch.tensor([1, 4]), torch.zeros(rows, 0, dtype=torch.long))
+    subject = ImageCondition(torch.tensor([1, 4]), torch.zeros(rows, 0, dtype=torch.long))
     return torch.cat([torch.full_like(labels[:, :1], 6), labels[:, :-1]], dim=1), labels, subject
 
 
@@ -44,10 +44,10 @@ def test_cuts_and_causality(model):
 
 def test_there_is_no_blind_spot():
     """With layers enough, a pixel sees every one before it: all above, on both sides, and all on its left."""
-    model = pixel_cnn.build(replace(pixel_cnn.TINY, layers=8), Pixels(5, 7, 1, levels=6)).double().eval()
+    model = pixel_cnn.build(replace(pixel_cnn.TINY, layers=8), ImageGenerationSpec(5, 7, 1, levels=6)).double().eval()
     tokens = torch.randint(6, (1, 35, 1))
     tokens[:, 0] = 6
-    start = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+    start = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
     before, _ = model.features(tokens, model.start(start))
     for place in range(1, 20):
         changed = tokens.clone()

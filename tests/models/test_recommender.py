@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from regard.attention.record import record
-from regard.core.data_specs import Choices
+from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import People, Shelf
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.layers.item_softmax import FullSoftmax, all_scores
 from regard.models import recommender, sasrec
 from regard.models.recommender import TINY
 
-SIZES = Choices(users=6, items=10, user_fields=(3, 4), item_fields=(5,), longest=8, days=10.0)
+SIZES = RecommendationSpec(users=6, items=10, user_fields=(3, 4), item_fields=(5,), longest=8, days=10.0)
 
 
 def built(config=TINY, sizes=SIZES):
@@ -24,7 +24,7 @@ def built(config=TINY, sizes=SIZES):
 def shelf(sizes=SIZES):
     generator = torch.Generator().manual_seed(1)
     profiles = torch.rand(sizes.items, sum(sizes.item_fields), generator=generator)
-    return Shelf(torch.arange(1, sizes.items + 1), profiles)
+    return ItemCatalog(torch.arange(1, sizes.items + 1), profiles)
 
 
 def people(rows=3, length=4, sizes=SIZES):
@@ -33,7 +33,7 @@ def people(rows=3, length=4, sizes=SIZES):
     profiles = torch.rand(rows, sum(sizes.user_fields), generator=generator)
     times = torch.rand(rows, length, generator=generator).cumsum(dim=1)
     lengths = torch.full((rows,), length)
-    return People(torch.arange(1, rows + 1), profiles, history, torch.zeros(rows, length), times, lengths)
+    return UserBatch(torch.arange(1, rows + 1), profiles, history, torch.zeros(rows, length), times, lengths)
 
 
 def test_widths_of_queries_keys_and_values_differ():
@@ -104,7 +104,7 @@ def test_a_history_without_blocks_is_a_set_but_for_its_last_item():
 
 def test_new_users_and_new_items_are_known_by_their_profiles():
     model, items = built(), shelf()
-    fresh = Shelf(torch.zeros(4, dtype=torch.long), torch.rand(4, 5))
+    fresh = ItemCatalog(torch.zeros(4, dtype=torch.long), torch.rand(4, 5))
     nobody = people(2, 0)._replace(numbers=torch.zeros(2, dtype=torch.long))
     states = model.states(nobody, items)[:, -1]
     scores = all_scores(model, states, fresh)
@@ -116,12 +116,12 @@ def test_new_users_and_new_items_are_known_by_their_profiles():
 def test_the_sign_of_a_preference_is_learnt(objective):
     """Users and items share one feature; half of the items are chosen by those who are unlike them."""
     torch.manual_seed(0)
-    sizes = Choices(users=0, items=0, user_fields=(2,), item_fields=(2,), longest=1)
+    sizes = RecommendationSpec(users=0, items=0, user_fields=(2,), item_fields=(2,), longest=1)
     model = recommender.build(replace(TINY, layers=0), sizes)
     kind = torch.tensor([[1.0, 0.0], [-1.0, 0.0]])
-    items = Shelf(torch.zeros(2, dtype=torch.long), kind)
+    items = ItemCatalog(torch.zeros(2, dtype=torch.long), kind)
     none = torch.zeros(2, 0)
-    users = People(torch.zeros(2, dtype=torch.long), kind, none.long(), none, none, torch.zeros(2, dtype=torch.long))
+    users = UserBatch(torch.zeros(2, dtype=torch.long), kind, none.long(), none, none, torch.zeros(2, dtype=torch.long))
     opposite = torch.tensor([1, 0])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(60):

@@ -2,11 +2,11 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
-from regard.core.data_specs import Words
+from regard.core.data_specs import EmbeddingSpec
 from regard.core.errors import ConfigError
 from regard.models import skipgram
 
-SIZES = Words(size=20)
+SIZES = EmbeddingSpec(size=20)
 
 
 def given(rows=5, length=9, drawn=4, seed=0):

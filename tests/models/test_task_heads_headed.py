@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Documents, Masked, Rules, Tagged, Tokens, accepts
+from regard.core.data_specs import DocumentSpec, LanguageSpec, MaskedLMSpec, TaggingSpec, TagTransitions, accepts
 from regard.layers.document_batch import Grouped, Units
 from regard.models import bert, gpt, xlnet
 from regard.models._task_heads import Classifier, Tagger
 
-RULES = Rules((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
-DOCUMENTS = Documents(size=24, labels=3, longest=14, sentence=6, sentences=3)
-TAGGED = Tagged(size=24, characters=10, longest=14, rules=RULES)
+RULES = TagTransitions((True,) * 3, ((True,) * 3,) * 3, (True,) * 3)
+DOCUMENTS = DocumentSpec(size=24, labels=3, longest=14, sentence=6, sentences=3)
+TAGGED = TaggingSpec(size=24, characters=10, longest=14, rules=RULES)
 MODELS = pytest.mark.parametrize("module", [bert, gpt, xlnet], ids=["bert", "gpt", "xlnet"])
 
 
@@ -23,9 +23,9 @@ def sentences():
 
 @MODELS
 def test_every_family_has_its_head(module):
-    for family, kind in ((Documents, Classifier), (Tagged, Tagger)):
+    for family, kind in ((DocumentSpec, Classifier), (TaggingSpec, Tagger)):
         assert accepts(module, family)
-        assert isinstance(module.build(module.TINY, DOCUMENTS if family is Documents else TAGGED), kind)
+        assert isinstance(module.build(module.TINY, DOCUMENTS if family is DocumentSpec else TAGGED), kind)
 
 
 @MODELS
@@ -40,7 +40,7 @@ def test_labels_and_tags_have_features_and_a_loss(module):
 @MODELS
 @pytest.mark.parametrize("sizes", [DOCUMENTS, TAGGED], ids=["documents", "tagged"])
 def test_the_encoder_fits_that_of_the_pretrained_model(module, sizes):
-    family = Tokens if module is gpt else Masked
+    family = LanguageSpec if module is gpt else MaskedLMSpec
     pretrained = module.build(module.TINY, family(sizes.size, longest=sizes.longest)).state_dict()
     model = module.build(module.TINY, sizes)
     names = [name for name in model.state_dict() if name.startswith("encoder.")]

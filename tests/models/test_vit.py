@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from regard.attention.record import record
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.core.registry import names
 from regard.inspection.invariants import by_definition
 from regard.models import vit
 
-SIZES = Pictures(height=8, width=11, channels=3, classes=4)
+SIZES = ImageClassificationSpec(height=8, width=11, channels=3, classes=4)
 CASES = (
     [{"position": name} for name in names("regard.layers.positions")]
     + [{"score": name} for name in names("regard.attention.scores")]
@@ -82,7 +82,7 @@ def test_the_grid_of_convolutions(height, width, count, kind):
 
 
 def test_presets_are_as_large_as_published():
-    model = vit.build(vit.PRESETS["cct"], Pictures(32, 32, 3, 10))
+    model = vit.build(vit.PRESETS["cct"], ImageClassificationSpec(32, 32, 3, 10))
     assert 0.27e6 < sum(weight.numel() for weight in model.parameters()) < 0.31e6  # 0.284 M in the paper
 
 

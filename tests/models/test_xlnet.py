@@ -5,13 +5,13 @@ import torch
 
 from regard.attention.masks import Mask
 from regard.attention.record import record
-from regard.core.data_specs import Marks, Masked
+from regard.core.data_specs import MaskedLMSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.protocols.masked_lm import Gaps
+from regard.core.protocols.masked_lm import MaskedBatch
 from regard.models import xlnet
 
-SIZES = Masked(size=24, longest=12, marks=Marks(mask=23))
+SIZES = MaskedLMSpec(size=24, longest=12, marks=SpecialTokens(mask=23))
 LENGTH = 7
 
 
@@ -20,7 +20,7 @@ def ordered(turns, rows=2, seed=0):
     tokens = torch.randint(4, 23, (rows, len(turns)), generator=torch.Generator().manual_seed(seed))
     order = torch.tensor(turns).expand(rows, -1)
     covered = tokens.masked_fill(order > 0, 23)
-    return Gaps(covered, tokens, torch.full((rows,), len(turns)), order > 0, order, torch.zeros_like(tokens))
+    return MaskedBatch(covered, tokens, torch.full((rows,), len(turns)), order > 0, order, torch.zeros_like(tokens))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_in_reading_order_it_is_a_causal_language_model(model):
     given = ordered(list(range(1, LENGTH + 1)), rows=1)
     whole = model(given).features  # (t d): the features of each next token
     for length in range(1, LENGTH + 1):
-        part = Gaps(*(x[:, :length] if x.dim() == 2 else x.clamp(max=length) for x in given))
+        part = MaskedBatch(*(x[:, :length] if x.dim() == 2 else x.clamp(max=length) for x in given))
         torch.testing.assert_close(model(part).features, whole[:length])
     other = given._replace(tokens=given.tokens.index_fill(1, torch.tensor(LENGTH - 1), 4))
     torch.testing.assert_close(model(other).features, whole)
@@ -90,7 +90,7 @@ def test_places_of_scattered_queries_are_those_of_the_content_stream(model):
 
 def test_padding_changes_nothing(model):
     given = ordered([0, 2, 0, 1, 0])
-    wider = Gaps(*(torch.nn.functional.pad(part, (0, 3)) if part.dim() == 2 else part for part in given))
+    wider = MaskedBatch(*(torch.nn.functional.pad(part, (0, 3)) if part.dim() == 2 else part for part in given))
     torch.testing.assert_close(model(wider).features, model(given).features)
     text = Padded(given.tokens, given.lengths)
     longer = Padded(torch.nn.functional.pad(given.tokens, (0, 3)), given.lengths)
@@ -99,7 +99,7 @@ def test_padding_changes_nothing(model):
 
 def test_rows_may_have_different_numbers_of_gaps(model):
     first, second = ordered([0, 1, 0, 2], rows=1), ordered([1, 2, 3, 0], rows=1, seed=1)
-    both = Gaps(*(torch.cat(parts) for parts in zip(first, second, strict=True)))
+    both = MaskedBatch(*(torch.cat(parts) for parts in zip(first, second, strict=True)))
     apart = torch.cat([model(first).features, model(second).features])
     torch.testing.assert_close(model(both).features, apart)
 

@@ -34,19 +34,19 @@ def served(tmp_path_factory):
     """A run that is not trained, as it is loaded from its folder."""
     from regard.api.run import Run
     from regard.training import recipe as recipes
-    from regard.training.train import Parts
+    from regard.training.train import LoadedRun
 
     task = subjects.make_task()
     recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat=1"])
-    return Run(Parts(tmp_path_factory.mktemp("served"), recipe, task, subjects.make_model(task, "transformer")))
+    return Run(LoadedRun(tmp_path_factory.mktemp("served"), recipe, task, subjects.make_model(task, "transformer")))
 
 
 @pytest.fixture
 def hosted(served):
     """The same under two names."""
-    from regard.serve.model_runtime import Hosted
+    from regard.serve.model_runtime import ServedRun
 
-    return [Hosted("en-ko", served), Hosted("other", served)]
+    return [ServedRun("en-ko", served), ServedRun("other", served)]
 
 
 @pytest.fixture(autouse=True)

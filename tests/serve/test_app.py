@@ -15,10 +15,10 @@ import subjects
 from browsing import opened, serving
 from fastapi.testclient import TestClient
 
-from regard.core.cancellation import GivenUp, breathe
+from regard.core.cancellation import Cancelled, check_cancelled
 from regard.core.errors import RegardError
 from regard.inspection.collect import collect
-from regard.inspection.interventions import Changes
+from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import step_to_json, to_json
 from regard.inspection.map_tiles import pack_tile, pyramid, quantise
 from regard.serve.app import create, serve_subject
@@ -48,7 +48,7 @@ def test_what_if_by_request(client, subject, sentence):
     asked = {"text": sentence, "off": [OFF], "forbid": [["source", 1], ["read", 0]], "temperature": 2.5}
     found = client.post("/api/look", json=asked).json()
     wanted = plain(
-        to_json(collect(subject, sentence, changes=Changes(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
+        to_json(collect(subject, sentence, changes=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
     )
     assert found["maps"] == wanted["maps"] and found["outputs"] == wanted["outputs"]
     again = client.post("/api/look", json={"text": sentence}).json()
@@ -67,10 +67,10 @@ def test_tiles_of_a_look_can_be_asked_for(client, subject, sentence):
 def test_tiles_of_every_look_stay_to_be_had(subject, sentence):
     """Only the last few are kept; an earlier one is looked at again, with its changes."""
     session = Session(subject)
-    cold = Changes(temperature=0.5)
+    cold = Interventions(temperature=0.5)
     name = session.look(sentence, cold)["id"]
     first = session.tile(name, map=0, head=0, level=0, place=(0, 0))
-    others = [session.look(sentence, Changes())["id"] for _ in range(5)]
+    others = [session.look(sentence, Interventions())["id"] for _ in range(5)]
     assert len(session._kept) == 4 and name not in session._kept
     assert session.tile(name, map=0, head=0, level=0, place=(0, 0)) == first
     assert session.tile(others[0], map=0, head=0, level=0, place=(0, 0)) != first
@@ -172,11 +172,11 @@ def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
     session = Session(subject)
 
     def gone():
-        raise GivenUp("the client has gone")
+        raise Cancelled("the client has gone")
 
-    with session._gate.alone(), pytest.raises(GivenUp, match="the client has gone"):
-        session.look(sentence, Changes(), gone)
-    assert session.look(sentence, Changes())["id"]
+    with session._gate.alone(), pytest.raises(Cancelled, match="the client has gone"):
+        session.look(sentence, Interventions(), gone)
+    assert session.look(sentence, Interventions())["id"]
 
 
 def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
         try:
             for _ in range(3000):
                 time.sleep(0.01)
-                breathe()
+                check_cancelled()
         finally:
             ended.set()
 
@@ -204,7 +204,7 @@ def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
 def test_the_served_page_answers_what_if(browser, run, subject, sentence):
     name = OFF[0]
     usual = collect(subject, sentence)
-    changed = collect(subject, sentence, changes=Changes(forbid=(("source", 2),)))
+    changed = collect(subject, sentence, changes=Interventions(forbid=(("source", 2),)))
     with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == usual.outputs[0].text
         token = page.locator(".token-switch >> nth=2")

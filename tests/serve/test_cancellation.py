@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.cancellation import GivenUp
+from regard.core.cancellation import Cancelled
 from regard.serve import cancellation
 from regard.serve.cancellation import Watch
 
@@ -43,7 +43,7 @@ def test_who_is_answered_at_once_is_not_listened_to():
         loop, client = asyncio.get_running_loop(), Client()
         watch, coming = Watch(loop), loop.create_future()
         loop.call_soon(coming.set_result, 5)
-        assert await watch.until_left(coming, client.receive, time.monotonic() + 60) == 5
+        assert await watch.wait_for_result(coming, client.receive, time.monotonic() + 60) == 5
         await asyncio.sleep(0.1)
         assert client.heard == 0 and not watch._all and not watch._looks
         assert len(asyncio.all_tasks()) == 1
@@ -55,8 +55,8 @@ def test_who_goes_while_they_wait_is_given_up():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
         loop.call_later(0.1, client.leaves.set)
-        with pytest.raises(GivenUp, match="the client has gone; nothing was computed further"):
-            await Watch(loop).until_left(loop.create_future(), client.receive, time.monotonic() + 60)
+        with pytest.raises(Cancelled, match="the client has gone; nothing was computed further"):
+            await Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
         assert client.heard == 1
 
     finish(run())
@@ -65,8 +65,8 @@ def test_who_goes_while_they_wait_is_given_up():
 def test_what_takes_too_long_is_given_up_and_nothing_is_left():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        with pytest.raises(GivenUp, match="it took longer than 60 seconds; ask for less at a time"):
-            await Watch(loop).until_left(loop.create_future(), client.receive, time.monotonic() + 0.1)
+        with pytest.raises(Cancelled, match="it took longer than 60 seconds; ask for less at a time"):
+            await Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 0.1)
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1
 
@@ -76,11 +76,11 @@ def test_what_takes_too_long_is_given_up_and_nothing_is_left():
 def test_a_server_that_ends_is_not_a_client_that_went():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        waiting = Watch(loop).until_left(loop.create_future(), client.receive, time.monotonic() + 60)
+        waiting = Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0.1)
         task.cancel()
-        with pytest.raises(GivenUp, match="the server has been told to end"):
+        with pytest.raises(Cancelled, match="the server has been told to end"):
             await task
 
     finish(run())
@@ -92,7 +92,7 @@ def test_a_thread_that_does_not_ask_is_not_waited_for(monkeypatch):
 
     def stubborn(ask):
         assert free.wait(60)
-        with pytest.raises(GivenUp, match="the client has gone"):
+        with pytest.raises(Cancelled, match="the client has gone"):
             ask()  # at last
         return "late"
 
@@ -100,8 +100,8 @@ def test_a_thread_that_does_not_ask_is_not_waited_for(monkeypatch):
         with ThreadPoolExecutor(1) as looks:
             app = SimpleNamespace(state=SimpleNamespace(looks=looks))
             request = SimpleNamespace(receive=Client().receive, app=app)
-            with pytest.raises(GivenUp, match=r"it took longer than 0\.05 seconds; give a shorter input"):
-                await cancellation.attended(request, stubborn)
+            with pytest.raises(Cancelled, match=r"it took longer than 0\.05 seconds; give a shorter input"):
+                await cancellation.run_until_disconnect(request, stubborn)
             free.set()
 
     finish(run())

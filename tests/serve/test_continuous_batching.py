@@ -9,17 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from regard.core.cancellation import GivenUp, asking
+from regard.core.cancellation import Cancelled, cancellable
 from regard.core.protocols import Padded
-from regard.decoding.strategy import Decoding, build
-from regard.serve.continuous_batching import Pool, Pooled
+from regard.decoding.strategy import DecodingStrategy, build
+from regard.serve.continuous_batching import ContinuousBatcher, Pooled
 from regard.tasks.translation import Options
 
 KINDS = [build("greedy", no_repeat=1), build("beam", width=3, no_repeat=1), build("sample", samples=2, no_repeat=2)]
 TEXTS = ["They sleep.", "Please buy two apples.", "Suji slept.", "I read.", "They buy books."]
 
 
-def pooled(decoding: Decoding, pool: Pool, told=None) -> Pooled:
+def pooled(decoding: DecodingStrategy, pool: ContinuousBatcher, told=None) -> Pooled:
     return Pooled(decoding.name, decoding.config, pool=pool, told=told)
 
 
@@ -36,7 +36,7 @@ def slow(model, seconds=0.01):
 def test_each_gets_what_it_gets_alone(subject, decoding):
     alone = [ask(subject, [text], decoding) for text in TEXTS]
     sizes: list[int] = []
-    shared = pooled(decoding, Pool(told=sizes.append))
+    shared = pooled(decoding, ContinuousBatcher(told=sizes.append))
     held = slow(subject.model)
     try:
         with ThreadPoolExecutor(len(TEXTS)) as threads:
@@ -54,7 +54,7 @@ def test_each_gets_what_it_gets_alone(subject, decoding):
 
 
 def test_seeds_of_their_own_share_a_batch_and_several_inputs_keep_their_order(subject):
-    pool = Pool()
+    pool = ContinuousBatcher()
     decodings = [build("sample", seed=seed, no_repeat=1) for seed in (1, 2)]
     kinds = {pooled(each, pool)._kind(subject.task.marks, None) for each in decodings}
     assert len(kinds) == 1 and pooled(decodings[0], pool)._kind(subject.task.marks, object()) is None
@@ -66,22 +66,22 @@ def test_seeds_of_their_own_share_a_batch_and_several_inputs_keep_their_order(su
 
 
 def test_one_that_is_given_up_leaves_and_the_others_go_on(subject):
-    pool = Pool()
+    pool = ContinuousBatcher()
     wanted, held = ask(subject, TEXTS[:1], KINDS[0]), slow(subject.model, 0.2)
     asked = threading.Event()
 
     def gone():
         asked.set()
-        raise GivenUp("the client has gone")
+        raise Cancelled("the client has gone")
 
     def leave():
-        with asking(gone):
+        with cancellable(gone):
             return ask(subject, TEXTS[1:2], pooled(KINDS[0], pool))
 
     try:
         with ThreadPoolExecutor(2) as threads:
             leaving, staying = threads.submit(leave), threads.submit(ask, subject, TEXTS[:1], pooled(KINDS[0], pool))
-            with pytest.raises(GivenUp, match="the client has gone"):
+            with pytest.raises(Cancelled, match="the client has gone"):
                 leaving.result(60)
             held.remove()
             assert asked.is_set() and staying.result(60)[0][0].text == wanted[0][0].text
@@ -96,19 +96,21 @@ def test_what_fails_in_the_batch_is_done_alone(subject, monkeypatch):
         raise RuntimeError("not this one")
 
     monkeypatch.setattr("regard.serve.continuous_batching.Lane.step", broken)
-    found = ask(subject, TEXTS, pooled(KINDS[0], Pool()))
+    found = ask(subject, TEXTS, pooled(KINDS[0], ContinuousBatcher()))
     assert [each[0].text for each in found] == [each[0].text for each in wanted]
 
 
 def test_a_search_that_cannot_begin_fails_as_it_does_alone(subject):
     state = subject.model.start(Padded(torch.tensor([[5, 3]]), torch.tensor([2])))
     with pytest.raises(Exception, match="limits has 2 entries, the state 1 rows"):
-        pooled(KINDS[0], Pool())(subject.model, state, marks=subject.task.marks, limits=torch.tensor([3, 3]))
+        pooled(KINDS[0], ContinuousBatcher())(
+            subject.model, state, marks=subject.task.marks, limits=torch.tensor([3, 3])
+        )
 
 
 def test_whoever_reads_along_hears_the_tokens_so_far(subject):
     heard: list[list[int]] = []
-    ((answer,),) = ask(subject, TEXTS[:1], pooled(KINDS[0], Pool(), heard.append))
+    ((answer,),) = ask(subject, TEXTS[:1], pooled(KINDS[0], ContinuousBatcher(), heard.append))
     lengths = [len(tokens) for tokens in heard]
     assert lengths == sorted(lengths) and lengths[0] == 1
     assert answer.text.startswith(subject.task.spell(heard[0])) and subject.task.spell(heard[-1]) == answer.text

@@ -14,7 +14,7 @@ from browsing import opened, serving
 
 from regard.core.errors import DataError
 from regard.inspection.collect import collect
-from regard.inspection.interventions import Changes
+from regard.inspection.interventions import Interventions
 from regard.serve.app import create, serve_subject
 
 OTHER = "They sleep ."
@@ -33,16 +33,16 @@ def page(browser, run, sentence):
 class Filed(pictures.Pictures):
     """Pictures that are files of nine digits; their title is the digits."""
 
-    opens = (".txt",)
+    input_suffixes = (".txt",)
 
-    def read(self, text):
+    def parse_input(self, text):
         digits = text if text in self.examples else Path(text).read_text(encoding="utf-8")
         if len(digits) != 9:
             raise DataError("a picture is nine digits")
-        return super().read(digits)
+        return super().parse_input(digits)
 
-    def show(self, model, given, options, decoding):
-        shown = super().show(model, given, options, decoding)
+    def inspect(self, model, given, options, decoding):
+        shown = super().inspect(model, given, options, decoding)
         digits = "".join(str(round(9 * value)) for value in given[0, :, 0].tolist())
         return replace(shown, title=digits)
 
@@ -81,7 +81,7 @@ def test_every_token_can_be_forbidden_and_let_go(page, subject, sentence):
         page.locator(f'[data-key="forbid:source:{item}"]').click()
         page.locator(".outcome").wait_for()
         assert page.locator(".wrong").count() == 0
-        wanted = collect(subject, sentence, changes=Changes(forbid=(("source", item),)))
+        wanted = collect(subject, sentence, changes=Interventions(forbid=(("source", item),)))
         assert wanted.outputs[0].text in page.locator(".outcome").inner_text()
         page.locator('[data-key="undo"]').click()
         page.locator(".outcome").wait_for(state="detached")

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 from regard.serve import http_protocol
-from regard.serve.http_protocol import Joined
+from regard.serve.http_protocol import BufferedTransport
 from regard.serve.server import listen
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
@@ -46,7 +46,7 @@ class Loop:
 
 def test_a_head_waits_for_its_body():
     transport, loop = Transport(), Loop()
-    joined = Joined(transport, loop)
+    joined = BufferedTransport(transport, loop)
     joined.write(HEAD)
     joined.write(b"{}")
     joined.write(b"more")
@@ -57,7 +57,7 @@ def test_a_head_waits_for_its_body():
 
 def test_a_head_alone_goes_with_the_next_turn_or_before_the_end():
     transport, loop = Transport(), Loop()
-    joined = Joined(transport, loop)
+    joined = BufferedTransport(transport, loop)
     joined.write(HEAD)
     assert transport.written == []
     loop.soon.pop()()

@@ -11,9 +11,9 @@ from torch import nn
 
 from regard.core.errors import DataError
 from regard.core.task import Task
-from regard.inspection.collect import About, Subject
+from regard.inspection.collect import RunInfo, Subject
 from regard.inspection.interventions import UNCHANGED
-from regard.serve.inspections import Asked, Session
+from regard.serve.inspections import InspectionRequest, Session
 
 CONTENT = {"file": base64.b64encode(b"sent").decode(), "name": "a.txt"}
 
@@ -21,16 +21,16 @@ CONTENT = {"file": base64.b64encode(b"sent").decode(), "name": "a.txt"}
 class Files(Task):
     """Its inputs are files."""
 
-    opens = (".txt",)
+    input_suffixes = (".txt",)
 
-    def read(self, text):
+    def parse_input(self, text):
         if "wrong" in text:
             raise DataError(f"{text}: wrong")
         return Path(text).read_text(encoding="utf-8")
 
 
 class Undeclared(Files):
-    opens = None
+    input_suffixes = None
 
 
 class Texts(Task):
@@ -50,8 +50,8 @@ def read(monkeypatch):
     monkeypatch.setattr("regard.serve.inspections.collect", lambda subject, text, *, changes: Seen(subject.read(text)))
 
     def look(task, text, upload=None, own=()):
-        subject = Subject(task, nn.Identity(), None, About("task", "model"))
-        return Session(subject, own=own)._collect(Asked(text, UNCHANGED, upload)).title
+        subject = Subject(task, nn.Identity(), None, RunInfo("task", "model"))
+        return Session(subject, own=own)._collect(InspectionRequest(text, UNCHANGED, upload)).title
 
     return look
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from regard.inspection.interventions import UNCHANGED, Changes
-from regard.serve.inspections import FILES, MOST, Asked, InFolder, InMemory
+from regard.inspection.interventions import UNCHANGED, Interventions
+from regard.serve.inspections import FILES, MOST, InFolder, InMemory, InspectionRequest
 
-CHANGED = Changes((("encoder.self_attn", 1),), (("source", 2),), 0.5)
+CHANGED = Interventions((("encoder.self_attn", 1),), (("source", 2),), 0.5)
 FILE = {"file": "AAAA", "name": "a.png"}
 
 
@@ -16,7 +16,9 @@ def remembered(request, tmp_path):
     return InMemory() if request.param == "memory" else InFolder(tmp_path / "looks")
 
 
-@pytest.mark.parametrize("asked", [Asked("They sleep.\0", UNCHANGED), Asked("a.png", CHANGED, FILE)])
+@pytest.mark.parametrize(
+    "asked", [InspectionRequest("They sleep.\0", UNCHANGED), InspectionRequest("a.png", CHANGED, FILE)]
+)
 def test_what_was_asked_is_found_by_its_name(remembered, asked):
     name = remembered.put(asked)
     assert remembered.get(name) == asked and remembered.put(asked) != name
@@ -24,18 +26,18 @@ def test_what_was_asked_is_found_by_its_name(remembered, asked):
 
 @pytest.mark.parametrize("name", ["", "0", "../0", "x" * 300, "0" * 16, "\0"])
 def test_other_names_are_none(remembered, name):
-    remembered.put(Asked("a", UNCHANGED))
+    remembered.put(InspectionRequest("a", UNCHANGED))
     assert remembered.get(name) is None
 
 
 def test_another_process_finds_it(tmp_path):
-    name = InFolder(tmp_path).put(Asked("a", CHANGED))
-    assert InFolder(tmp_path).get(name) == Asked("a", CHANGED)
+    name = InFolder(tmp_path).put(InspectionRequest("a", CHANGED))
+    assert InFolder(tmp_path).get(name) == InspectionRequest("a", CHANGED)
 
 
 def test_the_oldest_go_and_few_files_are_kept(remembered):
     names = [
-        (remembered.put(Asked(str(number), UNCHANGED, FILE if number % 2 else None)), number)
+        (remembered.put(InspectionRequest(str(number), UNCHANGED, FILE if number % 2 else None)), number)
         for number in range(2 * MOST)
     ]
     kept = [number for name, number in names if remembered.get(name) is not None]

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from regard.serve import middleware
-from regard.serve.middleware import Allowed, Limits, is_loopback
+from regard.serve.middleware import Limits, ServerPolicy, is_loopback
 
 HEADERS = {"host": "127.0.0.1:8765"}
 
@@ -39,7 +39,7 @@ def ask(headers=HEADERS, messages=None, *, loopback=True, app=None):
         await send({"type": "http.response.body", "body": b"{}"})
 
     scope = {"type": "http", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
-    finish((app or Limits(behind, allowed=Allowed(loopback)))(scope, receive, send))
+    finish((app or Limits(behind, allowed=ServerPolicy(loopback)))(scope, receive, send))
     start, *rest = sent
     body = json.loads(b"".join(part["body"] for part in rest))
     return start["status"], body.get("error"), dict(start["headers"]), seen
@@ -116,7 +116,7 @@ def test_every_request_gives_its_place_back():
     async def failing(scope, receive, send):
         raise RuntimeError
 
-    limited = Limits(failing, allowed=Allowed(loopback=True))
+    limited = Limits(failing, allowed=ServerPolicy(loopback=True))
     for _ in range(3):
         with pytest.raises(RuntimeError):
             ask(app=limited)
@@ -126,7 +126,7 @@ def test_every_request_gives_its_place_back():
 
 def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
     async def run():
-        sent, limited = [], Limits(None, allowed=Allowed(loopback=True))
+        sent, limited = [], Limits(None, allowed=ServerPolicy(loopback=True))
 
         async def receive():
             await asyncio.sleep(60)
@@ -147,7 +147,7 @@ def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):
 
 def test_when_the_server_ends_what_has_just_arrived_is_answered():
     async def run():
-        sent, allowed = [], Allowed(loopback=True)
+        sent, allowed = [], ServerPolicy(loopback=True)
 
         async def receive():
             allowed.end()  # the signal comes while the last part does
@@ -187,7 +187,7 @@ def test_who_sends_too_much_is_let_finish_and_then_told(monkeypatch):
         async def send(message):
             sent.append(message)
 
-        await middleware.Limits(None, allowed=middleware.Allowed(loopback=True))(
+        await middleware.Limits(None, allowed=middleware.ServerPolicy(loopback=True))(
             {"type": "http", "headers": stated, "path": "/"}, receive, send
         )
         return sent[0]["status"], len(left)

@@ -6,17 +6,17 @@ import threading
 
 import pytest
 
-from regard.core.cancellation import GivenUp
-from regard.serve.model_lock import Gate
+from regard.core.cancellation import Cancelled
+from regard.serve.model_lock import ModelLock
 
 
 def no_longer():
-    raise GivenUp("not wanted any more")
+    raise Cancelled("not wanted any more")
 
 
 def test_many_share_it_and_one_has_it_alone():
-    gate, entered = Gate(), threading.Event()
-    with gate.shared(), gate.shared(), pytest.raises(GivenUp, match="not wanted any more"), gate.alone(no_longer):
+    gate, entered = ModelLock(), threading.Event()
+    with gate.shared(), gate.shared(), pytest.raises(Cancelled, match="not wanted any more"), gate.alone(no_longer):
         pass
 
     def share():
@@ -25,7 +25,7 @@ def test_many_share_it_and_one_has_it_alone():
 
     thread = threading.Thread(target=share, daemon=True)
     with gate.alone():
-        with pytest.raises(GivenUp), gate.alone(no_longer):
+        with pytest.raises(Cancelled), gate.alone(no_longer):
             pass
         thread.start()
         assert not entered.wait(0.05)
@@ -34,7 +34,7 @@ def test_many_share_it_and_one_has_it_alone():
 
 
 def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
-    gate, inside, leaving, order = Gate(), threading.Event(), threading.Event(), []
+    gate, inside, leaving, order = ModelLock(), threading.Event(), threading.Event(), []
 
     def long():
         with gate.shared():
@@ -64,7 +64,7 @@ def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
 
 def test_looks_and_answers_take_turns():
     """However many want it alone, one after the other, whoever shares it is not kept out."""
-    gate, over, answered = Gate(), threading.Event(), threading.Event()
+    gate, over, answered = ModelLock(), threading.Event(), threading.Event()
 
     def look():
         while not over.is_set():

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 import regard
 from regard.engines import select
 from regard.serve.model_runtime import open_runs
-from regard.serve.server import Starting
+from regard.serve.server import ServerConfig
 from regard.serve.service import create
 from regard.training import recipe as recipes
 from regard.training.train import train
@@ -72,7 +72,7 @@ def test_the_usual_request_is_answered_whole_by_the_other_engine(client, hosted,
 
 def test_who_reads_along_or_wants_something_else_is_answered_by_ours_uncompared(client, hosted, monkeypatch):
     assert hosted.usual is not None
-    monkeypatch.setattr(select.Auto, "_compare", lambda *_: pytest.fail("compared for a request"))
+    monkeypatch.setattr(select.EngineSelector, "_compare", lambda *_: pytest.fail("compared for a request"))
     usual = client.post("/v1/translate", json={"inputs": TEXTS[:1]})
     streamed = client.post("/v1/translate", json={"inputs": TEXTS[:1], "stream": True}).text
     assert "event: token" in streamed and texts_of(usual)[0][0] in streamed
@@ -85,11 +85,11 @@ def test_who_reads_along_or_wants_something_else_is_answered_by_ours_uncompared(
 def test_where_the_engines_differ_ours_answers_and_it_is_said(folder, monkeypatch):
     monkeypatch.setattr(select, "difference", lambda *_: "CTranslate2 answers 'x' otherwise on comparing")
     said = []
-    app = Starting((folder,), engine="auto", say=said.append)()
+    app = ServerConfig((folder,), engine="auto", say=said.append)()
     assert said == ["en-ko: engine native: CTranslate2 answers 'x' otherwise on comparing"]
     assert app.state.service.hosted[0].usual is None
 
 
 def test_our_engine_is_ours_alone(folder):
     (one,), _ = open_runs([folder], engine="native", trust=False)
-    assert one.usual is None and one.decodes
+    assert one.usual is None and one.uses_own_decoder

@@ -10,7 +10,7 @@ import pytest
 
 from regard.core.errors import ConfigError
 from regard.serve import option_schema
-from regard.serve.option_schema import Kind
+from regard.serve.option_schema import OptionSchema
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Options:
     again: bool = False
 
 
-KIND = Kind(Options, {"count": "how many"}, {"count": 5}, (".mid",))
+KIND = OptionSchema(Options, {"count": "how many"}, {"count": 5}, (".mid",))
 
 
 def test_a_schema_says_what_the_fields_say():
@@ -43,8 +43,10 @@ def test_a_schema_says_what_the_fields_say():
 
 def test_values_are_made_into_the_dataclass():
     given = {"class": "cat", "count": 5, "heat": 1, "like": ["Bach"], "prompt": Path("a.mid"), "seed": 2**40}
-    assert option_schema.made(KIND, given, "options") == Options("cat", 5, 1, 1.0, 2**40, "a", ("Bach",), Path("a.mid"))
-    assert option_schema.made(KIND, {"prompt": None}, "options") == Options()
+    assert option_schema.parse_options(KIND, given, "options") == Options(
+        "cat", 5, 1, 1.0, 2**40, "a", ("Bach",), Path("a.mid")
+    )
+    assert option_schema.parse_options(KIND, {"prompt": None}, "options") == Options()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_values_are_made_into_the_dataclass():
 )
 def test_what_is_wrong_or_too_much_is_one_line(given, said):
     with pytest.raises(ConfigError) as wrong:
-        option_schema.made(KIND, given, "options")
+        option_schema.parse_options(KIND, given, "options")
     assert str(wrong.value) == said
 
 

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-from regard.core.cancellation import breathe
-from regard.core.task import Answer
+from regard.core.cancellation import check_cancelled
+from regard.core.task import Prediction
 from regard.serve.predict_endpoint import is_verb
 from regard.serve.service import create
 
@@ -50,7 +50,7 @@ def asked(app, leaves=None):
 
 
 def test_it_is_answered_without_the_layers_of_pages(hosted, monkeypatch):
-    monkeypatch.setattr(hosted[0], "answer", lambda inputs, *_: [[Answer("b", -1.0, -1.0)] for _ in inputs])
+    monkeypatch.setattr(hosted[0], "answer", lambda inputs, *_: [[Prediction("b", -1.0, -1.0)] for _ in inputs])
     app = create(hosted)
     monkeypatch.setattr(app, "router", None)
     start, body = asked(app)
@@ -66,7 +66,7 @@ def test_a_client_that_goes_is_not_computed_for(hosted, monkeypatch):
         try:
             while True:
                 time.sleep(0.01)
-                breathe()
+                check_cancelled()
         finally:
             ended.set()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regard.core.errors import RegardError
-from regard.inspection.interventions import Changes
+from regard.inspection.interventions import Interventions
 from regard.serve.requests import read_json, read_request
 
 
@@ -52,6 +52,6 @@ def test_long_lists_are_refused_and_long_values_cut():
 
 def test_a_request():
     asked = read_json('{"text": "안녕", "off": [["m", 0]], "temperature": 2}'.encode())
-    assert read_request(asked) == ("안녕", Changes((("m", 0),), (), 2.0))
+    assert read_request(asked) == ("안녕", Interventions((("m", 0),), (), 2.0))
     with pytest.raises(RegardError, match="a request is an object with a text"):
         read_request(None)

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.core.cancellation import GivenUp, breathe
+from regard.core.cancellation import Cancelled, check_cancelled
 from regard.core.errors import DataError
-from regard.core.task import Answer
-from regard.serve.scheduler import JOINED, Busy, Ending, Job, Line, Pace
+from regard.core.task import Prediction
+from regard.serve.scheduler import JOINED, BatchingPolicy, Job, QueueFull, RequestScheduler, ShuttingDown
 
 
 class Work:
@@ -28,7 +28,7 @@ class Work:
             raise DataError("bad input")
         if "worse" in inputs:
             raise ZeroDivisionError
-        return [[Answer(text.upper())] for text in inputs]
+        return [[Prediction(text.upper())] for text in inputs]
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def texts(job):
 
 
 def test_what_asks_for_the_same_is_answered_together_and_everybody_gets_their_own(work):
-    line = Line(work)
+    line = RequestScheduler(work)
     first = held(line, work)
     jobs = [Job([f"{number}", "x"], None, None, client=str(number)) for number in range(3)]
     other = Job(["other"], "another option", None)
@@ -70,9 +70,9 @@ def test_who_draws_by_places_of_their_own_is_answered_with_others_who_ask_for_th
     def work(inputs, options, decoding, listener):
         assert go.wait(10)
         seen.append((list(inputs), options.seed, listener.places))
-        return [[Answer(text)] for text in inputs]
+        return [[Prediction(text)] for text in inputs]
 
-    line = Line(work)
+    line = RequestScheduler(work)
     line.submit(Job(["first"], SimpleNamespace(seed=0), None))
     while line.waiting:
         time.sleep(0.001)
@@ -92,9 +92,9 @@ def test_while_a_batch_is_gathered_a_full_one_begins_at_once(monkeypatch):
 
     def work(inputs, *_):
         sizes.append(len(inputs))
-        return [[Answer(text)] for text in inputs]
+        return [[Prediction(text)] for text in inputs]
 
-    line = Line(work, Pace(2, 8, 600.0))
+    line = RequestScheduler(work, BatchingPolicy(2, 8, 600.0))
     begun, jobs = time.monotonic(), [Job([str(number)], None, None) for number in range(8)]
     for job in jobs:
         line.submit(job)
@@ -107,7 +107,7 @@ def test_while_a_batch_is_gathered_a_full_one_begins_at_once(monkeypatch):
 
 
 def test_the_mistake_of_one_is_not_the_others(work):
-    line = Line(work)
+    line = RequestScheduler(work)
     held(line, work)
     jobs = [Job([text], None, None) for text in ("good", "bad", "worse", "fine")]
     for job in jobs:
@@ -121,10 +121,10 @@ def test_the_mistake_of_one_is_not_the_others(work):
 
 
 def test_a_full_line_says_when_to_come_again(work):
-    line = Line(work, queue=3)
+    line = RequestScheduler(work, queue=3)
     held(line, work)
     line.submit(Job(["a", "b"], None, None))
-    with pytest.raises(Busy, match="2 inputs wait for an answer; come again in 1 s") as busy:
+    with pytest.raises(QueueFull, match="2 inputs wait for an answer; come again in 1 s") as busy:
         line.submit(Job(["c", "d"], None, None))
     assert busy.value.seconds == 1
     line.submit(Job(["c"], None, None))
@@ -132,7 +132,7 @@ def test_a_full_line_says_when_to_come_again(work):
 
 
 def test_who_has_gone_or_is_late_is_not_answered(work):
-    line = Line(work)
+    line = RequestScheduler(work)
     held(line, work)
     gone, late, there = (
         Job(["gone"], 1, None),
@@ -153,23 +153,23 @@ def test_work_that_nobody_waits_for_is_given_up():
         begun.set()
         while True:
             time.sleep(0.005)
-            breathe()
+            check_cancelled()
 
-    line, job = Line(endless), Job(["a"], None, None)
+    line, job = RequestScheduler(endless), Job(["a"], None, None)
     line.submit(job)
     assert begun.wait(10)
     line.leave(job)
-    with pytest.raises(GivenUp, match="nobody waits for the answer any more"):
+    with pytest.raises(Cancelled, match="nobody waits for the answer any more"):
         job.done.result(10)
 
 
 def test_at_the_end_what_waits_is_answered_and_nothing_more_is_taken(work):
-    line = Line(work)
+    line = RequestScheduler(work)
     held(line, work)
     job = Job(["last"], 1, None)
     line.submit(job)
     line.close()
-    with pytest.raises(Ending, match="the server has been told to end; ask another one"):
+    with pytest.raises(ShuttingDown, match="the server has been told to end; ask another one"):
         line.submit(Job(["more"], None, None))
     work.go.set()
     assert texts(job) == ["LAST"]
@@ -189,9 +189,9 @@ def test_where_searches_are_joined_the_next_batch_is_prepared_while_one_is_searc
             listener.begun()
             listener.begun()  # some search twice
             assert go.wait(10)
-        return [[Answer(text)] for text in inputs]
+        return [[Prediction(text)] for text in inputs]
 
-    line, first = Line(work, JOINED), Job(["first"], None, None)
+    line, first = RequestScheduler(work, JOINED), Job(["first"], None, None)
     line.submit(first)
     while not begun:
         time.sleep(0.001)
@@ -217,9 +217,9 @@ def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound
         seen.append((len(inputs), listener.hearing))
         listener.begun()
         time.sleep(0.005)
-        return [[Answer(text)] for text in inputs]
+        return [[Prediction(text)] for text in inputs]
 
-    line = Line(work, JOINED)
+    line = RequestScheduler(work, JOINED)
     jobs = [Job([str(number)], None, None, hearing=object()) for number in range(100)]
     for job in jobs:
         line.submit(job)
@@ -230,7 +230,7 @@ def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound
 
 
 def test_in_a_large_batch_the_wrong_one_is_found_by_halves(work):
-    line = Line(work)
+    line = RequestScheduler(work)
     held(line, work)
     jobs = [Job(["bad" if number == 13 else str(number)], None, None) for number in range(32)]
     for job in jobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from regard.serve.scheduler import Turns
+from regard.serve.scheduler import FairQueue
 
 
 @dataclass(eq=False)
@@ -15,8 +15,8 @@ class One:
     size: int = 1
 
 
-def waiting(*ones: One) -> Turns[One]:
-    turns: Turns[One] = Turns()
+def waiting(*ones: One) -> FairQueue[One]:
+    turns: FairQueue[One] = FairQueue()
     for one in ones:
         turns.add(one)
     return turns

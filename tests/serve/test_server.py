@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import pytest
 
 from regard.serve import server
-from regard.serve.server import told_to_end
+from regard.serve.server import on_shutdown_signal
 
 
 def test_a_signal_is_heard_first_and_then_handled():
     heard = []
     before = signal.signal(signal.SIGTERM, lambda *_: heard.append("handled"))
     try:
-        with told_to_end(lambda: heard.append("told")):
+        with on_shutdown_signal(lambda: heard.append("told")):
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
     finally:
@@ -31,7 +31,7 @@ def test_elsewhere_signals_are_left_alone():
     seen = []
 
     def inside():
-        with told_to_end(seen.append):
+        with on_shutdown_signal(seen.append):
             seen.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)
@@ -77,6 +77,6 @@ def test_a_process_of_several_ends_when_nobody_is_left_who_started_it(monkeypatc
     gone, ended = threading.Event(), threading.Event()
     monkeypatch.setattr("multiprocessing.parent_process", lambda: SimpleNamespace(join=gone.wait))
     monkeypatch.setattr("os.kill", lambda number, sent: (number, sent) == (os.getpid(), signal.SIGTERM) and ended.set())
-    assert server.OneOfSeveral(dict)() == {} and not ended.is_set()
+    assert server.WorkerFactory(dict)() == {} and not ended.is_set()
     gone.set()
     assert ended.wait(10)

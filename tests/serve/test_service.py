@@ -16,12 +16,12 @@ from fastapi.testclient import TestClient
 
 from regard.api.run import Run
 from regard.core.errors import ConfigError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.decoding.strategies import greedy
-from regard.decoding.strategy import Decoding
-from regard.serve.model_runtime import Hosted, open_runs
+from regard.decoding.strategy import DecodingStrategy
+from regard.serve.model_runtime import ServedRun, open_runs
 from regard.serve.service import create
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 TEXTS = ["They sleep.", "Please buy two apples."]
 HOME = "http://127.0.0.1:8000"
@@ -171,12 +171,12 @@ def test_a_mistake_of_ours_shows_nothing_of_the_code(hosted, monkeypatch):
 
 
 def test_an_endless_score_is_none(hosted, monkeypatch):
-    monkeypatch.setattr(hosted[0], "answer", lambda inputs, *_: [[Answer("x", -float("inf"))] for _ in inputs])
+    monkeypatch.setattr(hosted[0], "answer", lambda inputs, *_: [[Prediction("x", -float("inf"))] for _ in inputs])
     assert ask(client_of(hosted)).json()["answers"][0][0] == {"text": "x", "score": None, "rank": None}
 
 
 def test_files_of_answers_come_as_base64_unless_they_are_too_large(hosted, monkeypatch):
-    answer = Answer("x", files={".bin": lambda: b"content"})
+    answer = Prediction("x", files={".bin": lambda: b"content"})
     monkeypatch.setattr(hosted[0], "answer", lambda inputs, *_: [[answer] for _ in inputs])
     client = client_of(hosted)
     files = ask(client, files=[".bin"]).json()["answers"][0][0]["files"]
@@ -263,9 +263,9 @@ def test_runs_of_one_name_are_told_apart(monkeypatch, served):
 def test_a_run_that_does_not_search_takes_no_decoding(served):
     from dataclasses import replace
 
-    bare = Hosted("bare", served)
+    bare = ServedRun("bare", served)
     assert bare.decoding("beam").name == "beam" and bare.decoding(None) is served.recipe.decoding
-    assert bare.decoding({"no_repeat": 2}) == Decoding("greedy", greedy.Config(no_repeat=2))
-    bare.run = Run(Parts(served.folder, replace(served.recipe, decoding=None), served.task, torch.nn.Identity()))
+    assert bare.decoding({"no_repeat": 2}) == DecodingStrategy("greedy", greedy.Config(no_repeat=2))
+    bare.run = Run(LoadedRun(served.folder, replace(served.recipe, decoding=None), served.task, torch.nn.Identity()))
     with pytest.raises(ConfigError, match="bare does not search for its answers; leave decoding out"):
         bare.decoding("beam")

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from regard.core.errors import DataError
-from regard.serve.streams import Post, Reply
+from regard.serve.streams import LoopMailbox, PendingResponse
 
 
 def finish(work):
@@ -23,8 +23,8 @@ def test_many_answers_wake_the_loop_once(monkeypatch):
         loop = asyncio.get_running_loop()
         woken, wake = [], loop.call_soon_threadsafe
         monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *given: (woken.append(1), wake(*given)))
-        post = Post(loop)
-        replies = [Reply(post) for _ in range(50)]
+        post = LoopMailbox(loop)
+        replies = [PendingResponse(post) for _ in range(50)]
         told = threading.Thread(target=lambda: [reply.set_result(n) for n, reply in enumerate(replies)])
         told.start()
         told.join()  # the loop does nothing meanwhile
@@ -35,9 +35,9 @@ def test_many_answers_wake_the_loop_once(monkeypatch):
 
 def test_what_comes_while_others_are_delivered_is_delivered_too():
     async def run():
-        post = Post(asyncio.get_running_loop())
+        post = LoopMailbox(asyncio.get_running_loop())
         for _ in range(200):
-            replies = [Reply(post) for _ in range(4)]
+            replies = [PendingResponse(post) for _ in range(4)]
             threads = [threading.Thread(target=reply.set_result, args=(1,)) for reply in replies]
             for thread in threads:
                 thread.start()
@@ -48,8 +48,8 @@ def test_what_comes_while_others_are_delivered_is_delivered_too():
 
 def test_an_error_is_raised_where_it_is_awaited_and_who_waits_no_more_gets_nothing():
     async def run():
-        post = Post(asyncio.get_running_loop())
-        wrong, left = Reply(post), Reply(post)
+        post = LoopMailbox(asyncio.get_running_loop())
+        wrong, left = PendingResponse(post), PendingResponse(post)
         left.coming.cancel()
         left.set_result(1)
         wrong.set_exception(DataError("no"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regard.core.data_specs import family_of
+from regard.core.data_specs import spec_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
 from regard.tasks import check_fit, fitting
@@ -12,7 +12,7 @@ from regard.tasks import check_fit, fitting
 
 @pytest.mark.parametrize("name", names("regard.tasks"))
 def test_every_listed_task_has_a_family_and_a_model_for_it(name):
-    assert fitting(family_of(find("regard.tasks", name)))
+    assert fitting(spec_of(find("regard.tasks", name)))
 
 
 def test_another_family_is_refused_in_one_line_that_lists_what_fits():

@@ -142,7 +142,7 @@ def test_it_survives_json_to_the_last_digit():
 
 
 def test_the_checksum_of_a_plan_changes_with_every_batch():
-    plan = summing.build(summing.Config()).plan(0, 1)
+    plan = summing.build(summing.Config()).epoch_batches(0, 1)
     same = checksum(plan)
     assert checksum(list(plan)) == same
     for other in (plan[:-1], plan[::-1], [plan[0][::-1], *plan[1:]], [], [plan[0][:1], plan[0][1:], *plan[1:]]):

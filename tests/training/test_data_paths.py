@@ -28,7 +28,7 @@ def test_paths_are_written_out(trained, monkeypatch):
     assert load(trained).recipe.task.config.path == trained.parent / "pairs.tsv"
     monkeypatch.chdir("/")
     chosen = recipe.read("language", settings=["data.paths=a.txt,b.tsv#4"])
-    assert data_paths.settled(chosen).task.config.paths == (Path("/a.txt"), Path("/b.tsv#4"))
+    assert data_paths.with_absolute_paths(chosen).task.config.paths == (Path("/a.txt"), Path("/b.tsv#4"))
 
 
 def test_a_run_is_evaluated_and_resumed_from_elsewhere(trained, tmp_path, monkeypatch):
@@ -57,7 +57,7 @@ def test_other_data_is_wholly_tested_on(trained, tmp_path):
     other = tmp_path / "other.tsv"
     other.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
     found = load(trained, [f"data.path={other}"])
-    assert not found.own_data and len(found.tested().split("test")) == 3
+    assert not found.own_data and len(found.evaluation_task().split("test")) == 3
     with pytest.raises(DataError, match=r"the data is not what .* was begun with"):
         train.resume(trained, [f"data.path={other}", "training.steps=3"])
 
@@ -79,7 +79,7 @@ def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):
     assert {"bleu", "loss"} <= set(found.evaluate(**files))
     made = found.evaluate(hypotheses=tmp_path / "f.ko", target=tmp_path / "f.ko", bleu="char")
     assert made == pytest.approx({"bleu": 100, "bleu_lc": 100, "chrf": 100})
-    assert "tok:intl" in found.tested(bleu="intl").signatures()["bleu"]
+    assert "tok:intl" in found.evaluation_task(bleu="intl").signatures()["bleu"]
     with pytest.raises(ConfigError, match=r"a source and a target go together: --source test\.en --target test\.ko$"):
         found.evaluate(source=tmp_path / "f.en")
     with pytest.raises(ConfigError, match=r"^evaluate: no setting 'sauce'; did you mean 'source'\?$"):
@@ -88,4 +88,4 @@ def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):
 
 def test_a_recipe_without_paths_stays_as_it_is():
     chosen = recipe.read("translation")
-    assert data_paths.settled(chosen) == chosen == replace(chosen)
+    assert data_paths.with_absolute_paths(chosen) == chosen == replace(chosen)

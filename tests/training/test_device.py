@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from toys import gated
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
@@ -122,9 +122,9 @@ def test_batch_normalisation_counts_a_batch_once():
     torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
 
 
-@pytest.mark.parametrize("name", fitting(Text))
+@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
 def test_models_of_text_allow_it(name):
-    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     tokens = torch.randint(4, 9, (2, 6))
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from toys import together
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find
@@ -194,9 +194,9 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     assert units(model, lambda: model(torch.ones(1, 20))) == []
 
 
-@pytest.mark.parametrize("name", fitting(Text))
+@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
 def test_the_units_of_models_of_text_do_not_overlap(name):
-    module, sizes = find("regard.models", name), Text(source=9, target=9, longest=8)
+    module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
     model = module.build(module.TINY, sizes)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))
     parts = units(model, lambda: model(torch.randint(4, 9, (2, 6)), model.start(source)))

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Goal
+from regard.core.protocols import TargetMetric
 from regard.training import log, tensor_files
 from regard.training import recipe as recipes
 from regard.training.run_folder import Folder
 from regard.training.train import load_parts, train
 
-ACCURACY = Goal("accuracy", more=True)
+ACCURACY = TargetMetric("accuracy", more=True)
 
 
 def script(monkeypatch, scores, goal=ACCURACY):
@@ -40,7 +40,7 @@ def test_the_best_weights_are_kept_not_the_last(toy, tmp_path, silent, monkeypat
 def test_what_better_means_is_said_by_the_task_not_guessed_from_the_name(toy, tmp_path, silent, monkeypatch, name):
     scores = [{name: value} for value in (3.0, 2.0, 2.5, float("nan"))]
     for more, best in ((False, [True, True, False, False]), (True, [True, False, False, False])):
-        script(monkeypatch, scores, Goal(name, more=more))
+        script(monkeypatch, scores, TargetMetric(name, more=more))
         train(toy("training.evaluation.every=3"), tmp_path / str(more), console=silent)
         assert [row["best"] for row in rows(tmp_path / str(more))] == best
         step = 6 if not more else 3

@@ -12,7 +12,7 @@ from regard.core.errors import CheckpointError, FileError, MissingExtra
 from regard.training import log
 from regard.training.checkpoint import Progress
 from regard.training.console import Silent
-from regard.training.log import Board, Log, NoReport, Pace, Report
+from regard.training.log import Log, NoReport, Report, TensorBoardWriter, Throughput
 from regard.training.run_folder import Folder
 
 START = Progress().log
@@ -88,14 +88,14 @@ def test_tensorboard_gets_every_number(tmp_path, monkeypatch):
             pass
 
     monkeypatch.setattr(log, "require", lambda *_, **__: type("module", (), {"SummaryWriter": Writer}))
-    Board(tmp_path, 4).add({"step": 5, "loss": 2.0, "valid": {"bleu": 3.0}, "best": True, "end": "steps"})
+    TensorBoardWriter(tmp_path, 4).add({"step": 5, "loss": 2.0, "valid": {"bleu": 3.0}, "best": True, "end": "steps"})
     assert written == [(str(tmp_path), 5), ("loss", 2.0, 5), ("valid/bleu", 3.0, 5)]
 
 
 def test_tensorboard_that_is_not_installed_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[tensorboard\]'"):
-        Board(tmp_path, 0)
+        TensorBoardWriter(tmp_path, 0)
 
 
 class Collector(Silent):
@@ -110,7 +110,7 @@ def test_times_go_to_their_own_file_and_to_the_console(tmp_path):
     folder, console, board = Folder(tmp_path), Collector(), Collector()
     board.add = board.rows.append
     report = Report(folder, console, position=Progress().log, board=board, counted="documents")
-    report.add({"step": 1, "loss": 2.0}, pace=Pace(count=100, seconds=0.5), left=9.0)
+    report.add({"step": 1, "loss": 2.0}, pace=Throughput(count=100, seconds=0.5), left=9.0)
     report.add({"step": 1, "end": "steps"})
     assert folder.log.read_text() == '{"step": 1, "loss": 2.0}\n{"step": 1, "end": "steps"}\n'
     assert json.loads(folder.timing.read_text()) == {"step": 1, "seconds": 0.5, "documents/s": 200}

@@ -9,7 +9,7 @@ from toys import summing
 
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Progress
-from regard.training.recipe import Chosen
+from regard.training.recipe import ComponentChoice
 from regard.training.run_folder import Folder
 from regard.training.train import load_parts, train
 
@@ -31,7 +31,7 @@ def test_it_asks_the_task(toy, tmp_path, silent):
     assert "as the model is used. They were chosen by `accuracy`: more is better." in text
     assert "- accuracy: `share of right sums`" in text
     with torch.no_grad():
-        answer = run.task.answer(run.model, [[1, 2, 3]], None, None)[0][0].text
+        answer = run.task.predict(run.model, [[1, 2, 3]], None, None)[0][0].text
     assert f"regard answer sums '1 2 3'\n```\n\nIt answers:\n\n```text\n{answer}\n" in text  # toys have no own verb
     assert "print(run.answer(['1 2 3'])[0][0].text)" in text
 
@@ -52,7 +52,7 @@ def test_a_listed_task_has_its_verb_and_one_that_fails_to_answer_does_not_spoil_
     assert "regard add" not in text and 'print(run.evaluate("test"))' in text
 
 
-class Listed(Chosen):
+class Listed(ComponentChoice):
     """A task as if it were one of ours."""
 
     def module(self, package):

@@ -245,7 +245,7 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
     kind, path = import_module(f"regard.models.{name}"), tmp_path / "words.vec"
     model = kind.build(kind.TINY, task.sizes)
     source, target = tables
-    width, last = named_weights(model)[source].shape[1], [task.words(table)[-1] for table in tables]
+    width, last = named_weights(model)[source].shape[1], [task.token_texts(table)[-1] for table in tables]
     path.write_text(f"2 {width}\n{last[0]}{' 1.0' * width}\n{last[1]}{' -1.0' * width}\n", encoding="utf-8")
     pattern = "*embedding.table.weight" if source == ENCODER else "[st][oa]*[et].weight"
     taken, tensors = take(Start(vectors=str(path), table=pattern), model, task)
@@ -261,7 +261,7 @@ def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
     start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}
     run = regard.train("tagging", model | start | short, out=tmp_path / "run", quiet=True)
-    assert run.task.words() == words.task.words()
+    assert run.task.token_texts() == words.task.token_texts()
     taken = json.loads((tmp_path / "run" / "start.json").read_text())["vectors"]
     assert taken["embedding.table.weight"].endswith("words (100%)")
     with pytest.raises(ConfigError, match=r"start\.vectors=.*nowhere: "):

@@ -7,7 +7,7 @@ from toys import summing
 
 from regard.core.errors import ConfigError
 from regard.decoding.strategies import beam
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.training import recipe as recipes
 from regard.training.recipe import from_dict, read
 
@@ -24,7 +24,7 @@ def test_defaults_then_file_then_settings(tmp_path):
 def test_what_is_written_is_read_back(toy):
     recipe = toy("model.preset=wide", "decoding=beam", "decoding.width=3")
     assert from_dict(recipe.to_dict()) == recipe
-    assert recipe.model.config.dim == 16 and recipe.decoding == Decoding("beam", beam.Config(width=3))
+    assert recipe.model.config.dim == 16 and recipe.decoding == DecodingStrategy("beam", beam.Config(width=3))
     assert from_dict(toy().to_dict()) == toy()
     assert "preset" not in recipe.to_dict()["model"]
 

@@ -97,7 +97,7 @@ def test_other_data_is_not_mixed_into_a_run(toy, tmp_path, death, silent, monkey
 
     with pytest.raises(death.Killed):
         train(toy("training.files.save_every=1"), tmp_path / "run", console=death.Killer(3))
-    plain = summing.Summing.batch
+    plain = summing.Summing.collate
     monkeypatch.setattr(summing.Summing, "batch", lambda self, examples: plain(self, (examples + 1) % 40))
     with pytest.raises(DataError, match=r"is not what .*run was begun with: train has other content; restore"):
         resume(tmp_path / "run", console=silent)

@@ -15,7 +15,7 @@ from regard.training.console import Silent
 from regard.training.run_folder import Folder
 from regard.training.signals import Interrupted
 from regard.training.train import resume, train
-from regard.training.trainer import nobody
+from regard.training.trainer import no_callback
 
 SETTINGS = ["training.evaluation.every=4", "training.files.save_every=3"]
 
@@ -132,7 +132,7 @@ def test_every_step_takes_the_batch_of_the_plan(toy, tmp_path, silent, monkeypat
     )
     train(toy("training.evaluation.every=100"), tmp_path / "run", console=silent)
     task = summing.build(summing.Config())
-    planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.plan(epoch, 1)]
+    planned = [sorted(batch.tolist()) for epoch in range(3) for batch in task.epoch_batches(epoch, 1)]
     assert len(seen[0]) == 1 and seen[1:13] == planned[:12]  # one example is tried before the run begins
 
 
@@ -205,4 +205,4 @@ def test_a_resumed_run_is_watched_from_where_it_stood(toy, silent, tmp_path):
 
 
 def test_nobody_does_nothing(tmp_path):
-    assert nobody(None, None, model=None, run=tmp_path, step=1, last=True) is None
+    assert no_callback(None, None, model=None, run=tmp_path, step=1, last=True) is None

@@ -16,16 +16,16 @@ from regard.api.settings import Settings, to_words
 from regard.api.verbs import Verbs, check_texts, listed
 from regard.core import config as configs
 from regard.core import trust as trusts
-from regard.core.errors import ConfigError, DataError, nearest
-from regard.core.task import Answer, Task
-from regard.decoding.strategy import Decoding
+from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.task import Prediction, Task
+from regard.decoding.strategy import DecodingStrategy
 from regard.engines import engine as engine_registry
-from regard.engines.engine import Engine, Pair
-from regard.engines.select import Auto
-from regard.engines.torch_free import Quick
+from regard.engines.engine import Engine, EngineHandle
+from regard.engines.select import EngineSelector
+from regard.engines.torch_free import TorchFreePredictor
 from regard.inspection import invariants, training_snapshots
-from regard.inspection.invariants import Verdict
-from regard.inspection.report import Look, look
+from regard.inspection.invariants import CheckResult
+from regard.inspection.report import InspectionReport, look
 from regard.training import data_paths
 from regard.training import recipe as recipes
 from regard.training import train as runs
@@ -33,7 +33,7 @@ from regard.training.console import Console, Silent
 from regard.training.device import pick
 from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder, read_identity
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Run(Verbs):
 
     def __init__(
         self,
-        parts: Parts,
+        parts: LoadedRun,
         settings: Sequence[str] = (),
         *,
         device: str = "cpu",
@@ -87,7 +87,7 @@ class Run(Verbs):
         """How many numbers were learned."""
         return sum(weight.numel() for weight in self.model.parameters())
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first.
 
         A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
@@ -102,21 +102,21 @@ class Run(Verbs):
         if not inputs:
             return []
         try:
-            return self.task.answer(model, [self.read(given) for given in inputs], request, decoding)
+            return self.task.predict(model, [self.read(given) for given in inputs], request, decoding)
         except (TypeError, AttributeError) as wrong:
             check_texts(inputs, wrong)
             raise
 
-    def engine(self, decoding: Decoding | None) -> Pair:
+    def engine(self, decoding: DecodingStrategy | None) -> EngineHandle:
         """What answers a request with this decoding, step by step: the model and the decoder that the task is handed.
         Engine auto, which chooses by the whole request, has our own here."""
         return self._engine(decoding)
 
-    def quick(self, **options: Any) -> Quick | None:
+    def quick(self, **options: Any) -> TorchFreePredictor | None:
         """What answers texts with these options without the task, by engine auto; None where nothing does."""
         return self._quick(*self.request(options))
 
-    def other(self, request: Any, decoding: Decoding | None) -> Pair | None:
+    def external_engine(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle | None:
         """What answers this request by engine auto, where it is not our own engine; compared now if it never was."""
         pair = self._pair(request, decoding)
         return pair if self._auto is not None and self._auto.chosen else None
@@ -127,46 +127,46 @@ class Run(Verbs):
             self._auto.remember(words, *self.request(options))
 
     @property
-    def why(self) -> str:
+    def engine_note(self) -> str:
         """Why engine auto had our own engine answer the last request, where another might have; else nothing."""
         why = "" if self._auto is None else self._auto.why
         return f"engine native: {why}" if why else ""
 
     @property
-    def by_other(self) -> bool:
+    def uses_external_engine(self) -> bool:
         """Whether the last request was answered by a library that has threads of its own."""
         return self._engine_name == "ctranslate2" or (self._auto is not None and self._auto.chosen)
 
-    def _pair(self, request: Any, decoding: Decoding | None) -> Pair:
+    def _pair(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle:
         return self.engine(decoding) if self._auto is None else self._auto.pair(request, decoding)
 
-    def _quick(self, request: Any, decoding: Decoding | None) -> Quick | None:
-        def slow(texts: list[str]) -> list[list[Answer]]:
+    def _quick(self, request: Any, decoding: DecodingStrategy | None) -> TorchFreePredictor | None:
+        def slow(texts: list[str]) -> list[list[Prediction]]:
             model, search = self.engine(decoding)
-            return self.task.answer(model, [self.read(text) for text in texts], request, search)
+            return self.task.predict(model, [self.read(text) for text in texts], request, search)
 
         return None if self._auto is None else self._auto.quick(request, decoding, slow)
 
     def read(self, given: Any) -> Any:
         """A text, or the path of a file, through the task's `read`; what is neither is an input already."""
-        named = isinstance(given, str) or (isinstance(given, Path) and bool(self.task.opens))
-        return self.task.read(str(given)) if named else given
+        named = isinstance(given, str) or (isinstance(given, Path) and bool(self.task.input_suffixes))
+        return self.task.parse_input(str(given)) if named else given
 
-    def request(self, options: Mapping[str, Any]) -> tuple[Any, Decoding | None]:
+    def request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
         """Options by name -> a value of the task's Options, and the decoding of this request."""
         names = [field.name for field in fields(self.options)]
         own = self.recipe.decoding
         for name in options:
             if name not in (*names, "decoding"):
-                close = f"did you mean 'decoding.{name}'?" if own and own.has(name) else nearest(name, names)
+                close = f"did you mean 'decoding.{name}'?" if own and own.has(name) else did_you_mean(name, names)
                 raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
         wanted = options.get("decoding", own)
-        if wanted is not None and not isinstance(wanted, Decoding):
+        if wanted is not None and not isinstance(wanted, DecodingStrategy):
             wanted = self.recipe.changed(to_words({"decoding": wanted})).decoding
         table = {name: value for name, value in options.items() if name != "decoding"}
         return configs.from_dict(self.options, table, self.verb), wanted
 
-    def look(self, given: Any, **options: Any) -> Look:
+    def look(self, given: Any, **options: Any) -> InspectionReport:
         """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
         request, decoding = self.request(options)
         return look(self, given, options=request, decoding=decoding)
@@ -174,26 +174,26 @@ class Run(Verbs):
     def evaluate(self, split: str = "test", **asked: Any) -> dict[str, float]:
         """Free-running scores on a split; the goal's metric is among them. `asked`: see `tested`."""
         with self._with_data():
-            return self.tested(**asked).evaluate(self.model, split, self.recipe.decoding)
+            return self.evaluation_task(**asked).evaluate(self.model, split, self.recipe.decoding)
 
     def report(self, split: str = "test", **asked: Any) -> dict[str, float]:
         """Further scores, which take longer."""
         with self._with_data():
-            return self.tested(**asked).report(self.model, split, self.recipe.decoding)
+            return self.evaluation_task(**asked).extra_metrics(self.model, split, self.recipe.decoding)
 
     @contextmanager
     def _with_data(self) -> Iterator[None]:
-        with torch.no_grad(), trusts.using(self.folder, trusted=self._trusted):
+        with torch.no_grad(), trusts.trust_scope(self.folder, trusted=self._trusted):
             try:
                 yield
             except DataError:
                 data_paths.check(self.recipe, self.folder)  # which says what to do where the data has moved
                 raise
 
-    def tested(self, **asked: Any) -> Task:
+    def evaluation_task(self, **asked: Any) -> Task:
         """The task as it is evaluated, with what its file's `Evaluation` lets one ask for: other texts, say."""
         request = configs.from_dict(self.evaluation, asked, "evaluate")
-        return (self.task if self.own_data else self.task.held_out()).evaluated(request)
+        return (self.task if self.own_data else self.task.as_test_data()).with_evaluation_options(request)
 
     @property
     def evaluation(self) -> type[Any]:
@@ -208,7 +208,7 @@ class Run(Verbs):
             return True
         return data_paths.is_same(self.task, read_identity(Folder(self.folder)).data)
 
-    def check(self) -> list[Verdict]:
+    def check(self) -> list[CheckResult]:
         """The laws that this model must keep, each with what was found."""
         return invariants.check(self.task, self.model, self.recipe.decoding, options=self.options())
 
@@ -217,10 +217,10 @@ class Run(Verbs):
         return engine_registry.build(self._engine_name, self._parts, self._precision)
 
     @cached_property
-    def _auto(self) -> Auto | None:
+    def _auto(self) -> EngineSelector | None:
         if self._engine_name != engine_registry.AUTO:
             return None
-        return Auto(
+        return EngineSelector(
             self._parts,
             precision=self._precision,
             untouched=lambda: engine_registry.state_of(self.model) == self._loaded,

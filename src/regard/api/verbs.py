@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import ConfigError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 
 if TYPE_CHECKING:
     from regard.training.recipe import Recipe
@@ -25,7 +25,7 @@ class Verbs:
     verb: str
     verbs: tuple[str, ...]
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first."""
         raise NotImplementedError
 
@@ -33,29 +33,29 @@ class Verbs:
         """The best translation of each text."""
         return [answers[0].text for answers in self._ask("translate", texts, options)]
 
-    def generate(self, beginning: Any = "", /, **options: Any) -> list[Answer]:
+    def generate(self, beginning: Any = "", /, **options: Any) -> list[Prediction]:
         """New works, from nothing or going on from a beginning, likeliest first; `answer.files` makes their files."""
         if isinstance(beginning, list | tuple):
             raise ConfigError("generate goes on from one beginning; write generate(text), or answer([…]) for several")
         return self._ask("generate", [beginning], options)[0]
 
-    def classify(self, inputs: Sequence[Any], **options: Any) -> list[Answer]:
+    def classify(self, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
         """The likeliest class of each input; `answer` gives the others too."""
         return [answers[0] for answers in self._ask("classify", inputs, options)]
 
-    def tag(self, texts: Sequence[str], **options: Any) -> list[Answer]:
+    def tag(self, texts: Sequence[str], **options: Any) -> list[Prediction]:
         """Each text with a tag for every word."""
         return [answers[0] for answers in self._ask("tag", texts, options)]
 
-    def fill(self, texts: Sequence[str], **options: Any) -> list[list[Answer]]:
+    def fill(self, texts: Sequence[str], **options: Any) -> list[list[Prediction]]:
         """Each text with its gaps filled, likeliest first."""
         return self._ask("fill", texts, options)
 
-    def complete(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def complete(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Continuations of each beginning, likeliest first."""
         return self._ask("complete", inputs, options)
 
-    def upscale(self, images: Sequence[Any], **options: Any) -> list[Answer]:
+    def upscale(self, images: Sequence[Any], **options: Any) -> list[Prediction]:
         """Each image with more pixels."""
         return [answers[0] for answers in self._ask("upscale", images, options)]
 
@@ -63,19 +63,19 @@ class Verbs:
         """A sentence about each image."""
         return [answers[0].text for answers in self._ask("caption", images, options)]
 
-    def detect(self, images: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def detect(self, images: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """The objects in each image, surest first."""
         return self._ask("detect", images, options)
 
-    def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def recommend(self, users: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Items for each user, best first."""
         return self._ask("recommend", users, options)
 
-    def nearest(self, words: Sequence[str], **options: Any) -> list[list[Answer]]:
+    def nearest(self, words: Sequence[str], **options: Any) -> list[list[Prediction]]:
         """The words nearest to each word, or to a sum such as "king - man + woman"."""
         return self._ask("nearest", words, options)
 
-    def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Answer]]:
+    def _ask(self, verb: str, inputs: Sequence[Any], options: dict[str, Any]) -> list[list[Prediction]]:
         if verb not in self.verbs:
             other = self.verb if hasattr(Verbs, self.verb) else "answer"
             task = self.recipe.task.name

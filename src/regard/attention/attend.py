@@ -22,18 +22,18 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.attention.kernels.causal_blocks import attend_stepped, is_middling
+from regard.attention.kernels.causal_blocks import attend_causal_blocks, use_causal_blocks
 from regard.attention.kernels.chunked import chunk_rows, in_chunks
-from regard.attention.kernels.image_blocks import attend_painted, is_painted
+from regard.attention.kernels.image_blocks import attend_image_blocks, is_painted
 from regard.attention.kernels.local import attend_blocks, is_local
-from regard.attention.kernels.masked_nan import hides, is_clean, without_hidden
+from regard.attention.kernels.masked_nan import hides, is_finite, without_hidden
 from regard.attention.kernels.short_keys import SHORT, bias_of_keys, is_short, mix_heads, mix_rows
-from regard.attention.masks import CAUSAL, EVERYTHING, Mask
+from regard.attention.masks import CAUSAL, NO_MASK, Mask
 from regard.attention.normalizers import empty_rows
 from regard.attention.score import Dot, Projected, ScoreFunction
-from regard.attention.weigh import Place, Weigh
+from regard.attention.weigh import PositionBias, Weigh
 from regard.core.errors import ShapeError
-from regard.core.tracing import followed, transformed, unsized
+from regard.core.tracing import is_exporting, is_tracing, transformed
 
 SHARING = "hypotheses can share the keys of a source only where places do not matter"
 
@@ -51,7 +51,7 @@ class Attend(nn.Module):
         score: ScoreFunction,
         *,
         normalizer: nn.Module | None = None,
-        place: Place | None = None,
+        place: PositionBias | None = None,
         dropout: float = 0.0,
         queries: str = "queries",
         keys: str = "keys",
@@ -66,7 +66,7 @@ class Attend(nn.Module):
         """Keys (b h s d) as they come -> as they are handed in."""
         return Projected(self.weigh.score.project_keys(k))
 
-    def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> Tensor:
         if torch.is_autocast_enabled("cpu") and q.device.type == "cpu" and not self.weigh.adds_products:
             return self._widened(q, k, v, mask)
         return self._mixed(q, k, v, mask)
@@ -76,21 +76,21 @@ class Attend(nn.Module):
         scale = self.scale
         if (  # the common case, at next to no cost: what the fused kernel computes by itself, where it is the fastest
             scale is not None
-            and (mask is CAUSAL or mask is EVERYTHING or _is_flag(mask))
-            and not followed()
+            and (mask is CAUSAL or mask is NO_MASK or _is_flag(mask))
+            and not is_tracing()
             and (shape := q.shape) == keys.shape == v.shape
             and len(shape) == 4
             and shape[2] > SHORT
             and q.dtype == keys.dtype == v.dtype
             and not (self.training and self.dropout)
         ):
-            if mask.ordered and is_middling(q, keys):
-                return attend_stepped(Dot(q, keys, scale), v)
+            if mask.ordered and use_causal_blocks(q, keys):
+                return attend_causal_blocks(Dot(q, keys, scale), v)
             return scaled_dot_product_attention(q, keys, v, is_causal=mask.ordered, scale=scale)
         check_shapes(q, keys, v)
         check_kinds(q, keys, v, mask=mask, mixes=self.weigh.score.mixes)
         rows, heads, *_ = keys.shape
-        if not unsized():
+        if not is_exporting():
             mask.fits_rows(rows, heads)
         folded = q
         if q.shape[0] != rows:
@@ -117,22 +117,22 @@ class Attend(nn.Module):
 
     def _seen(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         """The mixture; nothing of what nobody may look at is in it."""
-        if hides(mask) and (k.device.type != "cpu" or followed() or (_is_learnt(q, k, v) and not is_clean(k))):
+        if hides(mask) and (k.device.type != "cpu" or is_tracing() or (_is_learnt(q, k, v) and not is_finite(k))):
             return self._mix(q, *without_hidden(k, v, mask), mask)
         mixed = self._mix(q, k, v, mask)
-        if hides(mask) and not is_clean(mixed):
+        if hides(mask) and not is_finite(mixed):
             return self._mix(q, *without_hidden(k, v, mask), mask)
         return mixed
 
     def _mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         dot = None if transformed() else self.weigh.as_dot(q, k, mask.start)
-        if unsized():  # blocks, chunks and few keys are chosen by length
+        if is_exporting():  # blocks, chunks and few keys are chosen by length
             first = k.shape[-2] - q.shape[-2]
             return self._plain(self.weigh, q, k, v, mask, first) if dot is None else fused(dot, v, mask, dropout)
         if dot is not None and mask.canvas is not None and is_painted(mask, q.shape[-2], k.shape[-2]):
-            return attend_painted(dot, v, mask.canvas, lambda d, w, m: fused(d, w, m, dropout))
-        if dot is not None and mask.regional and is_local(mask, q.shape[-2], k.shape[-2]):
+            return attend_image_blocks(dot, v, mask.canvas, lambda d, w, m: fused(d, w, m, dropout))
+        if dot is not None and mask.is_local and is_local(mask, q.shape[-2], k.shape[-2]):
             return attend_blocks(dot, v, mask, lambda d, w, m: fused(d, w, m, dropout))
         if dot is None or (
             dropout and chunk_rows(q, k.shape[-2], 1) < q.shape[-2]
@@ -182,10 +182,10 @@ def fused(dot: Dot, v: Tensor, mask: Mask, dropout: float) -> Tensor:
     t, s = q.shape[-2], k.shape[-2]
     if q.shape[-1] != k.shape[-1]:
         raise ShapeError(f"attend: queries have width {q.shape[-1]} but keys {k.shape[-1]}; project them to one width")
-    few = not dropout and not unsized() and is_short(q, k)
+    few = not dropout and not is_exporting() and is_short(q, k)
     if mask.only_causal and t == s and not few:  # without a dense mask the kernel skips the upper half
-        if not dropout and is_middling(q, k):
-            return attend_stepped(dot, v)
+        if not dropout and use_causal_blocks(q, k):
+            return attend_causal_blocks(dot, v)
         return scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True, scale=scale)
     allowed = mask.dense(t, s, device=q.device)
     empty = None if allowed is None else empty_rows(allowed)
@@ -244,7 +244,7 @@ def _shapes(q: Tensor, k: Tensor, v: Tensor) -> str:
 
 def fold(q: Tensor, k: Tensor, mask: Mask) -> Tensor:
     """(b·w h t d) -> (b h w·t d): the hypotheses of a source become further queries of it."""
-    if mask.placed or mask.pairs is not None:
+    if mask.depends_on_position or mask.pairs is not None:
         raise ShapeError(f"attend: the mask is not one of keys alone; {SHARING}")
     b, h, d = k.shape[0], q.shape[1], q.shape[3]
     return q.reshape(b, -1, *q.shape[1:]).transpose(1, 2).reshape(b, h, -1, d)
@@ -257,7 +257,7 @@ def unfold(folded: Tensor, rows: int) -> Tensor:
     return folded.reshape(b, h, width, n // width, e).transpose(1, 2).reshape(rows, h, n // width, e)
 
 
-class Traced(NamedTuple):
+class AttendedWithWeights(NamedTuple):
     """What was mixed, and of what."""
 
     mixed: Tensor  # (b h t e)
@@ -270,8 +270,8 @@ def with_places(v: Tensor) -> Tensor:
     return torch.cat([v, torch.eye(s, dtype=v.dtype, device=v.device).expand(*v.shape[:-2], s, s)], dim=-1)
 
 
-def traced(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Traced:
+def traced(attend: Attend, q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> AttendedWithWeights:
     """Attend over values that `with_places` made -> the mixture and its weights."""
     s = v.shape[-2]
     both = attend(q, k, v, mask)
-    return Traced(both[..., :-s], both[..., -s:])
+    return AttendedWithWeights(both[..., :-s], both[..., -s:])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from regard.attention.attend import Attend, check_kinds
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import ScoreFunction
 from regard.attention.scores import build
 from regard.core.errors import ConfigError, ShapeError
-from regard.core.tracing import followed
+from regard.core.tracing import is_tracing
 
 
 def attend(
@@ -34,13 +34,13 @@ def attend(
     [0.88, 0.12]
     """
     _check(query, key, value)
-    mask = EVERYTHING if mask is None else mask
+    mask = NO_MASK if mask is None else mask
     check_kinds(query, key, value, mask=mask, mixes=False)
     function = _score(score, query.shape[-1], key.shape[-1])
     q, k, v = (_with_heads(x) for x in (query, key, value))
     module = Attend(function, normalizer=normalizer)
     mixed: Tensor = module(q, module.project(k), v, mask)
-    if not followed() and not mixed.isfinite().all():
+    if not is_tracing() and not mixed.isfinite().all():
         _name_what_is_not_finite(query, key, value)
     return mixed.reshape(*query.shape[:-1], value.shape[-1])
 

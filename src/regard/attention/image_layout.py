@@ -21,7 +21,7 @@ from regard.attention.mask_regions import Blocks
 from regard.core.errors import ShapeError
 
 
-class Line(NamedTuple):
+class ImageBlocks1D(NamedTuple):
     """One dimension: blocks of `query` places in raster order, each with `memory` places before it."""
 
     places: int
@@ -50,7 +50,7 @@ class Line(NamedTuple):
         return torch.arange(self.places)
 
 
-class Canvas(NamedTuple):
+class ImageBlocks2D(NamedTuple):
     """Two dimensions: blocks of `query` (rows, columns), memory of `memory` (rows up, columns to both sides)."""
 
     height: int
@@ -114,26 +114,28 @@ class Canvas(NamedTuple):
         return (row * self.width + column) * self.channels + places % self.channels
 
 
-Layout = Line | Canvas
+Layout = ImageBlocks1D | ImageBlocks2D
 
 
-def line(places: int, *, query: int, memory: int) -> Line:
+def line(places: int, *, query: int, memory: int) -> ImageBlocks1D:
     """A checked `Line`."""
     if min(places, query) < 1 or memory < 0:
         raise ShapeError(
             f"line: places={places}, query={query}, memory={memory}; a block has a place at least, memory may be 0"
         )
-    return Line(places, query, memory)
+    return ImageBlocks1D(places, query, memory)
 
 
-def canvas(height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int], channels: int = 1) -> Canvas:
+def canvas(
+    height: int, width: int, *, query: tuple[int, int], memory: tuple[int, int], channels: int = 1
+) -> ImageBlocks2D:
     """A checked `Canvas`."""
     if min(height, width, channels, *query) < 1 or min(memory) < 0:
         raise ShapeError(
             f"canvas: {height}x{width}x{channels}, query={query}, memory={memory}; sizes are at least 1, memory at "
             "least 0"
         )
-    return Canvas(height, width, query, memory, channels)
+    return ImageBlocks2D(height, width, query, memory, channels)
 
 
 @lru_cache(maxsize=4096)  # of every block of a few images, asked for by every layer at every step

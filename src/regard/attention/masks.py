@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from regard.attention.image_layout import Canvas
+from regard.attention.image_layout import ImageBlocks2D
 from regard.attention.mask_regions import Blocks, Raster, Window, narrower
 from regard.core.errors import ShapeError
-from regard.core.tracing import unsized
+from regard.core.tracing import is_exporting
 
 WIDEST = 64  # places that a printed mask shows of each axis
 
@@ -49,7 +49,7 @@ class Mask(NamedTuple):
     keys: Tensor | None = None  # (b s) bool: keys that are there
     pairs: Tensor | None = None  # (b h t s) bool, or broadcastable to it
     start: Tensor | None = None  # (b): the keys before it are padding on the left; places are counted from it
-    canvas: Canvas | None = None  # an image in the order in which it is made
+    canvas: ImageBlocks2D | None = None  # an image in the order in which it is made
 
     @staticmethod
     def causal() -> Mask:
@@ -83,7 +83,7 @@ class Mask(NamedTuple):
         return Mask(raster=Raster(height, width, query, memory))
 
     @staticmethod
-    def painted(canvas: Canvas) -> Mask:
+    def painted(canvas: ImageBlocks2D) -> Mask:
         """2-D blocks of an image whose places are counted in the order in which it is made: see canvas.py."""
         return Mask(canvas=canvas)
 
@@ -115,15 +115,15 @@ class Mask(NamedTuple):
         return Mask(pairs=pairs.reshape((1,) * (4 - pairs.dim()) + tuple(pairs.shape)))
 
     @staticmethod
-    def starting(start: Tensor) -> Mask:
+    def left_padded(start: Tensor) -> Mask:
         """The first `start` (b) keys of each row are padding on the left; the row's places are counted from there."""
         if start.dim() != 1 or start.is_floating_point() or start.dtype == torch.bool:
             raise ShapeError(f"Mask.starting: needs whole numbers (b), one per row; got {_kind(start)}")
         return Mask(start=start)
 
     def __and__(self, other: Mask) -> Mask:
-        if self is EVERYTHING or other is EVERYTHING:  # the rule in decoding, at every step of every layer
-            return self if other is EVERYTHING else other
+        if self is NO_MASK or other is NO_MASK:  # the rule in decoding, at every step of every layer
+            return self if other is NO_MASK else other
         for ours, theirs in ((self.blocks, other.blocks), (self.raster, other.raster), (self.canvas, other.canvas)):
             if ours and theirs and ours != theirs:
                 raise ShapeError(f"cannot combine {ours} with {theirs}; give one of them as Mask.explicit")
@@ -139,19 +139,19 @@ class Mask(NamedTuple):
         )
 
     @property
-    def placed(self) -> bool:
+    def depends_on_position(self) -> bool:
         """Does it depend on where queries and keys stand?"""
-        return self.ordered or self.regional
+        return self.ordered or self.is_local
 
     @property
-    def regional(self) -> bool:
+    def is_local(self) -> bool:
         """Is there a window, or are there blocks?"""
         return any(region is not None for region in (self.window, self.blocks, self.raster, self.canvas))
 
     @property
     def only_causal(self) -> bool:
         """Causal and nothing else: the kernel has a flag for it."""
-        return self.ordered and not self.regional and self.keys is None and self.pairs is None and self.start is None
+        return self.ordered and not self.is_local and self.keys is None and self.pairs is None and self.start is None
 
     def part(self, low: int, high: int, *, keys: int) -> Mask:
         """The mask of queries low..high and the first `keys` keys; their places are told to `dense` by `first`."""
@@ -195,8 +195,8 @@ class Mask(NamedTuple):
 
     def _forbids(self, first: int, t: int, s: int) -> bool:
         """Could a place be forbidden? Without making the tensor, and always yes for blocks."""
-        if unsized() or t == 0 or s == 0:
-            return unsized() and self.placed
+        if is_exporting() or t == 0 or s == 0:
+            return is_exporting() and self.depends_on_position
         back, ahead = self.window or (None, None)
         ahead = 0 if self.ordered else ahead
         too_far = (back is not None and first + t - 1 > back) or (ahead is not None and s - 1 > first + ahead)
@@ -276,7 +276,7 @@ class Mask(NamedTuple):
         return self.draw(t, s)
 
 
-EVERYTHING = Mask()  # forbids nothing
+NO_MASK = Mask()  # forbids nothing
 CAUSAL = Mask(ordered=True)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import ConfigError
-from regard.core.tracing import followed
+from regard.core.tracing import is_tracing
 
 
 class Softmax(nn.Module):
@@ -93,7 +93,7 @@ def empty_rows(allowed: Tensor) -> Tensor | None:
     """Bool (… t s) -> (… t 1): the queries that may look at nothing; None where it is cheap to see that there are
     none, which is the rule and saves two passes over the weights."""
     empty = ~allowed.any(dim=-1, keepdim=True)
-    if allowed.device.type == "cpu" and not followed() and not empty.any():
+    if allowed.device.type == "cpu" and not is_tracing() and not empty.any():
         return None
     return empty
 

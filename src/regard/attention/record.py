@@ -19,7 +19,7 @@ from torch.utils.hooks import RemovableHandle
 
 from regard.attention.attend import Attend, fold, unfold
 from regard.attention.kernels.chunked import chunk_rows
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.score import Projected
 from regard.core.errors import RegardError
@@ -33,7 +33,7 @@ class AttentionMap(NamedTuple):
     keys: str  # what the columns are
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """What is kept of each call."""
 
     heads: Sequence[int] | None
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
         return weights if self.rows is None else weights[:, :, self.rows]
 
 
-ALL = Wanted(None, None)
+ALL = Selection(None, None)
 
 
 def attentions(model: nn.Module) -> dict[str, Attend]:
@@ -72,7 +72,7 @@ def record(
     if not chosen:
         names = ", ".join(modules) or "none: this model has no attention"
         raise RegardError(f"record: no attention matches only={only!r}; the model's attention modules are: {names}")
-    wanted = Wanted(heads, rows)
+    wanted = Selection(heads, rows)
     hooks = [hook for name, module in chosen.items() for hook in _watch(name, module, maps, wanted)]
     try:
         yield maps
@@ -89,7 +89,7 @@ def _matches(name: str, only: str) -> bool:
     return fnmatch.fnmatchcase(name, only) or fnmatch.fnmatchcase(f".{name}", only)
 
 
-def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wanted) -> list[RemovableHandle]:
+def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Selection) -> list[RemovableHandle]:
     chunks: list[Tensor] = []  # weights of the call under way, by chunk, where they cannot be made again
 
     def begin(*_: Any) -> None:
@@ -113,13 +113,13 @@ def _watch(name: str, module: Attend, maps: dict[str, AttentionMap], wanted: Wan
     return hooks
 
 
-def _call(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> tuple[Tensor, Tensor, Mask]:
+def _call(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> tuple[Tensor, Tensor, Mask]:
     """What is needed of the arguments of Attend, however they were given."""
     return q, k.tensor if isinstance(k, Projected) else k, mask
 
 
 @torch.no_grad()
-def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Wanted = ALL) -> Tensor:
+def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Selection = ALL) -> Tensor:
     """(b h t s) weights of one call, of the heads and rows wanted, computed in chunks of rows."""
     b, s = q.shape[0], k.shape[-2]
     if b != k.shape[0]:  # hypotheses that share a source: no place matters, so rows may be taken first
@@ -138,7 +138,7 @@ def weights_of(module: Attend, q: Tensor, k: Tensor, mask: Mask, *, wanted: Want
     return torch.cat(kept, dim=2)
 
 
-def _joined(chunks: list[Tensor], q: Tensor, k: Tensor, wanted: Wanted) -> Tensor:
+def _joined(chunks: list[Tensor], q: Tensor, k: Tensor, wanted: Selection) -> Tensor:
     """The chunks of one call as (b h t s); a causal chunk left out the keys ahead of it."""
     weights = torch.cat([pad(part, (0, k.shape[-2] - part.shape[-1])) for part in chunks], dim=2)
     return wanted.take(weights if q.shape[0] == k.shape[0] else unfold(weights, q.shape[0]))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.core.tracing import unsized
+from regard.core.tracing import is_exporting
 
 
 def meet(q: Tensor, table: Tensor) -> Tensor:
     """Queries (b h … d) and a table for each head (h n d) -> (b h … n). The rows of a batch are more queries of one
     product a head: the table is neither copied for each nor its gradient added up over them."""
-    if unsized() or q.shape[0] == 1:
+    if is_exporting() or q.shape[0] == 1:
         return q @ (table if q.dim() == 4 else table[:, None]).mT
     heads_first = q.transpose(0, 1)  # (h b … d)
     met = torch.bmm(heads_first.flatten(1, -2), table.mT)
@@ -24,7 +24,7 @@ def meet_distances(q: Tensor, table: Tensor, t: int, s: int, *, first: int, most
     to the farthest ahead; beyond r back and `most` ahead the last vector serves for all. Every vector is met once: a
     slice, a product and two repetitions; no gather, whose gradient would be slow."""
     reach = table.shape[1] - 1 - most
-    if unsized():
+    if is_exporting():
         distances = torch.arange(first + t - 1, first - s, -1, device=table.device)
         return meet(q, table.index_select(1, reach - distances.clamp(-most, reach)))
     back, ahead = first + t - 1, s - 1 - first  # distances back … -ahead
@@ -47,7 +47,7 @@ def skew(scores: Tensor, s: int) -> Tensor:
     last, which is just that shift: a view, no copy.
     """
     t, n = scores.shape[-2:]
-    if unsized():
+    if is_exporting():
         rows, columns = torch.arange(t, device=scores.device), torch.arange(s, device=scores.device)
         return scores.gather(-1, (t - 1 - rows[:, None] + columns).expand(*scores.shape[:-1], s))
     if t <= 1:

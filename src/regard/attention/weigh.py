@@ -6,13 +6,13 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.normalizers import Softmax
 from regard.attention.score import Dot, ScoreFunction
 from regard.core.errors import ConfigError
 
 
-class Place(Protocol):
+class PositionBias(Protocol):
     """A position scheme that lives inside the score (relative, rotary). `first` is the column of the first query among
     the keys. `start` (b) is the column from which each row's places are counted, where rows are padded on the left;
     a scheme that sees distances alone need not look at it. `dots` says whether `as_dot` gives what the score gives."""
@@ -26,7 +26,7 @@ class Place(Protocol):
         """The same as an inner product, or None."""
 
 
-class Anywhere:
+class NoPositionBias:
     """No position inside the score: the content alone decides."""
 
     dots = True
@@ -43,16 +43,16 @@ class Weigh(nn.Module):
     """Normalise[f(Q, K) + M]: queries (b h t d), projected keys (b h s d) -> weights (b h t s)."""
 
     def __init__(
-        self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: Place | None = None
+        self, score: ScoreFunction, *, normalizer: nn.Module | None = None, place: PositionBias | None = None
     ) -> None:
         super().__init__()
         _check(score, normalizer)
         self.score = score
         self.normalizer = Softmax() if normalizer is None else normalizer
-        self.place: Place = Anywhere() if place is None else place
+        self.place: PositionBias = NoPositionBias() if place is None else place
         self.soft = isinstance(self.normalizer, Softmax)
 
-    def forward(self, q: Tensor, k: Tensor, mask: Mask = EVERYTHING, first: int | None = None) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, mask: Mask = NO_MASK, first: int | None = None) -> Tensor:
         allowed = mask.dense(q.shape[-2], k.shape[-2], first=first, device=q.device)
         weights: Tensor = self.normalizer(self.scores(q, k, first, mask.start), allowed)
         return weights
@@ -81,7 +81,7 @@ class Weigh(nn.Module):
     @property
     def placed(self) -> bool:
         """Does the score depend on where queries and keys stand?"""
-        return not isinstance(self.place, Anywhere)
+        return not isinstance(self.place, NoPositionBias)
 
 
 def _check(score: Any, normalizer: Any) -> None:

@@ -103,7 +103,7 @@ def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[
         path = next(path for path in (Path(word) / "config.json" for word in words) if path.is_file())
         table = json.loads(path.read_text(encoding="utf-8"))
         decoding = table.get("decoding")
-        if trust.foreign_names(path.parent) and not ("--trust" in words or trust.remembered(path.parent)):
+        if trust.foreign_names(path.parent) and not ("--trust" in words or trust.is_trusted(path.parent)):
             return []  # to find the file of a module, Python imports the package it is in
         return [*told(table["task"]), *([of_decoding(decoding["name"])] if decoding else [])]
     except (StopIteration, OSError, ValueError, LookupError, TypeError, AttributeError, RegardError):

@@ -32,30 +32,30 @@ class Line(NamedTuple):
     wrong: str = ""  # why it cannot be read; "": it can
 
 
-class Incoming(NamedTuple):
+class InputStream(NamedTuple):
     """Inputs, and what they are called in messages; "": they were words of the command."""
 
     name: str
     lines: Iterable[Line | None]
 
 
-def given(inputs: Iterable[str]) -> Incoming:
+def given(inputs: Iterable[str]) -> InputStream:
     """Words of the command as inputs."""
-    return Incoming("", [Line(number, text) for number, text in enumerate(inputs, start=1)])
+    return InputStream("", [Line(number, text) for number, text in enumerate(inputs, start=1)])
 
 
-def standard_input() -> Incoming:
+def standard_input() -> InputStream:
     """The lines of standard input."""
     try:
         handle = sys.stdin.fileno()
     except (OSError, ValueError, AttributeError):  # a text in place of it
-        return Incoming("standard input", _of_text(sys.stdin))
+        return InputStream("standard input", _of_text(sys.stdin))
     if stat.S_ISREG(os.fstat(handle).st_mode):
-        return Incoming(_name(handle), _of_file(handle, _name(handle)))
-    return Incoming("standard input", _of_pipe(handle))
+        return InputStream(_name(handle), _of_file(handle, _name(handle)))
+    return InputStream("standard input", _of_pipe(handle))
 
 
-def piped_input() -> Incoming | None:
+def piped_input() -> InputStream | None:
     """The lines of standard input where a file or a pipe stands there and has any; None at a terminal, or where nobody
     gave anything."""
     try:
@@ -67,7 +67,7 @@ def piped_input() -> Incoming | None:
     name, lines = standard_input()
     coming = iter(lines)
     first = next((line for line in coming if line is not None), None)
-    return None if first is None else Incoming(name, chain([first], coming))
+    return None if first is None else InputStream(name, chain([first], coming))
 
 
 def _of_text(stream: TextIO) -> Iterator[Line]:

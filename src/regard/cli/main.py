@@ -57,7 +57,7 @@ for _panel in PANELS:
     for _name in (name for name, module in _MODULES.items() if _panel == module.PANEL):
         _add(_name, _MODULES[_name])
     for _name, _run in predict_command.COMMANDS.items() if _panel == USE else ():
-        app.command(_name, cls=predict_command.Asking, rich_help_panel=USE)(_run)
+        app.command(_name, cls=predict_command.PredictCommand, rich_help_panel=USE)(_run)
 
 
 def main() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.cli.inputs import Line
-from regard.cli.predict_command import How, Verb
+from regard.cli.predict_command import PredictOptions, Verb
 from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
-from regard.core.prediction import Answer
+from regard.core.prediction import Prediction
 
 NAMED = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
 
@@ -26,11 +26,11 @@ class Result(NamedTuple):
     remarks: tuple[str, ...] = ()  # what had to be mended in the input
 
 
-class Rows(NamedTuple):
+class RowFormatter(NamedTuple):
     """How answers become rows."""
 
     verb: Verb
-    how: How
+    how: PredictOptions
     options: dict[str, Any]  # what was asked
 
     @property
@@ -42,12 +42,12 @@ class Rows(NamedTuple):
         """Lines, and the answers to each that could be read (or what is wrong with it) -> their results."""
         return [self._result(line, line.wrong or next(tried)) for line in piece]
 
-    def told(self, name: str) -> Told:
+    def told(self, name: str) -> PredictionPrinter:
         """What prints the results of inputs with this name."""
         on_error = self.how.on_error or ("blank" if name else "stop")
-        return Told(name, on_error, self.verb, as_json=self.how.as_json)
+        return PredictionPrinter(name, on_error, self.verb, as_json=self.how.as_json)
 
-    def _result(self, line: Line, found: Sequence[Answer] | str) -> Result:
+    def _result(self, line: Line, found: Sequence[Prediction] | str) -> Result:
         if isinstance(found, str):
             return Result(line, [], found)
         rows = json_rows if self.how.as_json else text_rows
@@ -55,12 +55,14 @@ class Rows(NamedTuple):
         return Result(line, made, remarks=remarks_of(found))
 
 
-def remarks_of(answers: Sequence[Answer]) -> tuple[str, ...]:
+def remarks_of(answers: Sequence[Prediction]) -> tuple[str, ...]:
     """What the answers to one input say was mended in it, each thing once."""
     return tuple(dict.fromkeys(remark for answer in answers for remark in answer.remarks))
 
 
-def attempts(ask: Callable[[list[str]], list[list[Answer]]], texts: list[str]) -> list[list[Answer] | str]:
+def predict_with_bisection(
+    ask: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
+) -> list[list[Prediction] | str]:
     """Texts -> the answers to each, or what is wrong with it: a part in which something is wrong is halved."""
     if not texts:
         return []
@@ -70,10 +72,10 @@ def attempts(ask: Callable[[list[str]], list[list[Answer]]], texts: list[str]) -
         if len(texts) == 1:
             return [str(wrong)]
     half = len(texts) // 2
-    return attempts(ask, texts[:half]) + attempts(ask, texts[half:])
+    return predict_with_bisection(ask, texts[:half]) + predict_with_bisection(ask, texts[half:])
 
 
-class Told:
+class PredictionPrinter:
     """Prints answers in order; what could not be answered is named, counted, and handled as was asked for."""
 
     def __init__(self, name: str, on_error: str, verb: Verb, *, as_json: bool) -> None:
@@ -98,7 +100,7 @@ class Told:
     def _remark(self, result: Result) -> None:
         self.mended += 1
         if self.mended <= NAMED:
-            say(result.remarks, place=self._place(result))
+            print_remarks(result.remarks, place=self._place(result))
 
     def _fail(self, result: Result) -> None:
         place = self._place(result)
@@ -126,19 +128,19 @@ class Told:
             )
 
 
-def say(remarks: Sequence[str], *, place: str = "") -> None:
+def print_remarks(remarks: Sequence[str], *, place: str = "") -> None:
     """What had to be mended in an input, on standard error, a line each."""
     for remark in remarks:
         print(f"regard: {place}{printable(remark)}", file=sys.stderr)
 
 
-def json_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+def json_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
     """One JSON object: the input, which an option of its name may say as well, and its answers."""
     table = {verb.input: given or options.get(verb.input, ""), verb.answers: [answer.to_json() for answer in answers]}
     return [json.dumps(table, ensure_ascii=False)]
 
 
-def text_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+def text_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
     """A line an answer; where several are asked for, with its number or the score that they are ranked by."""
     if verb.numbered:
         return [f"{number}: {answer.text}" for number, answer in enumerate(answers, start=1)]
@@ -148,7 +150,7 @@ def text_rows(given: str, answers: Sequence[Answer], *, verb: Verb, options: dic
     return [a.text if rank is None else f"{rank:.4f}\t{a.text}" for a, rank in zip(answers, ranks, strict=True)]
 
 
-def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
+def write(answers: Sequence[Sequence[Prediction]], out: Sequence[Path]) -> None:
     """Every answer as every kind of file that is asked for; where there are several, their files are numbered."""
     flat = [answer for each in answers for answer in each]
     contents: dict[Path, bytes] = {}
@@ -157,7 +159,7 @@ def write(answers: Sequence[Sequence[Answer]], out: Sequence[Path]) -> None:
             target = path if len(flat) == 1 else path.with_stem(f"{path.stem}-{number}")
             contents[target] = answer.render(path.suffix)  # all are made before any is written
     for each in answers:
-        say(remarks_of(each))
+        print_remarks(remarks_of(each))
     for number, answer in enumerate(flat, start=1):
         print(f"{number}: {answer.text}")
     for target, content in contents.items():

@@ -19,8 +19,8 @@ from regard.cli.settings import (
     Out,
     Precision,
     Ray,
+    SettingsCommand,
     Trust,
-    Words,
     Workers,
     settings_of,
     to_options,
@@ -40,7 +40,7 @@ class Verb(NamedTuple):
     numbered: bool = False
 
 
-class How(NamedTuple):
+class PredictOptions(NamedTuple):
     """What the options say."""
 
     as_json: bool = False
@@ -53,7 +53,7 @@ class How(NamedTuple):
     ray: str = ""  # the address of a cluster, or local; "": this process and its own
 
 
-class Asking(Words):
+class PredictCommand(SettingsCommand):
     """Words of a request. The first that is no setting is the run, and its task knows what can be asked."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
@@ -99,7 +99,7 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
     ) -> None:
         from regard.cli.predict_loop import answer
 
-        how = How(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
+        how = PredictOptions(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
         answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
 
     run.__doc__ = doc

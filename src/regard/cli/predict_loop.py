@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING, TypeVar
 
 from regard.api.parallel import in_order
 from regard.cli import predict_command, predict_torch_free
-from regard.cli.inputs import Incoming, Line, given, piped_input, standard_input
-from regard.cli.output import NAMED, Result, Rows, Told, attempts, json_rows, remarks_of, say, text_rows, write
-from regard.cli.predict_command import How, Verb
+from regard.cli.inputs import InputStream, Line, given, piped_input, standard_input
+from regard.cli.output import (
+    NAMED,
+    PredictionPrinter,
+    Result,
+    RowFormatter,
+    json_rows,
+    predict_with_bisection,
+    print_remarks,
+    remarks_of,
+    text_rows,
+    write,
+)
+from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core import checksums
 from regard.core.cpu import available, threads
@@ -26,13 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMED",
+    "PredictionPrinter",
     "Result",
-    "Told",
     "answer",
     "answered",
-    "attempts",
     "json_rows",
     "pieces",
+    "predict_with_bisection",
     "remarks_of",
     "text_rows",
 ]
@@ -46,7 +57,7 @@ SHARES = 4  # of such shares for an engine that cuts batches itself: the more li
 MOST = 2048  # its share later on: like lengths are found among many, and memory is bounded however long the input is
 
 
-def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: How) -> None:
+def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: PredictOptions) -> None:
     """Print the answers to the inputs, or to the lines of standard input; many of them by several processes.
 
     Where an export of the run is known to answer what is asked, torch is not imported.
@@ -58,11 +69,11 @@ def answer(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb
     checksums.require(folder)  # before torch is imported, which takes seconds
     quick = None
     if not (how.out or how.ray):
-        quick = predict_torch_free.find(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
+        quick = predict_torch_free.find_torch_free(folder, settings, verb=verb, how=how, few=0 < len(inputs) <= FEW)
     if quick is not None:
         coming = given(inputs) if inputs else standard_input()
         predict_torch_free.print_answers(
-            quick, coming, pieces(coming.lines, 1, times=SHARES), Rows(verb, how, to_words(settings))
+            quick, coming, pieces(coming.lines, 1, times=SHARES), RowFormatter(verb, how, to_words(settings))
         )
         return
     _by_run(folder, inputs, settings, verb=verb, how=how)
@@ -73,7 +84,7 @@ def to_words(settings: Sequence[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in settings)
 
 
-def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: How) -> None:
+def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, verb: Verb, how: PredictOptions) -> None:
     """The same by the run itself, with torch."""
     from regard.api.run import load
     from regard.training.device import keep_freed_memory
@@ -87,25 +98,25 @@ def _by_run(folder: Path, inputs: Sequence[str], settings: Sequence[str], *, ver
     options = to_options(settings, run.options)
     run.answer([], **options)  # what can be wrong with run, engine and options is, before anything is read
     run.remember(settings, **options)
-    say([run.why] if run.why else [])
-    coming = _coming(inputs, from_nothing="" in run.task.examples)
+    print_remarks([run.engine_note] if run.engine_note else [])
+    coming = _select_inputs(inputs, from_nothing="" in run.task.examples)
     if how.out:
         if how.ray:
             raise ConfigError("--ray prints answers; --out is for answers of this machine: leave one of them out")
         write(run.answer([_readable(line, coming.name) for line in coming.lines if line], **options), how.out)
         return
-    rows = Rows(verb, how, options)
+    rows = RowFormatter(verb, how, options)
     quick = None if how.ray else run.quick(**options)
     if quick is not None:
         predict_torch_free.print_answers(quick, coming, pieces(coming.lines, 1, times=SHARES), rows)
         return
     told = rows.told(coming.name)
-    for results in _spread(Working(run, rows), coming.lines, how):
+    for results in _spread(ChunkPredictor(run, rows), coming.lines, how):
         told.print(results)
     told.close()
 
 
-def _coming(inputs: Sequence[str], *, from_nothing: bool) -> Incoming:
+def _select_inputs(inputs: Sequence[str], *, from_nothing: bool) -> InputStream:
     """What is to be answered: the words of the command, the lines of standard input, or nothing where something can be
     made of it and nobody gave anything."""
     if inputs:
@@ -114,25 +125,29 @@ def _coming(inputs: Sequence[str], *, from_nothing: bool) -> Incoming:
 
 
 @dataclass(frozen=True)
-class Working:
+class ChunkPredictor:
     """What is done with a piece of the input. It can be sent to another machine: its run goes as a folder's name."""
 
     run: Run
-    rows: Rows
+    rows: RowFormatter
 
     def __call__(self, piece: list[Line]) -> list[Result]:
         """Lines -> the rows that answer each, or what is wrong with it."""
         texts = [line.text for line in piece if not line.wrong]
-        return self.rows.results(piece, iter(attempts(lambda some: self.run.answer(some, **self.rows.options), texts)))
+        return self.rows.results(
+            piece, iter(predict_with_bisection(lambda some: self.run.answer(some, **self.rows.options), texts))
+        )
 
 
-def _spread(work: Working, lines: Iterable[Line | None], how: How) -> Iterator[list[Result]]:
+def _spread(work: ChunkPredictor, lines: Iterable[Line | None], how: PredictOptions) -> Iterator[list[Result]]:
     """The results of all lines in order: by this process, by several of this machine, or by a cluster."""
     if how.ray:
         from regard.cli import predict_with_ray
 
         return predict_with_ray.answered(work, lines, address=how.ray, workers=how.workers)
-    processes = 1 if work.run.by_other else min(how.workers or available(), available())  # CTranslate2 has its own
+    processes = (
+        1 if work.run.uses_external_engine else min(how.workers or available(), available())
+    )  # CTranslate2 has its own
     return answered(work, pieces(lines, processes), model=work.run.model, processes=processes)
 
 

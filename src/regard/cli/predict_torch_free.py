@@ -7,36 +7,40 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.cli.inputs import Incoming, Line
-from regard.cli.output import Rows, attempts
-from regard.cli.predict_command import How, Verb
+from regard.cli.inputs import InputStream, Line
+from regard.cli.output import RowFormatter, predict_with_bisection
+from regard.cli.predict_command import PredictOptions, Verb
 from regard.cli.settings import to_options
 from regard.core.errors import RegardError
-from regard.core.prediction import Answer
+from regard.core.prediction import Prediction
 from regard.engines import torch_free
-from regard.engines.torch_free import Quick
+from regard.engines.torch_free import TorchFreePredictor
 
 ENGINES = ("auto", "ctranslate2")
 AHEAD = 3  # pieces that are handed over before the first of them must be printed
 Waiting = deque[tuple[list[Line], Callable[[], list[Any]]]]
 
 
-def find(folder: Path, settings: Sequence[str], *, verb: Verb, how: How, few: bool) -> Quick | None:
+def find_torch_free(
+    folder: Path, settings: Sequence[str], *, verb: Verb, how: PredictOptions, few: bool
+) -> TorchFreePredictor | None:
     """The quick answers to a request of this verb; None where the run must be loaded."""
     if how.engine not in ENGINES:
         return None
 
-    def slow(texts: list[str]) -> list[list[Answer]]:
+    def slow(texts: list[str]) -> list[list[Prediction]]:
         from regard.api.run import load
 
         run = load(folder, engine="native", trust=how.trust)
         return run.answer(texts, **to_options(settings, run.options))
 
-    found = torch_free.by_words(folder, settings, precision=how.precision, few=few, slow=slow)
+    found = torch_free.from_command_line(folder, settings, precision=how.precision, few=few, slow=slow)
     return found if found is not None and verb.name in (None, *found.verbs) else None
 
 
-def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | None], rows: Rows) -> None:
+def print_answers(
+    found: TorchFreePredictor, coming: InputStream, pieces: Iterator[list[Line] | None], rows: RowFormatter
+) -> None:
     """Answer pieces of lines and print them in order, while the next ones are already searched for."""
     told, waiting, scored = rows.told(coming.name), Waiting(), rows.scored
 
@@ -54,9 +58,9 @@ def print_answers(found: Quick, coming: Incoming, pieces: Iterator[list[Line] | 
     told.close()
 
 
-def _begin(found: Quick, texts: list[str], *, scored: bool) -> Callable[[], list[Any]]:
+def _begin(found: TorchFreePredictor, texts: list[str], *, scored: bool) -> Callable[[], list[Any]]:
     """Hand texts over; where one of them cannot be read the others are answered nevertheless."""
     try:
         return found.begin(texts, scored=scored)
     except RegardError:
-        return lambda: attempts(found.answer, texts)
+        return lambda: predict_with_bisection(found.answer, texts)

@@ -25,7 +25,7 @@ OPTION = re.compile(r"--[A-Za-z_][\w.-]*")
 _SETTINGS = "regard settings"  # where they are kept in the context of a call
 
 
-class Words(PlainCommand):
+class SettingsCommand(PlainCommand):
     """A command that takes settings. They may stand anywhere; what follows `--` is none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

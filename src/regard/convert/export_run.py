@@ -10,7 +10,7 @@ from types import MappingProxyType
 import torch
 
 from regard.convert import huggingface, onnx
-from regard.core.errors import CheckpointError, ConfigError, nearest
+from regard.core.errors import CheckpointError, ConfigError, did_you_mean
 from regard.core.extras import require
 from regard.core.files import digest
 from regard.engines import engine
@@ -18,23 +18,23 @@ from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
 from regard.engines.select import difference
 from regard.training.run_folder import check_free, create
-from regard.training.train import Parts, load_parts
+from regard.training.train import LoadedRun, load_parts
 
 
-def leave(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
+def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
     """A run folder -> a folder `out` in the layout of another library; says what was made and how it was verified."""
     if to not in WAYS:
-        raise ConfigError(f"--to {to}: {nearest(to, WAYS)}")
+        raise ConfigError(f"--to {to}: {did_you_mean(to, WAYS)}")
     check_free(out)
     return WAYS[to](load_parts(run, trust=trust), out)
 
 
-def _huggingface(parts: Parts, out: Path) -> list[str]:
+def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
     name = huggingface.export(parts, out)
     return [f"{out}: a {name} for transformers, whose logits are the same on made inputs"]
 
 
-def _ctranslate2(parts: Parts, out: Path) -> list[str]:
+def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
     folder = out.with_name(f".{out.name}.made")
     try:
@@ -46,18 +46,18 @@ def _ctranslate2(parts: Parts, out: Path) -> list[str]:
     return [f"{out}: for CTranslate2, tokens by their numbers; {count} texts are answered alike by greedy search"]
 
 
-def _compared(parts: Parts) -> int:
+def _compared(parts: LoadedRun) -> int:
     """How many texts both engines answer alike; an error where they do not."""
     task, decoding = parts.task, parts.recipe.decoding
-    texts = [text for text in task.probes or task.examples if text]
+    texts = [text for text in task.comparison_inputs or task.examples if text]
     if decoding is None or not texts:
         return 0
-    greedy = decoding.turned_into(ct2_search.SEARCHES[0])
-    given = [task.read(text) for text in texts]
+    greedy = decoding.as_strategy(ct2_search.SEARCHES[0])
+    given = [task.parse_input(text) for text in texts]
     options = parts.recipe.task.module("tasks").Options()
     with torch.no_grad():
         ours, theirs = (
-            task.answer(model, given, options, search)
+            task.predict(model, given, options, search)
             for model, search in (engine.build(name, parts)(greedy) for name in ("native", "ctranslate2"))
         )
     if why := difference(texts, ours, theirs):
@@ -72,10 +72,10 @@ def _copy(made: Path, draft: Path, run: Path) -> None:
         shutil.copyfile(path, draft / path.name)
 
 
-def _onnx(parts: Parts, out: Path) -> list[str]:
+def _onnx(parts: LoadedRun, out: Path) -> list[str]:
     return onnx.export(parts, out)
 
 
-WAYS: Mapping[str, Callable[[Parts, Path], list[str]]] = MappingProxyType(
+WAYS: Mapping[str, Callable[[LoadedRun, Path], list[str]]] = MappingProxyType(
     {"huggingface": _huggingface, "onnx": _onnx, "ctranslate2": _ctranslate2}
 )

@@ -17,10 +17,10 @@ from regard.convert import vocabulary, weight_map
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.registry import find, names
-from regard.core.seed import kept
+from regard.core.seed import preserve_rng_state
 from regard.data.text import tokenizer
 from regard.training.run_folder import create
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 LAYOUTS = "regard.convert.architectures"
 CLOSE = 1e-3  # largest difference of logits
@@ -49,7 +49,7 @@ def fitting(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleType:
     raise ConfigError("; ".join(reasons))
 
 
-def export(parts: Parts, out: Path) -> str:
+def export(parts: LoadedRun, out: Path) -> str:
     """A run -> a folder that transformers reads; gives the name of the layout. The logits there are those here."""
     name, config, sizes = parts.recipe.model.name, parts.recipe.model.config, parts.task.sizes
     layouts = layouts_of(name)
@@ -57,12 +57,12 @@ def export(parts: Parts, out: Path) -> str:
         raise ConfigError(f"{parts.folder}: a {name} with a head for another task; only its own head has a layout")
     layout = fitting(layouts, config, sizes)
     library = require("transformers", extra="huggingface")
-    with kept(), _quietly(library):
+    with preserve_rng_state(), _quietly(library):
         theirs = layout.outside(config, sizes, library).eval()
         if classes := getattr(parts.task, "classes", ()):
             theirs.config.id2label = dict(enumerate(classes))
             theirs.config.label2id = {name: number for number, name in enumerate(classes)}
-        _fill(theirs, weight_map.outside(layout.pairs(config, sizes), parts.model.state_dict()))
+        _fill(theirs, weight_map.to_theirs(layout.pairs(config, sizes), parts.model.state_dict()))
         compare(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
 
         def fill(draft: Path) -> None:
@@ -106,7 +106,7 @@ def compare(layout: ModuleType, ours: nn.Module, theirs: nn.Module, sizes: Any, 
         )
 
 
-def _write_files(parts: Parts, draft: Path, library: Any, *, template: str) -> None:
+def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) -> None:
     """Vocabularies for AutoTokenizer; where there are two, the files of both languages beside."""
     found = sorted(parts.folder.glob("tokenizer*.json"))
     for path in found:

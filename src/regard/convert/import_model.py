@@ -22,7 +22,7 @@ from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes, write_text
 from regard.core.registry import names
-from regard.core.seed import kept
+from regard.core.seed import preserve_rng_state
 from regard.data.images.image_files import png
 from regard.training import checkpoint, model_card, pretrained, tensor_files
 from regard.training import recipe as recipes
@@ -34,7 +34,7 @@ from regard.training.train import build_model, load_parts
 GAP = ["The capital of France is [MASK]."]  # an example of a text with a gap
 
 
-def bring(source: str, out: Path) -> Path:
+def import_model(source: str, out: Path) -> Path:
     """A folder of transformers, or the name of a model on its hub -> a run folder `out`, which it returns."""
     check_free(out)
     library = require("transformers", extra="huggingface")
@@ -49,7 +49,7 @@ def bring(source: str, out: Path) -> Path:
         _write_run(draft, recipe, layout, theirs, found)
 
     create(out, fill)
-    trusts.remember(out)
+    trusts.mark_trusted(out)
     parts = load_parts(out, trust=True)
     now = Progress(step=0, best=Best(step=0), run=None, ended=f"it was imported from {source}")
     model_card.write(Folder(out), parts.recipe, task=parts.task, model=parts.model, now=now)
@@ -119,10 +119,10 @@ def _write_files(folder: Path, found: Mapping[str, Vocabulary], theirs: Any, dat
 def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, Vocabulary]) -> None:
     """config.json and weights, after the logits were found to be theirs."""
     task: Any = recipe.task.module("tasks").load(recipe.task.config, draft.path)
-    with kept():
+    with preserve_rng_state():
         model = build_model(recipe, task).eval()
         own = layout.pairs(recipe.model.config, task.sizes)
-        tensors = layout.finish(weight_map.inside(own, theirs.state_dict()), theirs)
+        tensors = layout.finish(weight_map.from_theirs(own, theirs.state_dict()), theirs)
         for name, table in layout.tables(task.sizes).items():
             if name in tensors:
                 tensors[name] = found[table].table(tensors[name])

@@ -23,18 +23,18 @@ from torch import Tensor, nn
 
 from regard.attention.masks import Mask
 from regard.attention.score import Projected
-from regard.attention.weigh import Anywhere
+from regard.attention.weigh import NoPositionBias
 from regard.core.errors import CheckpointError, ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Padded
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads
+from regard.layers.multihead import MultiHeadAttention
 from regard.models.bert import Bert
 from regard.models.gpt import GPT
 from regard.models.transformer import Transformer
 from regard.models.vit import VisionTransformer
 from regard.training.run_folder import create
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLOSE = 1e-3  # largest difference of logits
 ROWS, LENGTH = 2, 6  # of the inputs that a program is made with; it is verified on others
@@ -50,7 +50,7 @@ class Program(NamedTuple):
     axes: tuple[Mapping[int, str], ...]  # of each input: axis -> "rows" or "length"
 
 
-def export(parts: Parts, out: Path) -> list[str]:
+def export(parts: LoadedRun, out: Path) -> list[str]:
     """A run -> a folder of ONNX programs; says what each takes and gives."""
     programs = programs_of(parts)
     require("onnxscript", extra="onnx")
@@ -69,7 +69,7 @@ def export(parts: Parts, out: Path) -> list[str]:
     return [f"{out}: for onnxruntime, the same on batches and lengths other than exported", *told]
 
 
-def programs_of(parts: Parts) -> dict[str, Program]:
+def programs_of(parts: LoadedRun) -> dict[str, Program]:
     """The programs of a run's model by name."""
     model: Any = parts.model
     sizes = parts.task.sizes
@@ -134,7 +134,7 @@ def _listed(output: Any) -> Sequence[Tensor]:
     return output if isinstance(output, tuple) else (output,)
 
 
-def _longest(parts: Parts) -> int:
+def _longest(parts: LoadedRun) -> int:
     return int(getattr(parts.task.sizes, "longest", LENGTH + 6))
 
 
@@ -188,12 +188,12 @@ class Step(nn.Module):
         return logits, torch.stack([each.k.tensor for each in read]), torch.stack([each.v for each in read])
 
 
-def _look_back(heads: Heads, x: Tensor, *, past: KV, here: Tensor, seen: Mask, read: list[KV]) -> Tensor:
+def _look_back(heads: MultiHeadAttention, x: Tensor, *, past: KV, here: Tensor, seen: Mask, read: list[KV]) -> Tensor:
     """Self-attention over a static cache, after this token was written into it where it belongs; `read` gets it."""
-    own = heads.memorize(x)
+    own = heads.project_kv(x)
     now = KV.of(Projected(torch.where(here, own.k.tensor, past.k.tensor)), torch.where(here, own.v, past.v))
     read.append(now)
-    return heads.look(heads.queries(x), now, seen)
+    return heads.attend_to(heads.queries(x), now, seen)
 
 
 def _encoder(model: Transformer, sizes: Any) -> Program:
@@ -209,7 +209,11 @@ def _encoder(model: Transformer, sizes: Any) -> Program:
 
 def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
     first = layers.layers[0].self_attn
-    if any(not isinstance(m.attend.weigh.place, Anywhere) for m in layers.modules() if isinstance(m, Heads)):
+    if any(
+        not isinstance(m.attend.weigh.place, NoPositionBias)
+        for m in layers.modules()
+        if isinstance(m, MultiHeadAttention)
+    ):
         raise ConfigError("ONNX: a static cache needs places that are added to features (sinusoidal, learned, none)")
     shape = first.heads, sizes.longest, first.k.out_features // first.heads
     size, both = sizes.target if hasattr(sizes, "target") else sizes.size, hasattr(model, "decoder")

@@ -15,7 +15,7 @@ Tensors = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Pair:
+class WeightMapping:
     """Weights of ours that are one weight of theirs."""
 
     ours: tuple[str, ...]
@@ -24,35 +24,40 @@ class Pair:
     back: Callable[[Tensor], Sequence[Tensor]] = lambda other: [other]
 
 
-def both(ours: str, theirs: str) -> list[Pair]:
+def both(ours: str, theirs: str) -> list[WeightMapping]:
     """Weight and bias of a layer that is the same on both sides."""
-    return [Pair((f"{ours}.{part}",), f"{theirs}.{part}") for part in ("weight", "bias")]
+    return [WeightMapping((f"{ours}.{part}",), f"{theirs}.{part}") for part in ("weight", "bias")]
 
 
-def flipped(ours: Sequence[str], theirs: str) -> list[Pair]:
+def flipped(ours: Sequence[str], theirs: str) -> list[WeightMapping]:
     """Layers of ours that are one of theirs, which keeps its matrix the other way round: GPT-2's."""
     count = len(ours)
-    weight = Pair(
+    weight = WeightMapping(
         tuple(f"{name}.weight" for name in ours),
         f"{theirs}.weight",
         lambda own: torch.cat([each.mT for each in own], dim=1),
         lambda other: [part.mT for part in other.chunk(count, dim=1)],
     )
-    bias = Pair(tuple(f"{name}.bias" for name in ours), f"{theirs}.bias", torch.cat, lambda other: other.chunk(count))  # type: ignore[arg-type]  # torch.cat takes any sequence
+    bias = WeightMapping(
+        tuple(f"{name}.bias" for name in ours),
+        f"{theirs}.bias",
+        lambda tensors: torch.cat(list(tensors)),
+        lambda tensor: tensor.chunk(count),
+    )
     return [weight, bias]
 
 
-def scaled(ours: str, theirs: str, factor: float) -> Pair:
+def scaled(ours: str, theirs: str, factor: float) -> WeightMapping:
     """A weight that is so many times as large there."""
-    return Pair((ours,), theirs, lambda own: own[0] * factor, lambda other: [other / factor])
+    return WeightMapping((ours,), theirs, lambda own: own[0] * factor, lambda other: [other / factor])
 
 
-def reshaped(ours: str, theirs: str, out: tuple[int, ...], back: tuple[int, ...]) -> Pair:
+def reshaped(ours: str, theirs: str, out: tuple[int, ...], back: tuple[int, ...]) -> WeightMapping:
     """A weight that has another shape there."""
-    return Pair((ours,), theirs, lambda own: own[0].reshape(out), lambda other: [other.reshape(back)])
+    return WeightMapping((ours,), theirs, lambda own: own[0].reshape(out), lambda other: [other.reshape(back)])
 
 
-def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> Pair:
+def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> WeightMapping:
     """A weight whose features stand in another order there: ours[i] is theirs[order[i]], along the axes."""
     inverse = order.argsort()
 
@@ -62,15 +67,15 @@ def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> Pair:
         return tensor
 
     axes = tuple(axes)
-    return Pair((ours,), theirs, lambda own: along(own[0], inverse), lambda other: [along(other, order)])
+    return WeightMapping((ours,), theirs, lambda own: along(own[0], inverse), lambda other: [along(other, order)])
 
 
-def outside(pairs: Sequence[Pair], own: Mapping[str, Tensor]) -> Tensors:
+def to_theirs(pairs: Sequence[WeightMapping], own: Mapping[str, Tensor]) -> Tensors:
     """Weights of ours -> theirs."""
     return {pair.theirs: pair.out([own[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs}
 
 
-def inside(pairs: Sequence[Pair], other: Mapping[str, Tensor]) -> Tensors:
+def from_theirs(pairs: Sequence[WeightMapping], other: Mapping[str, Tensor]) -> Tensors:
     """Weights of theirs -> ours."""
     found: Tensors = {}
     for pair in pairs:

@@ -13,12 +13,12 @@ Ask = Callable[[], None]  # raises where the work is to end
 _ask: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 
-class GivenUp(RegardError):
+class Cancelled(RegardError):
     """Work that nobody waits for any more, or that took too long."""
 
 
 @contextmanager
-def asking(ask: Ask) -> Iterator[None]:
+def cancellable(ask: Ask) -> Iterator[None]:
     """Inside, long work calls `ask` between its parts."""
     token = _ask.set(ask)
     try:
@@ -27,7 +27,7 @@ def asking(ask: Ask) -> Iterator[None]:
         _ask.reset(token)
 
 
-def breathe() -> None:
+def check_cancelled() -> None:
     """Called between the parts of long work: here it ends if it is given up."""
     ask = _ask.get()
     if ask is not None:

@@ -18,7 +18,7 @@ ZEROS = b"0" * 64
 LONGEST = 16 * 2**20  # bytes of a header or a JSON file; ten thousand tensors need a tenth of it
 
 
-class Damaged(CheckpointError):
+class CorruptFile(CheckpointError):
     """A file whose content is not what was written."""
 
 
@@ -45,9 +45,9 @@ def read_json(path: Path) -> Facts:
     except OSError as wrong:
         raise CheckpointError(f"{path}: could not be read ({wrong.strerror})") from None
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise Damaged(f"{path}: damaged (not valid JSON); restore it from a copy") from None
+        raise CorruptFile(f"{path}: damaged (not valid JSON); restore it from a copy") from None
     if not right:
-        raise Damaged(
+        raise CorruptFile(
             f"{path}: its checksum does not match; restore it from a copy, or delete its sha256 line if you changed it"
         )
     return table

@@ -13,7 +13,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
 Table = dict[str, Any]
@@ -67,7 +67,7 @@ def from_dict(cls: type[T], table: Table, where: str) -> T:
     given: Table = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{where}: no setting {key!r}; {nearest(key, fields)}")
+            raise ConfigError(f"{where}: no setting {key!r}; {did_you_mean(key, fields)}")
         given[key] = _convert(hints[key], value, f"{where}.{key}")
     for name, field in fields.items():
         absent = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING

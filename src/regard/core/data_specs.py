@@ -16,7 +16,7 @@ from regard.core.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Marks:
+class SpecialTokens:
     """Tokens with a meaning of their own. Their numbers come first; a mark that was added later comes last of all
     tokens, so that no other number moves."""
 
@@ -33,31 +33,31 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class Text:
+class Seq2SeqSpec:
     """A text goes in, another one comes out."""
 
     source: int  # tokens of the source vocabulary
     target: int  # tokens of the target vocabulary
     longest: int  # longest sequence, in tokens, end mark included
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
     joint: bool = False  # source and target are one vocabulary
 
 
 @dataclass(frozen=True)
-class Notes:
+class MusicSpec:
     """Pieces of music as tokens, with conditions (composer, key, mode) that a piece may be given."""
 
     conditions: int  # class tokens, marks included
     tokens: int  # tokens of the encoding, marks included
     longest: int  # tokens that are remembered at once
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
     crop: int | None = None  # tokens of a training example, where that is known
     voices: int | None = None  # tokens of one time step; 0: the encoding has no steps; None: not known
     bar: int = 16  # time steps of a bar
     shown: bool = False  # some tokens may be given beforehand, wherever in the piece they are
 
 
-def family_of(task: ModuleType) -> type:
+def spec_of(task: ModuleType) -> type:
     """The family of sizes that a task's file declares."""
     family = getattr(task, "SIZES", None)
     if not isinstance(family, type):
@@ -73,16 +73,16 @@ def accepts(model: ModuleType, family: type) -> bool:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class LanguageSpec:
     """Plain text as tokens: what a language model reads and continues."""
 
     size: int  # tokens of the vocabulary, marks included
     longest: int  # tokens that are seen at once: the context
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
-class Documents:
+class DocumentSpec:
     """Documents of sentences of tokens, each with a label, or with several."""
 
     size: int  # tokens of the vocabulary, marks included
@@ -90,12 +90,12 @@ class Documents:
     longest: int  # tokens of a document
     sentence: int  # tokens of a sentence
     sentences: int  # sentences of a document
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
     several: bool = False  # a document may have any number of labels
 
 
 @dataclass(frozen=True)
-class Rules:
+class TagTransitions:
     """Which tag may stand first, which may follow which, and which may stand last; tags by number."""
 
     first: tuple[bool, ...]
@@ -104,14 +104,14 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggingSpec:
     """Sentences of units (words or characters), each with a tag; a unit is read as one token or several."""
 
     size: int  # tokens of the vocabulary, marks included
     characters: int  # letters that units are spelt with, marks included
     longest: int  # tokens of a sentence
-    rules: Rules  # of the tags
-    marks: Marks = Marks()
+    rules: TagTransitions  # of the tags
+    marks: SpecialTokens = SpecialTokens()
 
     @property
     def tags(self) -> int:
@@ -120,7 +120,7 @@ class Tagged:
 
 
 @dataclass(frozen=True)
-class Pixels:
+class ImageGenerationSpec:
     """Images that are made pixel by pixel: of a class, or from a smaller image, where the data has such."""
 
     height: int
@@ -132,7 +132,7 @@ class Pixels:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class ImageClassificationSpec:
     """Images that are looked at as a whole, each of a class."""
 
     height: int
@@ -142,7 +142,7 @@ class Pictures:
 
 
 @dataclass(frozen=True)
-class Objects:
+class DetectionSpec:
     """Images with objects in them, each with a class and a box."""
 
     height: int
@@ -153,7 +153,7 @@ class Objects:
 
 
 @dataclass(frozen=True)
-class Captions:
+class CaptioningSpec:
     """Images, or what a net made of them, that are told in words."""
 
     height: int
@@ -161,29 +161,29 @@ class Captions:
     channels: int
     size: int  # tokens of the vocabulary, marks included
     longest: int  # tokens of a caption, end mark included
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskedLMSpec:
     """Plain text as tokens, some of which are covered and to be foretold."""
 
     size: int  # tokens of the vocabulary, marks included
     longest: int  # tokens that are seen at once, marks included
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
     pairs: bool = False  # a row holds two texts, and whether they belong together is to be told
 
 
 @dataclass(frozen=True)
-class Words:
+class EmbeddingSpec:
     """Words that get a vector each."""
 
     size: int  # of the vocabulary, marks included
-    marks: Marks = Marks()
+    marks: SpecialTokens = SpecialTokens()
 
 
 @dataclass(frozen=True)
-class Choices:
+class RecommendationSpec:
     """Users who choose among items; both have profiles, fields of features side by side."""
 
     users: int  # who have a number of their own, from 1 on; 0 stands for anyone else

@@ -55,7 +55,7 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """'did you mean …?' for a misspelt name, or the list of what there is."""
     options = sorted(known)
     if not options:
@@ -66,6 +66,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(options)}"
 
 
-def counted(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     """'1 error', '1,200 errors'."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -27,7 +27,7 @@ def cache_folder() -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A new, empty file beside `path` to write to; afterwards it is flushed and moved there, or removed if anything
     failed. Its name is its own, so that two processes never write to the same one."""
     part = path.with_name(f".{path.name[:_LONGEST]}.{secrets.token_hex(4)}.part")
@@ -62,7 +62,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
         raise FileError(f"{path}: could not be written ({wrong.strerror})") from None
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         part.write_bytes(content)
 
 
@@ -101,7 +101,7 @@ def open_log(path: Path) -> io.BufferedRandom:
     os.close(handle)
     if not stat.S_ISREG(facts.st_mode):
         raise FileError(f"{path}: not a plain file; put one in its place")
-    with replacing(path) as part:
+    with atomic_write(path) as part:
         shutil.copyfile(path, part)
     return open_log(path)
 

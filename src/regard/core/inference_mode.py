@@ -10,7 +10,7 @@ import torch
 
 
 @contextmanager
-def evaluating(model: Any) -> Iterator[torch.device]:
+def eval_mode(model: Any) -> Iterator[torch.device]:
     """The model in evaluation mode, without gradients, and as it was afterwards; gives the device it is on."""
     training = model.training
     model.eval()

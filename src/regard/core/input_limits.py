@@ -13,7 +13,7 @@ _pixels: ContextVar[int | None] = ContextVar("pixels", default=None)
 
 
 @contextmanager
-def bounded(*, pixels: int) -> Iterator[None]:
+def limit_pixels(*, pixels: int) -> Iterator[None]:
     """Inside, an image of more pixels is refused before it is unpacked."""
     token = _pixels.set(pixels)
     try:

@@ -50,7 +50,7 @@ class Axis:
         return tuple(item.text for item in self.items)
 
 
-class Place(NamedTuple):
+class AxisRef(NamedTuple):
     """Which axis a recorded name means in one row of the batch."""
 
     axis: str
@@ -93,13 +93,13 @@ class Vocabulary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shown:
+class Inspectable:
     """One input, read and answered."""
 
     title: str  # the input in a line
     axes: dict[str, Axis]
-    rows: dict[str, tuple[Place, ...]]  # the name of a module's query axis -> what it means here
-    columns: dict[str, tuple[Place, ...]]  # the name of a module's key axis -> what it means here
+    rows: dict[str, tuple[AxisRef, ...]]  # the name of a module's query axis -> what it means here
+    columns: dict[str, tuple[AxisRef, ...]]  # the name of a module's key axis -> what it means here
     outputs: tuple[Output, ...]  # best first
     replay: Callable[[], Tensor]  # runs the model once over input and answer -> logits (n v) of what was answered
     chosen: Tensor  # (n) which entry of each row of logits was the answer

@@ -15,7 +15,7 @@ LEAST, MOST = 2.0, 30.0  # neighbours that t-SNE looks for: a third of the point
 ALIKE = 1e-6  # vectors that differ by less than this share of their size are one point: t-SNE crashes on them
 
 
-def flattened(vectors: Array) -> dict[str, Array]:
+def project_2d(vectors: Array) -> dict[str, Array]:
     """Vectors (n d) -> points (n 2) by PCA and, where scikit-learn is there, enough of them and unlike, by t-SNE."""
     points, spread = principal(vectors)
     flat = {"PCA": points}

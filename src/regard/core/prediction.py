@@ -12,7 +12,7 @@ from regard.core.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     """One answer of a model."""
 
     text: str  # one line that people read

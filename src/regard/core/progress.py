@@ -13,7 +13,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
+def progress_callback(watcher: Watcher) -> Iterator[None]:
     """Inside, the watcher is told of all that is tracked."""
     token = _watcher.set(watcher)
     try:

@@ -8,7 +8,7 @@ import pkgutil
 from types import ModuleType
 
 from regard.core import trust
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 
 
 def names(package: str) -> list[str]:
@@ -24,7 +24,7 @@ def find(package: str, name: str) -> ModuleType:
         return _import_foreign(name)
     if name not in names(package):
         kind = package.rpartition(".")[2].replace("_", " ").removesuffix("s")
-        raise ConfigError(f"unknown {kind} {name!r}; {nearest(name, names(package))}")
+        raise ConfigError(f"unknown {kind} {name!r}; {did_you_mean(name, names(package))}")
     return importlib.import_module(f"{package}.{name}")
 
 

@@ -43,7 +43,7 @@ def select_sources(state: T, sources: Tensor, *, width: int = 1) -> T:
     return selected
 
 
-def spread(state: T, width: int) -> T:
+def repeat_rows(state: T, width: int) -> T:
     """Each hypothesis `width` times, its copies side by side; what is shared stays as it is."""
     copied: T = _walk(state, lambda x: x.repeat_interleave(width, dim=0), lambda x: x)
     return copied
@@ -71,7 +71,7 @@ def _join(first: Any, second: Any, *, shared: bool) -> Any:
     raise ValueError(f"two states cannot be joined: one holds {first!r}, the other {second!r}")
 
 
-def rows(state: Any) -> int:
+def batch_size(state: Any) -> int:
     """How many hypotheses a state holds."""
     sizes: list[int] = []
 

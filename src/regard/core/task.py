@@ -27,38 +27,40 @@ from typing import Any
 
 from regard.core import checksums
 from regard.core.errors import DataError
-from regard.core.inspectable import Shown
-from regard.core.prediction import Answer
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.seed import kept, seed_all
+from regard.core.inspectable import Inspectable
+from regard.core.prediction import Prediction
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.seed import preserve_rng_state, seed_all
 
-__all__ = ["Answer", "Task"]
+__all__ = ["Prediction", "Task"]
 
 
 class Task:
     """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
 
     sizes: Any  # a value of the family that the file's SIZES names
-    goal: Goal
+    goal: TargetMetric
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
-    directions: Mapping[str, bool] = MappingProxyType({})
-    scored: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
-    only_tested: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
-    counted = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
+    higher_is_better: Mapping[str, bool] = MappingProxyType({})
+    evaluation_mode: str = "as the model is used"  # how the scores of an evaluation come about, for the model card
+    test_only: bool = False  # its data is for testing alone, and is not cut into splits (`held_out`)
+    throughput_unit = "tokens"  # what the count of a loss counts: the unit of the rate that training shows
     verbs: tuple[str, ...] = ()  # those of VERBS that it has, where that hangs on its settings; (): all of them
     examples: tuple[str, ...] = ()  # inputs worth trying: demo, check, the first page of a server
-    probes: tuple[str, ...] = ()  # inputs like those that it will be given, on which engines are compared; (): examples
+    comparison_inputs: tuple[
+        str, ...
+    ] = ()  # inputs like those that it will be given, on which engines are compared; (): examples
     # whether what it draws for an input depends on nothing but the seed and the input's entry in `decoding.numbers`:
     # a server then answers requests that draw together
-    numbered: bool = False
+    samples_by_index: bool = False
     # suffixes of the files that `read` opens where a text is the path of one; (): it opens none; None: nobody has said
-    opens: tuple[str, ...] | None = None
+    input_suffixes: tuple[str, ...] | None = None
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's global batches as example numbers; the same on every process."""
         raise NotImplementedError
 
-    def batch(self, examples: Indices) -> Any:
+    def collate(self, examples: Indices) -> Any:
         """A batch of tensors (a NamedTuple, so that core.tree can move it to a device)."""
         raise NotImplementedError
 
@@ -70,7 +72,7 @@ class Task:
         """Scores on a split ('valid' or 'test'), come about as `scored` says; the goal's metric is among them."""
         raise NotImplementedError
 
-    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """Further scores that `regard evaluate` prints but that are too slow to compute during training."""
         return {}
 
@@ -78,19 +80,19 @@ class Task:
         """How each score is computed, for others to repeat it."""
         return {}
 
-    def held_out(self) -> Task:
+    def as_test_data(self) -> Task:
         """The same task for data that it was not trained on: what is no split of several is wholly for testing."""
         other = copy.copy(self)
-        other.only_tested = True
+        other.test_only = True
         for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
             delattr(other, name)  # data that was read
         return other
 
-    def evaluated(self, asked: Any) -> Task:
+    def with_evaluation_options(self, asked: Any) -> Task:
         """The same task for an evaluation as it is asked for: `asked` is a value of the file's Evaluation."""
         return self
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """The data in a few lines, said when training begins: examples of each split, the vocabulary, one example."""
         return []
 
@@ -100,56 +102,56 @@ class Task:
         Here all training batches of one epoch are gone through. A task that knows its other splits, or a cheaper way
         for much data, overrides it; the names are what a user reads: "train", "valid", "test".
         """
-        with kept():
-            return {"train": checksums.of_batches(self._seeded(examples) for examples in self.plan(0, 0))}
+        with preserve_rng_state():
+            return {"train": checksums.of_batches(self._seeded(examples) for examples in self.epoch_batches(0, 0))}
 
     def _seeded(self, examples: Indices) -> Any:
         seed_all(0)
-        return self.batch(examples)
+        return self.collate(examples)
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number, "" for marks, by which the rows of the table of embeddings with this name get
         word vectors. Empty: there are none."""
         return []
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data before training: what is left out, and why."""
         return []
 
     def save(self, folder: Path) -> None:
         """Write what reading new input needs (a tokenizer, class names) beside the weights."""
 
-    def read(self, text: str) -> Any:
+    def parse_input(self, text: str) -> Any:
         """What a user gives (a text, or the path of a file) -> an input, or an error that says what is wrong."""
         return text
 
-    def read_text(self, text: str) -> Any:
+    def parse_untrusted_text(self, text: str) -> Any:
         """A text that somebody else sent, to an input. It is never taken for a path: a server opens no file of its own
         because a request names one. A task whose `read` opens files says which (`opens`), and these are sent whole."""
-        if self.opens is None and type(self).read is not Task.read:
+        if self.input_suffixes is None and type(self).parse_input is not Task.parse_input:
             raise DataError("the task of this run does not say which files it opens (Task.opens); it takes no requests")
-        if self.opens and text.strip():
-            kinds = ", ".join(self.opens)
+        if self.input_suffixes and text.strip():
+            kinds = ", ".join(self.input_suffixes)
             raise DataError(f"the input of this run is a file ({kinds}); send the file itself, not where it lies")
-        return self.read(text)
+        return self.parse_input(text)
 
-    def spell(self, tokens: Sequence[int]) -> str:
+    def decode_tokens(self, tokens: Sequence[int]) -> str:
         """Tokens that have been decoded so far, as text for whoever reads along; "" where they are no text."""
         return ""
 
-    def so_far(self, given: Any, options: Any, tokens: Sequence[int]) -> str:
+    def partial_text(self, given: Any, options: Any, tokens: Sequence[int]) -> str:
         """The answer to an input as it will read, of which these tokens have been decoded so far."""
-        return self.spell(tokens)
+        return self.decode_tokens(tokens)
 
     def reference(self, given: Any) -> tuple[int, ...] | None:
         """An input -> the token numbers of its true answer, end mark included, where the data has one: what a model is
         looked at with while it learns. None for a task whose answers are not tokens."""
         return None
 
-    def answer(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Answer]]:
+    def predict(self, model: Any, inputs: Sequence[Any], options: Any, decoding: Any) -> list[list[Prediction]]:
         """Inputs -> for each its answers, best first. `options` is a value of the file's Options."""
         raise NotImplementedError
 
-    def show(self, model: Any, given: Any, options: Any, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: Any, options: Any, decoding: Any) -> Inspectable:
         """An input -> all that a page needs to show how the model answered it."""
         raise NotImplementedError

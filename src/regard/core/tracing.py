@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 
-def followed() -> bool:
+def is_tracing() -> bool:
     """Is a compiler, a tracer or a transform following? Then no value may be looked at, and operations are plain."""
     return (
         torch.compiler.is_compiling()
@@ -19,7 +19,7 @@ def followed() -> bool:
     )
 
 
-def unsized() -> bool:
+def is_exporting() -> bool:
     """Is a program being made for any size (torch.export, ONNX, a trace)? Then no branch may depend on a length."""
     return torch.compiler.is_exporting() if torch.compiler.is_compiling() else bool(torch._C._is_tracing())
 

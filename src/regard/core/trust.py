@@ -26,16 +26,16 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _stranger: ContextVar[Path | None] = ContextVar("stranger", default=None)  # the run that is being used without trust
 
 
-def remember(run: Path) -> None:
+def mark_trusted(run: Path) -> None:
     """Note that a run was trained here. Where that cannot be written, it must be trusted by hand later on."""
     line = _line(run)
-    if line is not None and not remembered(run):
+    if line is not None and not is_trusted(run):
         with suppress(FileError, OSError):
             cache_folder().mkdir(parents=True, exist_ok=True)
             append(cache_folder() / FILE, f"{line}\n".encode())
 
 
-def remembered(run: Path) -> bool:
+def is_trusted(run: Path) -> bool:
     """Whether a run was trained here and its configuration is what it was then."""
     line = _line(run)
     try:
@@ -56,7 +56,7 @@ def _line(run: Path) -> str | None:
         return None
 
 
-def using(run: Path, *, trusted: bool) -> Any:
+def trust_scope(run: Path, *, trusted: bool) -> Any:
     """A context in which a run is used: without trust nothing is imported or fetched for it."""
     return nullcontext() if trusted else _without_trust(run)
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.core.protocols import Indices, Padded
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 
 Lengths = NDArray[np.int64]
 CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
@@ -33,7 +33,7 @@ class Selection(NamedTuple):
     too_long: Indices
 
 
-def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], mark: int = Marks.pad) -> Padded:
+def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], mark: int = SpecialTokens.pad) -> Padded:
     """Rows of any length -> one tensor (b s) filled up with `mark`, and the lengths."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     tokens = np.full((len(rows), int(lengths.max(initial=0))), mark, dtype=np.int64)
@@ -62,7 +62,7 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
     Pairs whose larger side is equally long stand together, inside that those whose sides differ alike, and the order of
     the differences turns round from one length to the next (as a snake), so that neighbours are alike at the seams too.
     """
-    random = np.random.default_rng(mix(seed, epoch))
+    random = np.random.default_rng(combine_seeds(seed, epoch))
     among = random.permutation(among)
     s, t = source[among], target[among]
     width, difference = np.maximum(s, t), s - t

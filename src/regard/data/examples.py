@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core import checksums
-from regard.core.errors import DataError, counted, nearest
+from regard.core.errors import DataError, did_you_mean, pluralize
 
 if TYPE_CHECKING:
     from regard.core.task import Task
@@ -30,7 +30,7 @@ Splitting = Callable[..., Any]  # `complete` or `whole`
 
 
 @dataclass(frozen=True)
-class Rows(Generic[T]):
+class Examples(Generic[T]):
     """Examples that are read anew each time, so that they need not be held in memory."""
 
     where: str  # what an error message calls them
@@ -50,7 +50,7 @@ class Rows(Generic[T]):
         return blake2b(f"{checksums.of_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
 
 
-def held(rows: Rows[T]) -> Rows[T]:
+def held(rows: Examples[T]) -> Examples[T]:
     """The same rows, kept in memory once they have been read; of more text than HELD bytes they are read each time."""
     if rows.bytes > HELD:
         return rows
@@ -64,13 +64,13 @@ def held(rows: Rows[T]) -> Rows[T]:
     return replace(rows, read=read)
 
 
-def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Rows[T]:
+def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: str = "") -> Examples[T]:
     """Rows that come from files; their key changes when a file does."""
     facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
     stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
     size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
     files = tuple(path for path in paths if path.is_file())
-    return Rows(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
+    return Examples(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
 
 
 def plain(path: Path) -> Path:
@@ -95,10 +95,10 @@ def files_by_split(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
     return files
 
 
-def pick(splits: dict[str, Rows[T]], name: str) -> Rows[T]:
+def pick(splits: dict[str, Examples[T]], name: str) -> Examples[T]:
     """One split, or an error that lists those there are."""
     if name not in splits:
-        raise DataError(f"the data has no split {name!r}; {nearest(name, splits)}")
+        raise DataError(f"the data has no split {name!r}; {did_you_mean(name, splits)}")
     return splits[name]
 
 
@@ -116,12 +116,12 @@ def too_few(different: int, wanted: Sequence[str]) -> str:
     *first, last = "train", *wanted
     verb = "is" if different == 1 else "are"
     return (
-        f"{counted(different, 'different text')} {verb} too few to split into {', '.join(first)} and {last}: at least "
+        f"{pluralize(different, 'different text')} {verb} too few to split into {', '.join(first)} and {last}: at least "
         f"{len(wanted) + 1} are needed, and equal ones count once; give more, or a folder with a file for each split"
     )
 
 
-def complete(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Rows[T]]:
+def complete(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
     """Splits as they were given -> the same with a valid split (and a test split, if neither was there) cut off train.
 
     Which part an example falls into is decided by its text alone, so equal texts are never in two parts.
@@ -142,27 +142,27 @@ def complete(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], st
     return {**splits, **parts, "train": _part(splits["train"], keys, low=edges[-1], high=2**64)}
 
 
-def whole(splits: dict[str, Rows[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Rows[T]]:
+def whole(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
     """In place of `complete`, for data that is only tested on: what is no split of several is each of them."""
     return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
 
 
 def splitting(task: Task) -> Splitting:
     """How a task's data is cut into splits where it has none."""
-    return whole if task.only_tested else complete
+    return whole if task.test_only else complete
 
 
-def _keys(rows: Rows[T], seed: int, text_of: Callable[[T], str]) -> NDArray[np.uint64]:
+def _keys(rows: Examples[T], seed: int, text_of: Callable[[T], str]) -> NDArray[np.uint64]:
     salt = seed.to_bytes(16, "little", signed=True)
     digests = (blake2b(text_of(row).encode(), digest_size=8, salt=salt).digest() for row in rows)
     return np.fromiter((int.from_bytes(digest, "little") for digest in digests), dtype=np.uint64)
 
 
-def _part(rows: Rows[T], keys: NDArray[np.uint64], *, low: int, high: int) -> Rows[T]:
+def _part(rows: Examples[T], keys: NDArray[np.uint64], *, low: int, high: int) -> Examples[T]:
     inside = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1))
 
     def read() -> Iterator[T]:
         return (row for row, chosen in zip(rows, inside, strict=True) if chosen)
 
     edges = f"{low}:{high}"
-    return Rows(rows.where, read, f"{rows.key}{edges}", bytes=rows.bytes, files=rows.files, part=rows.part + edges)
+    return Examples(rows.where, read, f"{rows.key}{edges}", bytes=rows.bytes, files=rows.files, part=rows.part + edges)

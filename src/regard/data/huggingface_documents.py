@@ -10,7 +10,7 @@ from typing import Any
 from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.examples import SPLITS, Rows
+from regard.data.examples import SPLITS, Examples
 from regard.data.huggingface import PREFIX
 from regard.data.text.document_files import Document, Layout, from_record
 
@@ -35,10 +35,10 @@ def open_splits(source: Path | str) -> dict[str, Any]:
     return named
 
 
-def read_documents(source: Path | str, layout: Layout) -> dict[str, Rows[Document]]:
+def read_documents(source: Path | str, layout: Layout) -> dict[str, Examples[Document]]:
     """A dataset with a column of texts and one of labels (names, or numbers of named classes) -> documents by split."""
     return {
-        split: Rows(
+        split: Examples(
             f"{source} {split}",
             partial(_documents, part, layout, where=f"{source} {split}"),
             key=f"{getattr(part, '_fingerprint', '')} {layout}",

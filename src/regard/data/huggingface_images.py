@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 from regard.core.extras import require
 from regard.data.examples import SPLITS
 from regard.data.huggingface import PREFIX, is_saved
@@ -58,7 +58,7 @@ def _rows(found: Any, where: str) -> Iterator[Row]:
     for split, part in named.items():
         images = [name for name, kind in part.features.items() if isinstance(kind, library.Image)]
         if not images:
-            raise DataError(f"{where} {split}: no column holds images; {nearest('image', part.features)}")
+            raise DataError(f"{where} {split}: no column holds images; {did_you_mean('image', part.features)}")
         label = next((name for name in LABELS if name in part.features), None)
         kind = part.features[label] if label else None
         raw = part.cast_column(images[0], library.Image(decode=False))

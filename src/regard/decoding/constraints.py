@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 
 NEVER = -torch.inf
@@ -49,7 +49,7 @@ def constrain(
     *,
     lengths: Tensor,
     full: Tensor | None,
-    marks: Marks,
+    marks: SpecialTokens,
     constraints: Constraints,
     allowed: Tensor | None = None,
 ) -> Tensor:

@@ -20,7 +20,7 @@ class Rule(Protocol):
         """Tokens so far (s) and the greatest length (s) -> the length at which a growing one is ranked for that."""
 
 
-class Shrinking:
+class ShrinkingBeam:
     """A hypothesis that ends keeps its place. A growing one is ranked as if it went on to the greatest length for
     nothing, which is more than it can reach: stopping loses nothing."""
 

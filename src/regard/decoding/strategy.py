@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.core.registry import find
-from regard.decoding.search import Candidates, Plan, Running, Search
+from regard.decoding.search import Candidates, Search, SearchState, StrategySpec
 
-__all__ = ["Candidates", "Decoding", "Plan", "Running", "Search", "build", "optimised", "several"]
+__all__ = ["Candidates", "DecodingStrategy", "Search", "SearchState", "StrategySpec", "build", "n_best", "optimised"]
 MOST = 1_000  # hypotheses of one source that are searched for: each is a row of a batch
 
 
-def build(name: str, **settings: Any) -> Decoding:
+def build(name: str, **settings: Any) -> DecodingStrategy:
     """A decoder by its name, with settings: build("beam", width=8)."""
-    return Decoding(name, find("regard.decoding.strategies", name).Config(**settings))
+    return DecodingStrategy(name, find("regard.decoding.strategies", name).Config(**settings))
 
 
 def optimised(model: Decoder, precision: str = "float32") -> Decoder:
@@ -31,12 +31,12 @@ def optimised(model: Decoder, precision: str = "float32") -> Decoder:
     return faster
 
 
-def several(
-    find: Callable[[Decoding], list[list[Hypothesis]]], decoding: Decoding, *, count: int
+def n_best(
+    find: Callable[[DecodingStrategy], list[list[Hypothesis]]], decoding: DecodingStrategy, *, count: int
 ) -> list[list[Hypothesis]]:
     """The `count` best hypotheses of each source. The first of them is the one without asking for more; where a wider
     beam is needed for the others, they are its best."""
-    wide = decoding.best(count)
+    wide = decoding.with_nbest(count)
     found = find(wide)
     if wide.name == decoding.name and wide.width == decoding.width:
         return found
@@ -51,11 +51,11 @@ def several(
     ]
 
 
-class Sources(NamedTuple):
+class DecoderInputs(NamedTuple):
     """What is to be decoded: see Search.begin."""
 
     state: State  # before the first token, one row a source
-    marks: Marks
+    marks: SpecialTokens
     limits: Tensor  # (s)
     first: Tensor | None = None  # (s)
     numbers: Tensor | None = None  # (s)
@@ -63,7 +63,7 @@ class Sources(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Decoding:
+class DecodingStrategy:
     """A decoder by its name, and its settings: the [decoding] section of a recipe."""
 
     name: str
@@ -78,11 +78,11 @@ class Decoding:
         """Whether the decoder has such a setting."""
         return any(field.name == setting for field in fields(self.config))
 
-    def changed(self, **settings: Any) -> Decoding:
+    def changed(self, **settings: Any) -> DecodingStrategy:
         """The same decoder with other settings."""
         return replace(self, config=replace(self.config, **settings))
 
-    def best(self, count: int) -> Decoding:
+    def with_nbest(self, count: int) -> DecodingStrategy:
         """The search for the `count` best: a beam at least as wide. 1 leaves the decoder as it is."""
         if count == 1:
             return self
@@ -90,17 +90,17 @@ class Decoding:
             raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MOST}")
         if self.has("width") and self.has("nbest"):
             return self.changed(width=max(self.config.width, count), nbest=count)
-        return self.turned_into("beam", width=max(5, count), nbest=count)
+        return self.as_strategy("beam", width=max(5, count), nbest=count)
 
-    def asked(self, **settings: Any) -> Decoding:
+    def with_overrides(self, **settings: Any) -> DecodingStrategy:
         """The decoder with the settings that are not None; sampling, if it does not have them all, and greedy search at
         temperature 0."""
         given = {name: value for name, value in settings.items() if value is not None}
         if given.get("temperature") == 0:
-            return self.turned_into("greedy")
-        return self.changed(**given) if all(map(self.has, given)) else self.turned_into("sample", **given)
+            return self.as_strategy("greedy")
+        return self.changed(**given) if all(map(self.has, given)) else self.as_strategy("sample", **given)
 
-    def turned_into(self, name: str, **settings: Any) -> Decoding:
+    def as_strategy(self, name: str, **settings: Any) -> DecodingStrategy:
         """Another decoder with the same constraints."""
         config = find("regard.decoding.strategies", name).Config
         kept = {field.name: getattr(self.config, field.name) for field in fields(config) if self.has(field.name)}
@@ -111,9 +111,9 @@ class Decoding:
         together, each request counts its own (serve/continuous_batching.py)."""
         return list(range(count))
 
-    def search(self, model: Decoder, *, marks: Marks, grammar: Grammar | None = None) -> Search:
+    def search(self, model: Decoder, *, marks: SpecialTokens, grammar: Grammar | None = None) -> Search:
         """The decoder applied to a model, to be run step by step; tokens that a grammar does not allow never come."""
-        plan: Plan = find("regard.decoding.strategies", self.name).plan(self.config)
+        plan: StrategySpec = find("regard.decoding.strategies", self.name).plan(self.config)
         return Search(model, plan, marks=marks, constraints=self.config, grammar=grammar)
 
     def __call__(
@@ -121,7 +121,7 @@ class Decoding:
         model: Decoder,
         state: State,
         *,
-        marks: Marks,
+        marks: SpecialTokens,
         limits: Tensor,
         first: Tensor | None = None,
         numbers: Tensor | None = None,
@@ -129,9 +129,9 @@ class Decoding:
     ) -> list[list[Hypothesis]]:
         """The state before the first token, one row a source -> hypotheses of each source, best first (Search.begin
         says what the arguments are)."""
-        return self.decode(model, Sources(state, marks, limits, first, numbers, grammar))
+        return self.decode(model, DecoderInputs(state, marks, limits, first, numbers, grammar))
 
-    def decode(self, model: Decoder, sources: Sources) -> list[list[Hypothesis]]:
+    def decode(self, model: Decoder, sources: DecoderInputs) -> list[list[Hypothesis]]:
         """The same of one value: what a decoder that searches in a way of its own overrides."""
         search = self.search(model, marks=sources.marks, grammar=sources.grammar)
         return search.run(sources.state, limits=sources.limits, first=sources.first, numbers=sources.numbers)

@@ -11,33 +11,33 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from regard.core.errors import ConfigError, nearest
-from regard.decoding.strategy import Decoding, optimised
+from regard.core.errors import ConfigError, did_you_mean
+from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2 import search as ct2_search
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 AUTO, NATIVE = "auto", "native"
 
 
-class Pair(NamedTuple):
+class EngineHandle(NamedTuple):
     """What a task is handed."""
 
     model: Any  # a core.protocols.Decoder where the task decodes
-    decoding: Decoding | None
+    decoding: DecodingStrategy | None
 
 
-Engine = Callable[[Decoding | None], Pair]
+Engine = Callable[[DecodingStrategy | None], EngineHandle]
 
 
-def build(name: str, parts: Parts, precision: str = "float32") -> Engine:
+def build(name: str, parts: LoadedRun, precision: str = "float32") -> Engine:
     """native: every model, exact. int8: a Transformer, weights rounded to 8 bits. ctranslate2: a plain Transformer,
     GPT or encoder of BERT, by a library of its own, in the precision asked for."""
     makers = {AUTO: _native, NATIVE: _native, "int8": _rounded, "ctranslate2": _other}
     if name not in makers:
-        raise ConfigError(f"no engine {name!r}; {nearest(name, makers)}")
+        raise ConfigError(f"no engine {name!r}; {did_you_mean(name, makers)}")
     if precision not in ct2_search.PRECISIONS:
-        raise ConfigError(f"no precision {precision!r}; {nearest(precision, ct2_search.PRECISIONS)}")
+        raise ConfigError(f"no precision {precision!r}; {did_you_mean(precision, ct2_search.PRECISIONS)}")
     if precision == "int8" and makers[name] is _native:
         return _rounded(parts, precision)
     return makers[name](parts, precision)
@@ -55,7 +55,7 @@ def _version(weight: Tensor) -> int:
     return 0 if weight.is_inference() else weight._version
 
 
-class Ready:
+class OptimizedModelCache:
     """A copy of a model optimised for decoding; built once and reused until a weight or a hook changes."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -71,19 +71,19 @@ class Ready:
         return self._optimised
 
 
-def _native(parts: Parts, precision: str) -> Engine:
-    ready = Ready(parts.model)
-    return lambda decoding: Pair(ready(), decoding)
+def _native(parts: LoadedRun, precision: str) -> Engine:
+    ready = OptimizedModelCache(parts.model)
+    return lambda decoding: EngineHandle(ready(), decoding)
 
 
-def _rounded(parts: Parts, precision: str) -> Engine:
+def _rounded(parts: LoadedRun, precision: str) -> Engine:
     whole: Any = parts.model
     model = optimised(whole, "int8")
     if model is whole:
         raise ConfigError(f"engine int8 is for the Transformer; {type(whole).__name__} needs engine native")
-    return lambda decoding: Pair(model, decoding)
+    return lambda decoding: EngineHandle(model, decoding)
 
 
-def _other(parts: Parts, precision: str) -> Engine:
+def _other(parts: LoadedRun, precision: str) -> Engine:
     model, search = models.build(parts, precision)
-    return lambda decoding: Pair(model, search(decoding))
+    return lambda decoding: EngineHandle(model, search(decoding))

@@ -15,55 +15,55 @@ import torch
 from regard.core import config as configs
 from regard.core.errors import MissingExtra, RegardError
 from regard.core.extras import require
-from regard.core.prediction import Answer
-from regard.decoding.strategy import Decoding
+from regard.core.prediction import Prediction
+from regard.decoding.strategy import DecodingStrategy
 from regard.engines import engine, torch_free
 from regard.engines.ctranslate2 import cache, models
 from regard.engines.ctranslate2.export import known
-from regard.engines.engine import Engine, Pair
-from regard.engines.torch_free import Quick, Slow
-from regard.training.train import Parts
+from regard.engines.engine import Engine, EngineHandle
+from regard.engines.torch_free import Slow, TorchFreePredictor
+from regard.training.train import LoadedRun
 
 CLOSE = 1e-3  # scores differ by so much at most, as a share; sums of float32 in another order
-Answers = list[list[Answer]]
+Answers = list[list[Prediction]]
 
 
-class Auto:
+class EngineSelector:
     """The engines of a run, and what is known of them."""
 
-    def __init__(self, parts: Parts, *, precision: str, untouched: Callable[[], bool]) -> None:
+    def __init__(self, parts: LoadedRun, *, precision: str, untouched: Callable[[], bool]) -> None:
         self.native: Engine = engine.build(engine.NATIVE, parts, precision)
         self.chosen = False  # whether CTranslate2 was chosen for the last request
         self.why = ""  # why our own engine answered a request that CTranslate2 might have, in one line
         self._parts, self._precision, self._untouched = parts, precision, untouched
         self._folder: Path | None = None
         self._others: dict[str, Engine] = {}
-        self._quick: dict[str, Quick | None] = {}
+        self._quick: dict[str, TorchFreePredictor | None] = {}
 
-    def pair(self, request: Any, decoding: Decoding | None) -> Pair:
+    def pair(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle:
         """What the task is handed for a request."""
         if self.agreed(request, decoding) is None:
             return self.native(decoding)
         return self._other(self._precision)(decoding)
 
-    def quick(self, request: Any, decoding: Decoding | None, slow: Slow) -> Quick | None:
+    def quick(self, request: Any, decoding: DecodingStrategy | None, slow: Slow) -> TorchFreePredictor | None:
         """What answers a request of texts without the task, where there is such a thing."""
         key = self.agreed(request, decoding)
         if key is None or self._folder is None:
             return None
         if key not in self._quick:
-            entry = cache.Agreed(self._folder).found(key)
+            entry = cache.EquivalenceCache(self._folder).found(key)
             self._quick[key] = None if entry is None else self._open(entry, slow)
         return self._quick[key]
 
-    def _open(self, entry: cache.Table, slow: Slow) -> Quick | None:
+    def _open(self, entry: cache.Table, slow: Slow) -> TorchFreePredictor | None:
         table, run = self._parts.recipe.to_dict(), self._parts.folder
         assert self._folder is not None
-        return torch_free.of_entry(
+        return torch_free.from_cache_entry(
             run, self._folder, entry, table=table, precision=self._precision, single=False, slow=slow
         )
 
-    def agreed(self, request: Any, decoding: Decoding | None) -> str | None:
+    def agreed(self, request: Any, decoding: DecodingStrategy | None) -> str | None:
         """The name of the request where CTranslate2 answers it as our own engine does; None where ours must."""
         self.why, self.chosen = "", False
         if not models.is_alike(self._parts.model, decoding) or not self._possible():
@@ -72,7 +72,7 @@ class Auto:
         settings = {} if decoding is None else {"name": decoding.name, **configs.to_dict(decoding.config)}
         key = cache.request_key(configs.to_dict(self._parts.recipe.task.config), options, settings)
         assert self._folder is not None
-        notes = cache.Agreed(self._folder)
+        notes = cache.EquivalenceCache(self._folder)
         entry = notes.found(key)
         if entry is None:
             entry = {"why": self._compare(request, decoding), "options": options, "decoding": settings}
@@ -80,11 +80,13 @@ class Auto:
         self.why, self.chosen = entry["why"], not entry["why"]
         return key if self.chosen else None
 
-    def remember(self, words: Sequence[str], request: Any, decoding: Decoding | None) -> None:
+    def remember(self, words: Sequence[str], request: Any, decoding: DecodingStrategy | None) -> None:
         """Note that the words of a command ask for this request."""
         key = self.agreed(request, decoding)
         if key is not None and self._folder is not None:
-            cache.Agreed(self._folder).note_words(cache.words_key(self._parts.folder / "config.json", words), key)
+            cache.EquivalenceCache(self._folder).note_words(
+                cache.words_key(self._parts.folder / "config.json", words), key
+            )
 
     def _possible(self) -> bool:
         """Whether there is an export of the weights as they are, made now where it can be."""
@@ -104,10 +106,10 @@ class Auto:
             self._others[precision] = engine.build("ctranslate2", self._parts, precision)
         return self._others[precision]
 
-    def _compare(self, request: Any, decoding: Decoding | None) -> str:
+    def _compare(self, request: Any, decoding: DecodingStrategy | None) -> str:
         """Why CTranslate2 must not answer such a request; nothing where it may. Both are asked in float32."""
         task = self._parts.task
-        texts = [text for text in task.probes or task.examples if text]
+        texts = [text for text in task.comparison_inputs or task.examples if text]
         if not texts:
             return "the run has no examples on which engines could be compared"
         own = engine.build(engine.NATIVE, self._parts)(decoding)
@@ -115,8 +117,8 @@ class Auto:
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(1)  # so that processes can be forked afterwards
-            given = [task.read(text) for text in texts]
-            ours, theirs = (task.answer(model, given, request, search) for model, search in (own, other))
+            given = [task.parse_input(text) for text in texts]
+            ours, theirs = (task.predict(model, given, request, search) for model, search in (own, other))
         finally:
             torch.set_num_threads(threads)
         return difference(texts, ours, theirs)

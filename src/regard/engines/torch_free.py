@@ -14,33 +14,33 @@ from typing import Any
 from regard.core import checksummed_json, checksums
 from regard.core.cpu import is_idle
 from regard.core.errors import RegardError
-from regard.core.prediction import Answer
-from regard.core.protocols.text_codec import QuickTask
+from regard.core.prediction import Prediction
+from regard.core.protocols.text_codec import TextCodec
 from regard.core.registry import find, names
 from regard.engines.ctranslate2 import cache, search
 from regard.training.migrations import migrate
 
 CODECS = "regard.data.text"  # TASK_codec.py there reads and writes texts without torch
 WIDE = 512  # features from which several threads answer a few rows faster than one whatever else runs
-Slow = Callable[[list[str]], list[list[Answer]]]
+Slow = Callable[[list[str]], list[list[Prediction]]]
 Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Quick:
+class TorchFreePredictor:
     """A run that answers one kind of request by its export."""
 
-    task: QuickTask
+    task: TextCodec
     verbs: tuple[str, ...]
     opened: Any  # the export
     decoding: Table
     slow: Slow  # answers texts whose search was not settled, one for one
 
-    def answer(self, texts: Sequence[str]) -> list[list[Answer]]:
+    def answer(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """Texts -> the answers to each, best first."""
         return self.begin(texts)()
 
-    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Answer]]]:
+    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Prediction]]]:
         """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
         only their texts are wanted, scores need not be computed."""
         rows = self.task.rows(texts)
@@ -49,7 +49,7 @@ class Quick:
         limits = [self.task.limit(row) for row in searched]
         wait = search.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks, scored=scored)
 
-        def answers() -> list[list[Answer]]:
+        def answers() -> list[list[Prediction]]:
             found = dict(zip(full, wait(), strict=True))
             left = [number for number, hypotheses in found.items() if hypotheses is None]
             told = self.task.answers([found.get(number) or [] for number in range(len(rows))])
@@ -61,32 +61,40 @@ class Quick:
         return answers
 
 
-def by_words(run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow) -> Quick | None:
+def from_command_line(
+    run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow
+) -> TorchFreePredictor | None:
     """A run folder and the words of a request -> its quick answers; None where there are none."""
     try:
         table = migrate(checksummed_json.read_json(run / "config.json"), run / "config.json")
         if f"{table.get('task')}_codec" not in names(CODECS):
             return None
-        folder, weights = cache.place(run)
-        entry = cache.Agreed(folder).asked(cache.words_key(run / "config.json", words)) if folder.is_dir() else None
+        folder, weights = cache.cache_path(run)
+        entry = (
+            cache.EquivalenceCache(folder).asked(cache.words_key(run / "config.json", words))
+            if folder.is_dir()
+            else None
+        )
         if entry is None or entry["why"] or not cache.is_whole(folder, weights):
             return None
         checksums.check(run, table["files"])
         single = few and (table["model"].get("dim", 0) >= WIDE or is_idle())
-        return of_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
+        return from_cache_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
     except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
         return None
 
 
-def of_entry(
+def from_cache_entry(
     run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, slow: Slow
-) -> Quick | None:
+) -> TorchFreePredictor | None:
     """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
     if f"{table['task']}_codec" not in names(CODECS):
         return None
     module = find(CODECS, f"{table['task']}_codec")
-    task: QuickTask = module.load(table["data"], run)
+    task: TextCodec = module.load(table["data"], run)
     decoding = task.search(entry["options"], entry["decoding"])
     if decoding is None or decoding["name"] not in search.SEARCHES:
         return None
-    return Quick(task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, slow)
+    return TorchFreePredictor(
+        task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, slow
+    )

@@ -28,7 +28,7 @@ class FewDigits(ImageClassification):
         super().__init__(whole.config, whole.known, read=lambda: whole.collection, folder=folder)
         self.few = few
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of the first images, in random order."""
         few = min(self.few, len(self.collection.split("train")))
         return image_inputs.batches(few, self.config.rows, epoch=epoch, seed=seed)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.attention.record import record
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.data import batching
 from regard.data.text import pair_sources
 from regard.data.text.alignment import Links, word_numbers
 from regard.data.text.pair_files import Pair
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 ROLES = ("token before", "same word", "delimiter", "alignment")
 PAIRS = 32
@@ -30,7 +30,7 @@ class Side(NamedTuple):
     marks: list[bool]
 
 
-def roles(parts: Parts) -> dict[tuple[str, int], dict[str, float]]:
+def roles(parts: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
     """(attention module, head) -> the share of its weight that each role gets, mean over rows of held-out pairs."""
     task: Any = parts.task
     model: Any = parts.model
@@ -39,7 +39,7 @@ def roles(parts: Parts) -> dict[tuple[str, int], dict[str, float]]:
     assert truth is not None
     source, target = ([_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
     found: dict[tuple[str, int], dict[str, list[float]]] = {}
-    with evaluating(model), record(model) as maps:
+    with eval_mode(model), record(model) as maps:
         given = batching.pad([[*side.tokens, task.marks.end] for side in source], task.marks.pad)
         read = batching.pad([[task.marks.start, *side.tokens] for side in target], task.marks.pad)
         model(read.tokens, model.start(given))
@@ -86,7 +86,7 @@ def _mean(weights: Shares, true: Sequence[Sequence[bool]] | Any) -> float:
     return float((weights * np.asarray(true, dtype=np.float64)).sum(axis=1).mean()) if weights.size else 0.0
 
 
-def example_pairs(parts: Parts) -> list[Pair]:
+def example_pairs(parts: LoadedRun) -> list[Pair]:
     """The pairs whose heads are looked at."""
     task: Any = parts.task
     pairs: list[Pair] = task.split("valid")[:PAIRS]

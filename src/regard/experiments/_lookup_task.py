@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 SYMBOLS, PAIRS, ROWS = 64, 16, 64
 
@@ -23,11 +23,11 @@ class Lookup(nn.Module):
     def __init__(self, dim: int, score: str) -> None:
         super().__init__()
         self.symbols = nn.Embedding(SYMBOLS, dim)  # entries of variance 1, as behind a layer norm
-        self.heads = Heads(Attend(scores.build(score, dim)), Widths.divided(dim, 1))
+        self.heads = MultiHeadAttention(Attend(scores.build(score, dim)), HeadDims.divided(dim, 1))
         self.readout = nn.Linear(dim, SYMBOLS)
 
     def forward(self, keys: Tensor, partners: Tensor, asked: Tensor) -> Tensor:
-        memory = self.heads.memorize(self.symbols(keys), self.symbols(partners))
+        memory = self.heads.project_kv(self.symbols(keys), self.symbols(partners))
         found: Tensor = self.readout(self.heads(self.symbols(asked[:, None]), memory)[:, 0])
         return found
 

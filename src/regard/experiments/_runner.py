@@ -17,7 +17,7 @@ import torch
 from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes
-from regard.core.seed import kept
+from regard.core.seed import preserve_rng_state
 from regard.experiments._experiment import STOPPED, Cell, Figures, Verdict
 from regard.training.signals import Interrupted
 
@@ -63,7 +63,7 @@ def _measure(cells: Sequence[Cell], stored: Stored, place: Path, tell: Tell) -> 
         if cell.name in stored.figures:
             continue
         begun = time.monotonic()
-        with kept():
+        with preserve_rng_state():
             torch.manual_seed(number)
             stored.figures[cell.name] = cell.measure()
         stored.seconds[cell.name] = round(time.monotonic() - begun, 2)

@@ -17,13 +17,13 @@ from regard.experiments._experiment import STOPPED
 from regard.training.console import Silent
 from regard.training.recipe import read
 from regard.training.signals import Interrupted
-from regard.training.train import Parts, load_parts, train
+from regard.training.train import LoadedRun, load_parts, train
 
 
 class Trained(NamedTuple):
     """What became of a training."""
 
-    parts: Parts
+    parts: LoadedRun
     scores: dict[str, float]  # of the last weights, on the validation data
 
     @property
@@ -56,13 +56,13 @@ def _scores(run: Path) -> dict[str, float]:
     return {name: float(value) for row in rows for name, value in row.get("valid", {}).items() if value is not None}
 
 
-def step_milliseconds(parts: Parts, *, repeats: int = 5) -> float:
+def step_milliseconds(parts: LoadedRun, *, repeats: int = 5) -> float:
     """Processor time of loss and gradient of a batch, the median of some batches."""
     task, model, taken = parts.task, parts.model, []
-    plan = task.plan(0, 1)
+    plan = task.epoch_batches(0, 1)
     model.train()
     for number in range(repeats + 1):
-        batch = task.batch(plan[number % len(plan)])
+        batch = task.collate(plan[number % len(plan)])
         begun = time.process_time()
         loss = task.loss(model, batch)
         torch.autograd.grad(loss.total, [w for w in model.parameters() if w.requires_grad], allow_unused=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.data.text.pair_files import Pair
 from regard.experiments._experiment import amount
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 TASK = "translation"
 RECURRENT = ("model.dim=128", "model.embedding=64", "model.dropout=0.1", "training.optimizer.lr=0.008")
@@ -27,14 +27,14 @@ def data(effort: float) -> tuple[str, ...]:
     )
 
 
-def held_out(parts: Parts) -> list[Pair]:
+def held_out(parts: LoadedRun) -> list[Pair]:
     """Sentence pairs that the model has not seen, other than those of its scores."""
     task: Any = parts.task
     pairs: list[Pair] = task.split("test")
     return pairs
 
 
-def translate(parts: Parts, texts: Sequence[str]) -> list[str]:
+def translate(parts: LoadedRun, texts: Sequence[str]) -> list[str]:
     """Texts -> the best translation of each."""
     task: Any = parts.task
     options = parts.recipe.task.module("tasks").Options()

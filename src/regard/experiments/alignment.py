@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from regard.attention.record import record
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.data.text import pair_sources
 from regard.data.text.alignment import error_rate
 from regard.experiments._experiment import (
@@ -27,9 +27,9 @@ from regard.experiments._experiment import (
 from regard.experiments._train_small import trained
 from regard.experiments._translation_models import MODELS, TASK, data, held_out
 from regard.inspection import faithfulness
-from regard.inspection.collect import About, Subject
+from regard.inspection.collect import RunInfo, Subject
 from regard.inspection.maps import arrange
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLAIM = "Attention shows what the model looks at: for one word of the output, the word of the input that it comes from."
 WHERE = "Bahdanau et al. 2015, section 5.2.1; against it Jain and Wallace 2019, section 4"
@@ -49,12 +49,12 @@ def cells(effort: float) -> list[Cell]:
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     with trained(TASK, [*data(effort), *MODELS[kind]], steps=steps, seed=seed) as made:
         parts = made.parts
-        error = parts.task.report(parts.model, "valid", parts.recipe.decoding)["aer"]
+        error = parts.task.extra_metrics(parts.model, "valid", parts.recipe.decoding)["aer"]
         found = {ERROR: error, DIAGONAL: _diagonal(parts)}
         return found | _evidence(parts, amount(effort, SENTENCES, 2))
 
 
-def _diagonal(parts: Parts) -> float:
+def _diagonal(parts: LoadedRun) -> float:
     """The error of whoever aligns each word with the one at the same share of the sentence."""
     task: Any = parts.task
     truth = pair_sources.true_links(task.config.origin, "valid")
@@ -66,12 +66,12 @@ def _diagonal(parts: Parts) -> float:
     return error_rate(guesses, truth)
 
 
-def _evidence(parts: Parts, count: int) -> dict[str, float]:
+def _evidence(parts: LoadedRun, count: int) -> dict[str, float]:
     """Two figures of the best map between the two sentences, mean of heads and sentences, and what is usual."""
-    subject = Subject(parts.task, parts.model, parts.recipe.decoding, About("", ""))
+    subject = Subject(parts.task, parts.model, parts.recipe.decoding, RunInfo("", ""))
     gradient, removed, usual = list[float](), list[float](), list[float]()
     for text, _ in held_out(parts)[:count]:
-        with evaluating(parts.model):
+        with eval_mode(parts.model):
             shown = subject.show(text)
             with record(parts.model) as recorded:
                 shown.replay()

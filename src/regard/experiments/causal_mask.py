@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.masks import EVERYTHING
-from regard.core.data_specs import Text
+from regard.attention.masks import NO_MASK
+from regard.core.data_specs import Seq2SeqSpec
 from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, means, over_seeds, seeded, seeds_of
 from regard.experiments._train_small import trained
 from regard.experiments._translation_models import MODELS, TASK, data
@@ -35,12 +35,12 @@ class Seeing(DecoderStack):
         x = self.embedding(tokens, state.past[0].place)
         past = []
         for layer, before, source in zip(self.layers, state.past, state.source.value, strict=True):
-            x, memory = layer(x, EVERYTHING, past=before, source=source)
+            x, memory = layer(x, NO_MASK, past=before, source=source)
             past.append(memory)
         return self.last(x), TransformerState(tuple(past), state.source)
 
 
-def build(config: Config, sizes: Text) -> Transformer:
+def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
     """The Transformer, its decoder without a causal mask."""
     model = transformer.build(config, sizes)
     usual = model.decoder

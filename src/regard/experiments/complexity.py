@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.weigh import Weigh
 from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines, listed
 
@@ -62,7 +62,7 @@ def _convolution(dim: int) -> Layer:
 
 
 KINDS: dict[str, Callable[[int], Layer]] = {
-    "self-attention": lambda dim: _attention(dim, EVERYTHING),
+    "self-attention": lambda dim: _attention(dim, NO_MASK),
     TABLE: _table,
     "local attention": lambda dim: _attention(dim, Mask.local(back=WINDOW, ahead=WINDOW)),
     "recurrent": _recurrent,

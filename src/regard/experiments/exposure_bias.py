@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.data.text import pair_corpus
 from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, means, over_seeds, seeded, seeds_of
 from regard.experiments._train_small import trained
 from regard.experiments._translation_models import MODELS, TASK, data, held_out
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLAIM = (
     "Training and testing differ: what is foretold well from true words is foretold worse from one's own, and mistakes"
@@ -48,13 +48,13 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         return whole | shares
 
 
-def _told(parts: Parts) -> list[tuple[list[int], dict[str, list[int]]]]:
+def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     """Of each held-out pair the true tokens, and what was said with the true words given and on its own."""
     known: Any = parts.task
     model: Any = parts.model
     rows = pair_corpus.in_memory(held_out(parts)[:PAIRS], *known.vocabularies)
     batch = rows.batch(np.arange(rows.pairs), known.marks)
-    with evaluating(model):
+    with eval_mode(model):
         target: Tensor = batch.target.tokens
         logits, _ = model(target[:, :-1], model.start(batch.source))
         given = logits.argmax(dim=-1).tolist()

@@ -13,7 +13,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.experiments._experiment import Cell, Figures, Verdict, lines, means
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 CLAIM = "Recurrent networks lose what came early; attention shortens the way from an output to any input to one step."
 WHERE = "Bahdanau et al. 2015, section 1; Vaswani et al. 2017, table 1"
@@ -28,8 +28,8 @@ def _recurrent(kind: type[nn.RNN | nn.LSTM]) -> Net:
     return lambda x: net(x)[0][:, -1]
 
 
-def _attention() -> Heads:
-    return Heads(Attend(scores.build("scaled_dot", DIM)), Widths.divided(DIM, 1)).double()
+def _attention() -> MultiHeadAttention:
+    return MultiHeadAttention(Attend(scores.build("scaled_dot", DIM)), HeadDims.divided(DIM, 1)).double()
 
 
 def _over_states() -> Net:
@@ -37,7 +37,7 @@ def _over_states() -> Net:
 
     def last(x: Tensor) -> Tensor:
         states = net(x)[0]
-        out: Tensor = heads(states[:, -1:], heads.memorize(states))[:, 0]
+        out: Tensor = heads(states[:, -1:], heads.project_kv(states))[:, 0]
         return out
 
     return last
@@ -45,7 +45,7 @@ def _over_states() -> Net:
 
 def _self_attention() -> Net:
     heads = _attention()
-    return lambda x: heads(x, heads.memorize(x), Mask.causal())[:, -1]
+    return lambda x: heads(x, heads.project_kv(x), Mask.causal())[:, -1]
 
 
 NETS: dict[str, Callable[[], Net]] = {

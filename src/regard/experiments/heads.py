@@ -23,9 +23,9 @@ from regard.experiments._experiment import (
 from regard.experiments._head_roles import ROLES, example_pairs, roles
 from regard.experiments._train_small import trained
 from regard.experiments._translation_models import TASK, data
-from regard.inspection.interventions import Changes, changed
+from regard.inspection.interventions import Interventions, changed
 from regard.tasks._shared.teacher_forcing import loss_per_token
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLAIM = "One attention is not enough: several heads of the same size together do better, and do different things."
 WHERE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 2019; Michel et al. 2019"
@@ -55,7 +55,7 @@ def _measure(count: int, effort: float, steps: int, seed: int) -> dict[str, floa
         return found | {IDLE: _idle(made.parts, count)}
 
 
-def _idle(parts: Parts, count: int) -> float:
+def _idle(parts: LoadedRun, count: int) -> float:
     """The share of heads without which, one at a time, the loss hardly rises."""
     task: Any = parts.task
     model: Any = parts.model
@@ -64,7 +64,7 @@ def _idle(parts: Parts, count: int) -> float:
     usual, idle = measure(), 0
     every = [(name, head) for name in attentions(model) for head in range(count)]
     for head in every:
-        with changed(model, Changes(off=(head,))):
+        with changed(model, Interventions(off=(head,))):
             idle += measure() - usual < LITTLE
     return idle / len(every)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from regard.core.data_specs import Pixels
-from regard.core.protocols import Subject
+from regard.core.data_specs import ImageGenerationSpec
+from regard.core.protocols import ImageCondition
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -63,9 +63,9 @@ def _cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
     config = image_transformer.Config(
         layers=2, dim=32, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
     )
-    model = image_transformer.build(config, Pixels(side, side, 1, levels=LEVELS))
+    model = image_transformer.build(config, ImageGenerationSpec(side, side, 1, levels=LEVELS))
     image = torch.randint(LEVELS, (1, side * side))
-    nothing = Subject(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
+    nothing = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
     taken = []
     for _ in range(repeats + 1):
         begun = time.process_time()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks, Text
+from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.decoding.strategy import build as decoder
 from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines
@@ -27,7 +27,7 @@ KINDS = ("seq2seq", "bahdanau", "transformer")
 
 
 def _model(kind: str) -> Any:
-    sizes = Text(TOKENS, TOKENS, longest=2 * LENGTHS[-1])
+    sizes = Seq2SeqSpec(TOKENS, TOKENS, longest=2 * LENGTHS[-1])
     if kind == "seq2seq":
         return seq2seq.build(seq2seq.Config(dim=64, embedding=64, dropout=0.0), sizes)
     if kind == "bahdanau":
@@ -42,7 +42,7 @@ def cells(effort: float) -> list[Cell]:
 
 
 def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
-    model, marks = _model(kind), Marks()
+    model, marks = _model(kind), SpecialTokens()
     source = Padded(torch.randint(marks.first, TOKENS, (ROWS, n)), torch.full((ROWS,), n))
     target = torch.randint(marks.first, TOKENS, (ROWS, n + 1))
 

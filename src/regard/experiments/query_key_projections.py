@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.weigh import Weigh
-from regard.core.data_specs import Choices
-from regard.core.protocols.recommender import People, Shelf
+from regard.core.data_specs import RecommendationSpec
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -68,7 +68,7 @@ class ByProfile(nn.Module):
         self.sharpness = nn.Parameter(torch.tensor(1.0))
         self.weigh = Weigh(scores.build("scaled_dot", width))
 
-    def states(self, people: People, shelf: Shelf) -> Tensor:
+    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
         """(b 1+t p): the profile, whatever was chosen."""
         return people.profiles[:, None].expand(-1, people.history.shape[1] + 1, -1)
 
@@ -76,16 +76,16 @@ class ByProfile(nn.Module):
         """(m p) -> (m 1): there is one head."""
         return states.new_zeros(len(states), 1)
 
-    def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
+    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
         """(m p) -> (m 1 n)."""
         found = self.weigh.scores(self.q(states)[None, None], self.k(shelf.profiles)[None, None])
         return self.sharpness * found[0].transpose(0, 1)
 
-    def vectors(self, states: Tensor, shelf: Shelf) -> None:
+    def vectors(self, states: Tensor, shelf: ItemCatalog) -> None:
         """Left out: scores are few."""
 
 
-def build(config: Config, sizes: Choices) -> ByProfile:
+def build(config: Config, sizes: RecommendationSpec) -> ByProfile:
     """Choices and what the data decided -> a model."""
     return ByProfile(config, sum(sizes.user_fields))
 

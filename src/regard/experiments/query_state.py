@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.experiments._experiment import (
     Cell,
     Figures,
@@ -57,7 +57,7 @@ class AskingBefore(Luong):
         return attentional, state._replace(memory=memory, fed=attentional[:, -1])
 
 
-def build(config: Config, sizes: Text) -> AskingBefore:
+def build(config: Config, sizes: Seq2SeqSpec) -> AskingBefore:
     """Choices and what the data decided -> the model that asks before the step."""
     return AskingBefore(config, sizes)
 
@@ -71,7 +71,7 @@ def cells(effort: float) -> list[Cell]:
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     with trained(TASK, [*data(effort), *KINDS[kind]], steps=steps, seed=seed) as made:
         parts = made.parts
-        error = parts.task.report(parts.model, "valid", parts.recipe.decoding)["aer"]
+        error = parts.task.extra_metrics(parts.model, "valid", parts.recipe.decoding)["aer"]
         return {BLEU: made.scores["bleu"], ERROR: error, TIME: step_milliseconds(parts)}
 
 

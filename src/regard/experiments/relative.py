@@ -21,7 +21,7 @@ from regard.experiments._experiment import (
     seeds_of,
 )
 from regard.experiments._train_small import trained
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLAIM = "Relative positions help music, and go on to twice the length of training, where absolute ones fail."
 WHERE = "Huang et al. 2019, sections 4.1 and 4.2"
@@ -48,7 +48,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         return {f"nats, {name}": _nats(made.parts, window) for name, window in LENGTHS.items()}
 
 
-def _nats(parts: Parts, window: int) -> float:
+def _nats(parts: LoadedRun, window: int) -> float:
     """Mean nats of a note in pieces that are read in windows of so many tokens."""
     task: Any = parts.task
     return float(np.concatenate(task.token_nats(parts.model, "valid", window=window)).mean())

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from regard.core.data_specs import Tokens
+from regard.core.data_specs import LanguageSpec
 from regard.data.builtin import reviews
 from regard.experiments._experiment import (
     Cell,
@@ -76,7 +76,7 @@ class Neither(nn.Module):
         return sublayer(x)
 
 
-def build(config: Config, sizes: Tokens) -> Any:
+def build(config: Config, sizes: LanguageSpec) -> Any:
     """A GPT of width 32 with other things around the parts of its blocks."""
     model: Any = gpt.build(gpt.Config(layers=config.layers, dim=32, heads=2), sizes)
     for block in model.encoder.layers:
@@ -122,7 +122,7 @@ def _alike(kind: Around, depth: int, seed: int) -> float:
     """Before training: the mean cosine of the features of two places of a text, 1 where all places are the same. Also
     of features that have all but vanished."""
     torch.manual_seed(seed)
-    model = build(Config(depth, kind), Tokens(size=100, longest=32))
+    model = build(Config(depth, kind), LanguageSpec(size=100, longest=32))
     tokens = torch.randint(4, 100, (16, 32))
     x = model.encoder.read(tokens, model.encoder.empty(tokens))[0]
     unit = normalize(x.double(), dim=-1, eps=1e-200)

@@ -24,7 +24,7 @@ from regard.experiments._experiment import (
     unsettled,
 )
 from regard.experiments._train_small import step_milliseconds, trained
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 CLAIM = (
     "Soft attention is easier to train than hard: its gradient is exact, where that of a drawn choice is a noisy guess."
@@ -60,13 +60,13 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         }
 
 
-def _noise(parts: Parts) -> float:
+def _noise(parts: LoadedRun) -> float:
     """The variance of the gradient of one batch, all weights together, as a share of its mean squared."""
     task = parts.task
     model: Any = parts.model
     model.word_dropout = 0.0  # what is drawn is where to look, and no more
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    batch, drawn = task.batch(task.plan(0, 1)[0]), []
+    batch, drawn = task.collate(task.epoch_batches(0, 1)[0]), []
     model.train()
     for seed in range(DRAWS):
         torch.manual_seed(seed)

@@ -18,7 +18,7 @@ from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
 
@@ -43,10 +43,10 @@ class Reader(nn.Module):
 
     @staticmethod
     def _block(scheme: PositionScheme) -> Block:
-        widths = Widths.divided(DIM, HEADS)
+        widths = HeadDims.divided(DIM, HEADS)
         place = scheme.place(heads=HEADS, dim=widths.head)
         attend = Attend(scores.build("scaled_dot", widths.head), place=place)
-        return Block(Heads(attend, widths), FeedForward(DIM, 2 * DIM), around=partial(PreNorm, DIM, 0.0))
+        return Block(MultiHeadAttention(attend, widths), FeedForward(DIM, 2 * DIM), around=partial(PreNorm, DIM, 0.0))
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.embedding(tokens)

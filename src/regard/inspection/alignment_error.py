@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from regard.core.inspectable import Axis, Shown
+from regard.core.inspectable import Axis, Inspectable
 from regard.data.text.alignment import Links, error_rate, links
 from regard.inspection.json_format import Map, Measured
 from regard.inspection.map_tiles import Numbers
@@ -20,7 +20,7 @@ class Words(NamedTuple):
     numbers: list[int]
 
 
-def measure(maps: Sequence[Map], shown: Shown) -> Measured | None:
+def measure(maps: Sequence[Map], shown: Inspectable) -> Measured | None:
     """Maps and the truth -> the error rate of each map between those axes, and the best; None where there is none."""
     truth = shown.truth
     if truth is None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor, nn
 
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.record import attentions
 from regard.attention.score import Projected
 from regard.inspection.map_tiles import Bits
@@ -21,10 +21,10 @@ class Call(NamedTuple):
     q: Tensor  # (b h t d)
     k: Tensor  # (b h s d), projected by the score
     v: Tensor  # (b h s e)
-    mask: Mask = EVERYTHING
+    mask: Mask = NO_MASK
 
     @staticmethod
-    def of(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = EVERYTHING) -> Call:
+    def of(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> Call:
         """What an `Attend` was given."""
         return Call(q, k.tensor if isinstance(k, Projected) else k, v, mask)
 

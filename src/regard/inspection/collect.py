@@ -13,24 +13,24 @@ from typing import Any
 from torch import nn
 
 from regard.attention.record import attentions, record
-from regard.core.cancellation import breathe
+from regard.core.cancellation import check_cancelled
 from regard.core.errors import RegardError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.task import Task
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.inspection import faithfulness
 from regard.inspection.alignment_error import measure
 from regard.inspection.attention_steps import steps
 from regard.inspection.call_recorder import calls
-from regard.inspection.interventions import UNCHANGED, Changes, Forbidden, changed
+from regard.inspection.interventions import UNCHANGED, HiddenItems, Interventions, changed
 from regard.inspection.json_format import Inspection, Probe
 from regard.inspection.maps import arrange, is_long
 from regard.inspection.parameter_tables import Tables, tables
 
 
 @dataclass(frozen=True)
-class About:
+class RunInfo:
     """What the parts of a run are called, and facts for the top of the page."""
 
     task: str
@@ -44,8 +44,8 @@ class Subject:
 
     task: Task
     model: nn.Module
-    decoding: Decoding | None
-    about: About
+    decoding: DecodingStrategy | None
+    about: RunInfo
     options: Any = None  # of the task's Options; None: its defaults
     tables: Tables | None = None
     probes: tuple[Probe, ...] = ()
@@ -56,11 +56,11 @@ class Subject:
         """Whether there is any attention to look at."""
         return bool(attentions(self.model))
 
-    def show(self, given: Any) -> Shown:
+    def show(self, given: Any) -> Inspectable:
         """An input, or the text that the task reads it from -> what there is to see."""
-        read = (self.read or self.task.read)(given) if isinstance(given, str) else given
+        read = (self.read or self.task.parse_input)(given) if isinstance(given, str) else given
         options = options_of(self.task) if self.options is None else self.options
-        return self.task.show(self.model, read, options, self.decoding)
+        return self.task.inspect(self.model, read, options, self.decoding)
 
 
 def options_of(task: Task) -> Any:
@@ -69,7 +69,7 @@ def options_of(task: Task) -> Any:
     return None if options is None else options()
 
 
-def collect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> Inspection:
+def collect(subject: Subject, given: Any, *, changes: Interventions = UNCHANGED) -> Inspection:
     """An input -> everything worth seeing of how the model treated it. A model without attention is an error, unless
     its task has something else to show (extra values for views of its own)."""
     inspection = inspect(subject, given, changes=changes)
@@ -79,23 +79,23 @@ def collect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> In
     return inspection
 
 
-def inspect(subject: Subject, given: Any, *, changes: Changes = UNCHANGED) -> Inspection:
+def inspect(subject: Subject, given: Any, *, changes: Interventions = UNCHANGED) -> Inspection:
     """The same, but a model without attention gives an Inspection without maps."""
-    with evaluating(subject.model):
+    with eval_mode(subject.model):
         # Only what was shown without changes says which items there are to be forbidden.
         usual = subject.show(given) if changes.forbid else None
         with changed(subject.model, changes, usual) as forbidden:
             shown = subject.show(given)
-            breathe()
+            check_cancelled()
             inspection = _described(subject, given, shown)
             if not subject.attends:
                 return inspection
             return _with_maps(inspection, subject, shown=shown, off=changes.off, forbidden=forbidden)
 
 
-def glance(subject: Subject, given: Any) -> Inspection:
+def inspect_quickly(subject: Subject, given: Any) -> Inspection:
     """Only the output and its maps, quickly: what is kept of a probe through training."""
-    with evaluating(subject.model):
+    with eval_mode(subject.model):
         shown = subject.show(given)
         with record(subject.model) as recorded:
             shown.replay()
@@ -103,7 +103,7 @@ def glance(subject: Subject, given: Any) -> Inspection:
     return replace(_described(subject, given, shown), axes=axes, maps=maps)
 
 
-def _described(subject: Subject, given: Any, shown: Shown) -> Inspection:
+def _described(subject: Subject, given: Any, shown: Inspectable) -> Inspection:
     about = subject.about
     parameters = sum(weight.numel() for weight in subject.model.parameters())
     return Inspection(
@@ -123,7 +123,12 @@ def _described(subject: Subject, given: Any, shown: Shown) -> Inspection:
 
 
 def _with_maps(
-    inspection: Inspection, subject: Subject, *, shown: Shown, off: Collection[tuple[str, int]], forbidden: Forbidden
+    inspection: Inspection,
+    subject: Subject,
+    *,
+    shown: Inspectable,
+    off: Collection[tuple[str, int]],
+    forbidden: HiddenItems,
 ) -> Inspection:
     model = subject.model
     with calls(model) as seen, record(model) as recorded:
@@ -132,7 +137,7 @@ def _with_maps(
     short = [attention for attention in maps if not is_long(attention.weights)]
     evidence = faithfulness.evidence(model, shown, [attention.keys for attention in short], forbidden=forbidden)
     figures = {attention.name: faithfulness.figures(attention, evidence, shown.answered) for attention in short}
-    breathe()
+    check_cancelled()
     known = subject.tables or tables(model, shown.vocabularies)
     inspection = replace(
         inspection,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from regard.inspection.html_bundle import started
-from regard.inspection.static_page import still
+from regard.inspection.static_page import static_page
 
 MAIN = """<section class="card">
 <h1>There is nothing to show</h1>
@@ -22,7 +22,7 @@ MAIN = """<section class="card">
 MOST_LINES = 6  # of the box
 
 
-def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
+def error_page(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
     """An error and the input that it is about -> a page; with the run it is about and the others that there are."""
     links = (f'<a href="/?run={quote(name, safe="")}">{html.escape(name)}</a>' for name in others)
     main = MAIN.format(
@@ -32,4 +32,4 @@ def refusal(line: str, text: str = "", *, run: str = "", others: Sequence[str] =
         hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
         others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
     )
-    return still("regard", main, script=started("refusal.js"))
+    return static_page("regard", main, script=started("refusal.js"))

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.core.cancellation import breathe
-from regard.core.inspectable import Axis, Shown
-from regard.inspection.interventions import Changes, Forbidden, changed
-from regard.inspection.json_format import Honesty, Map
+from regard.core.cancellation import check_cancelled
+from regard.core.inspectable import Axis, Inspectable
+from regard.inspection.interventions import HiddenItems, Interventions, changed
+from regard.inspection.json_format import Faithfulness, Map
 
 Array = NDArray[np.float64]
 Tables = dict[str, Array]  # axis -> (answers items)
@@ -35,7 +35,9 @@ class Evidence(NamedTuple):
     removal: Tables  # 1 = the answer changes
 
 
-def evidence(model: nn.Module, shown: Shown, axes: Iterable[str], *, forbidden: Forbidden | None = None) -> Evidence:
+def evidence(
+    model: nn.Module, shown: Inspectable, axes: Iterable[str], *, forbidden: HiddenItems | None = None
+) -> Evidence:
     """A model and what it answered -> the tables of these axes, of those that can be made. What is `forbidden` by a
     change around this call stays so while other items are taken away."""
     wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
@@ -43,7 +45,7 @@ def evidence(model: nn.Module, shown: Shown, axes: Iterable[str], *, forbidden: 
     return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted, forbidden))
 
 
-def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
+def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> Tables:
     """|gradient × input| of the log probability of each answer, summed over the features of an item."""
     wanted = {name: shown.axes[name] for name in axes if shown.axes[name].input in shown.inputs}
     inputs = {axis.input: shown.inputs[axis.input] for axis in wanted.values()}
@@ -56,7 +58,7 @@ def _gradients(model: nn.Module, shown: Shown, axes: Iterable[str]) -> Tables:
     wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
     tables = {name: np.full((len(answers), len(axis.items)), np.nan) for name, axis in wanted.items()}
     for number in np.unique(np.linspace(0, len(answers) - 1, ANSWERS).round().astype(int)):
-        breathe()
+        check_cancelled()
         products = _products(answers[number], leaves, inputs)
         for name, axis in wanted.items():
             tables[name][number] = _array(_by_item(products[axis.input], axis, _batch(name, shown)).abs())
@@ -85,7 +87,7 @@ def _by_item(product: Tensor, axis: Axis, batch: int) -> Tensor:
     return row.flatten(1).sum(dim=1)[: len(axis.items)]
 
 
-def _batch(axis: str, shown: Shown) -> int:
+def _batch(axis: str, shown: Inspectable) -> int:
     """The row of the batch in which an axis stands."""
     places = (place for names in (shown.columns, shown.rows) for several in names.values() for place in several)
     return next((place.batch or 0 for place in places if place.axis == axis), 0)
@@ -130,7 +132,7 @@ def _same(given: Any, wanted: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _removals(model: nn.Module, shown: Shown, axes: Iterable[str], forbidden: Forbidden | None) -> Tables:
+def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None) -> Tables:
     """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
     usual, left, tables = shown.replay().argmax(dim=-1), MOST, {}
     for name in axes:
@@ -145,7 +147,7 @@ def _removals(model: nn.Module, shown: Shown, axes: Iterable[str], forbidden: Fo
     return tables
 
 
-def _taken(shown: Shown, axis: str, forbidden: Forbidden | None) -> Tensor | None:
+def _taken(shown: Inspectable, axis: str, forbidden: HiddenItems | None) -> Tensor | None:
     """Logits (m n v) without each item, taken away as the task does it. None where that moves items of which some are
     forbidden, and nobody can tell where to."""
     if forbidden is None or not forbidden.items or axis not in shown.taken_out:
@@ -156,13 +158,13 @@ def _taken(shown: Shown, axis: str, forbidden: Forbidden | None) -> Tensor | Non
         return shown.without[axis]()
 
 
-def _hidden(model: nn.Module, shown: Shown, axis: str, item: int) -> Tensor:
-    breathe()
-    with changed(model, Changes(forbid=((axis, item),)), shown):
+def _hidden(model: nn.Module, shown: Inspectable, axis: str, item: int) -> Tensor:
+    check_cancelled()
+    with changed(model, Interventions(forbid=((axis, item),)), shown):
         return shown.replay().argmax(dim=-1)
 
 
-def figures(attention: Map, evidence: Evidence, answered: str) -> Honesty | None:
+def figures(attention: Map, evidence: Evidence, answered: str) -> Faithfulness | None:
     """A map and the evidence -> its two figures per head; None where there is no evidence of its keys."""
     gradient, removal = evidence.gradient.get(attention.keys), evidence.removal.get(attention.keys)
     if gradient is None and removal is None:
@@ -170,7 +172,7 @@ def figures(attention: Map, evidence: Evidence, answered: str) -> Honesty | None
     by_row = attention.queries == answered
     agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
     on = [bool(weights.any()) for weights in attention.weights]  # a head that is switched off looks at nothing
-    return Honesty(
+    return Faithfulness(
         gradient=tuple(
             agreement(attention, i, gradient) if gradient is not None and on[i] else None for i in range(len(on))
         ),

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 
 PAGE = Path(__file__).resolve().parent / "page"
 BEFORE, AFTER = ("compare", "grid", "lines"), ("steps", "training", "positions", "embeddings")  # those a task names
@@ -77,7 +77,7 @@ def view_file(name: str) -> Path:
         path = PAGE / "views" / f"{name}.js"
         if not path.exists():
             known = [file.stem for file in (PAGE / "views").glob("*.js")]
-            raise DataError(f"no view {name!r}; {nearest(name, known)}")
+            raise DataError(f"no view {name!r}; {did_you_mean(name, known)}")
         return path
     package, _, stem = name.rpartition(".")
     try:

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.record import attentions
-from regard.core.errors import RegardError, nearest
-from regard.core.inspectable import Axis, Place, Shown
+from regard.core.errors import RegardError, did_you_mean
+from regard.core.inspectable import Axis, AxisRef, Inspectable
 
 Hook = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Changes:
+class Interventions:
     """What is changed; the default changes nothing."""
 
     off: tuple[tuple[str, int], ...] = ()  # (attention module, head)
@@ -36,7 +36,7 @@ class Changes:
             raise RegardError(f"temperature={self.temperature} must lie between 0.01 and 100")
 
 
-UNCHANGED = Changes()
+UNCHANGED = Interventions()
 
 
 class Tempered(nn.Module):
@@ -52,7 +52,7 @@ class Tempered(nn.Module):
         return weights
 
 
-class Forbidden:
+class HiddenItems:
     """What may not be looked at, while the model is run over inputs of which something has been taken out."""
 
     def __init__(self, items: tuple[tuple[str, int], ...]) -> None:
@@ -70,14 +70,16 @@ class Forbidden:
 
 
 @contextmanager
-def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> Iterator[Forbidden]:
+def changed(model: nn.Module, changes: Interventions, shown: Inspectable | None = None) -> Iterator[HiddenItems]:
     """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
     model is said by `shown`; only to forbid items it is needed."""
-    modules, forbidden = attentions(model), Forbidden(changes.forbid)
+    modules, forbidden = attentions(model), HiddenItems(changes.forbid)
     with ExitStack() as undo:
         for name, head in changes.off:
             if name not in modules:
-                raise RegardError(f"no attention module {name!r} to switch a head off in; {nearest(name, modules)}")
+                raise RegardError(
+                    f"no attention module {name!r} to switch a head off in; {did_you_mean(name, modules)}"
+                )
             undo.callback(modules[name].register_forward_hook(_silence(name, head)).remove)
         if changes.forbid and shown is not None:
             _check(changes.forbid, shown.axes)
@@ -93,7 +95,7 @@ def changed(model: nn.Module, changes: Changes, shown: Shown | None = None) -> I
 def _check(forbid: Sequence[tuple[str, int]], axes: Mapping[str, Axis]) -> None:
     for axis, item in forbid:
         if axis not in axes:
-            raise RegardError(f"no axis {axis!r} to forbid an item of; {nearest(axis, axes)}")
+            raise RegardError(f"no axis {axis!r} to forbid an item of; {did_you_mean(axis, axes)}")
         last = len(axes[axis].items) - 1
         if not 0 <= item <= last:
             raise RegardError(f"cannot forbid item {item} of {axis!r}: it has items 0 to {last}")
@@ -130,14 +132,14 @@ class Key(NamedTuple):
     column: int
 
 
-def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[Place]) -> list[Key]:
+def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[AxisRef]) -> list[Key]:
     """The keys to hide. An axis that is the only one of its name is hidden in every row: while an output is searched
     for, the rows are hypotheses of one input."""
     alone = len(places) == 1
     return [Key(axis, None if alone else p.batch, i) for p in places for axis, i in forbid if axis == p.axis]
 
 
-def _forbid(hidden: Sequence[Key], forbidden: Forbidden) -> Hook:
+def _forbid(hidden: Sequence[Key], forbidden: HiddenItems) -> Hook:
     """One more mask; a key that is not there yet, as an output grows, needs no hiding."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from regard.attention.attend import fold, unfold
 from regard.attention.record import attentions, record
-from regard.core.data_specs import Marks, Notes, Text
+from regard.core.data_specs import MusicSpec, Seq2SeqSpec, SpecialTokens
 from regard.core.errors import RegardError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Hypothesis, Padded, State
 from regard.core.state_tree import map_tensors, select_sources
-from regard.core.task import Answer, Task
-from regard.decoding.strategy import Decoding, build
+from regard.core.task import Prediction, Task
+from regard.decoding.strategy import DecodingStrategy, build
 from regard.inspection.call_recorder import Call
 from regard.inspection.collect import options_of
 
@@ -35,10 +35,10 @@ EXAMPLES = 3  # inputs that are tried
 LONGEST = 9  # tokens of a random sequence
 BRIEF = 24  # tokens of an answer
 
-Ask = Callable[[Sequence[Any]], list[Answer]]  # inputs -> the best answer to each
+Ask = Callable[[Sequence[Any]], list[Prediction]]  # inputs -> the best answer to each
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """What was found about one law."""
 
     law: str
@@ -47,56 +47,56 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Brief(Decoding):
+class ShortDecoding(DecodingStrategy):
     """The same decoder, whose outputs are short: a law is kept, or broken, in the first few tokens."""
 
     def __call__(self, model: Decoder, state: State, *, limits: Tensor, **more: Any) -> list[list[Hypothesis]]:
         return super().__call__(model, state, limits=limits.clamp(max=BRIEF), **more)
 
 
-class Trial(NamedTuple):
+class DecoderInputs(NamedTuple):
     """Something to run a decoder on."""
 
     source: Any  # what the model's `start` takes
     target: Tensor  # (b t) tokens, no padding
-    marks: Marks
+    marks: SpecialTokens
 
 
-def check(task: Task, model: nn.Module, decoding: Decoding | None, *, options: Any = None) -> list[Verdict]:
+def check(task: Task, model: nn.Module, decoding: DecodingStrategy | None, *, options: Any = None) -> list[CheckResult]:
     """Every law that applies, on the task's examples and, where the data is sequences, on random ones."""
-    inputs = [task.read(text) for text in task.examples[:EXAMPLES]]
+    inputs = [task.parse_input(text) for text in task.examples[:EXAMPLES]]
     request = options_of(task) if options is None else options
-    decoding = None if decoding is None else Brief(decoding.name, decoding.config)
-    verdicts: list[Verdict] = []
-    with evaluating(model) as device:
+    decoding = None if decoding is None else ShortDecoding(decoding.name, decoding.config)
+    verdicts: list[CheckResult] = []
+    with eval_mode(model) as device:
         if inputs:
-            shown = task.show(model, inputs[0], request, decoding)
+            shown = task.inspect(model, inputs[0], request, decoding)
 
-            def ask(several: Sequence[Any]) -> list[Answer]:
-                return [answers[0] for answers in task.answer(model, several, request, decoding)]
+            def ask(several: Sequence[Any]) -> list[Prediction]:
+                return [answers[0] for answers in task.predict(model, several, request, decoding)]
 
             verdicts += [batches(ask, inputs), definition(ask, inputs, model), looking(model, shown)]
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
-            if isinstance(task.sizes, Text | Notes):
+            if isinstance(task.sizes, Seq2SeqSpec | MusicSpec):
                 verdicts += check_decoder(model, trial(task.sizes), device)
             elif inputs and hasattr(task.sizes, "marks"):  # a search needs to know what ends a sequence
-                verdicts += check_decoder(model, overheard(model, shown, task.sizes.marks), device)
+                verdicts += check_decoder(model, record_decoder_inputs(model, shown, task.sizes.marks), device)
     if not verdicts:
         raise RegardError("there is nothing to check the model on; the task has no examples")
     return sorted(verdicts, key=lambda verdict: verdict.law[0])
 
 
-def check_decoder(model: Any, given: Trial, device: torch.device | None = None) -> list[Verdict]:
+def check_decoder(model: Any, given: DecoderInputs, device: torch.device | None = None) -> list[CheckResult]:
     """The laws of a decoder, in evaluation mode."""
     source, target = map_tensors((given.source, given.target), lambda x: x.to(device))
-    given = Trial(source, target, given.marks)
-    laws = (cuts, padding, two_paths, causality, search)
+    given = DecoderInputs(source, target, given.marks)
+    laws = (chunking_invariance, padding, two_paths, causality, search)
     return [law(model, given) for law in laws if law is not padding or isinstance(source, Padded)]
 
 
-def trial(sizes: Text | Notes, *, rows: int = 3, length: int = LONGEST, seed: int = 0) -> Trial:
+def trial(sizes: Seq2SeqSpec | MusicSpec, *, rows: int = 3, length: int = LONGEST, seed: int = 0) -> DecoderInputs:
     """Random sequences of different lengths."""
-    before, after = (sizes.source, sizes.target) if isinstance(sizes, Text) else (sizes.conditions, sizes.tokens)
+    before, after = (sizes.source, sizes.target) if isinstance(sizes, Seq2SeqSpec) else (sizes.conditions, sizes.tokens)
     generator = torch.Generator().manual_seed(seed)
     longest = max(2, min(length, sizes.longest - 3))  # room for padding and a longer output
     lengths = torch.randint(1, longest + 1, (rows,), generator=generator)
@@ -106,10 +106,10 @@ def trial(sizes: Text | Notes, *, rows: int = 3, length: int = LONGEST, seed: in
     tokens = tokens.where(torch.arange(longest) < lengths[:, None], sizes.marks.pad)
     target = torch.randint(first, after, (rows, longest), generator=generator)
     target[:, 0] = sizes.marks.start
-    return Trial(Padded(tokens, lengths), target, sizes.marks)
+    return DecoderInputs(Padded(tokens, lengths), target, sizes.marks)
 
 
-def overheard(model: nn.Module, shown: Shown, marks: Marks) -> Trial:
+def record_decoder_inputs(model: nn.Module, shown: Inspectable, marks: SpecialTokens) -> DecoderInputs:
     """What the replay of an example gives to a decoder: its source, and the tokens that it reads."""
     sources, chunks = list[Any](), list[Tensor]()
     usual: Any = model
@@ -129,17 +129,17 @@ def overheard(model: nn.Module, shown: Shown, marks: Marks) -> Trial:
         shown.replay()
     finally:
         del model.start, model.features
-    return Trial(sources[-1], torch.cat(chunks, dim=1), marks)
+    return DecoderInputs(sources[-1], torch.cat(chunks, dim=1), marks)
 
 
-def batches(ask: Ask, inputs: Sequence[Any]) -> Verdict:
+def batches(ask: Ask, inputs: Sequence[Any]) -> CheckResult:
     """Law 2 for any task. Each input comes first once: what is drawn at random may depend on the place in the batch."""
     turned = [[*inputs[i:], *inputs[:i]] for i in range(len(inputs))]
     pairs = [(ask(several)[0], ask(several[:1])[0]) for several in turned]
     return _agree("2 answers in a batch = single answers", pairs)
 
 
-def definition(ask: Ask, inputs: Sequence[Any], model: nn.Module) -> Verdict:
+def definition(ask: Ask, inputs: Sequence[Any], model: nn.Module) -> CheckResult:
     """Law 3 for any task."""
     fast = ask(inputs)
     with by_definition(model):
@@ -147,33 +147,33 @@ def definition(ask: Ask, inputs: Sequence[Any], model: nn.Module) -> Verdict:
 
 
 @torch.no_grad()
-def looking(model: nn.Module, shown: Shown) -> Verdict:
+def looking(model: nn.Module, shown: Inspectable) -> CheckResult:
     """Law 4."""
     law = "4 looking changes nothing, rows sum to one or are empty"
     if not attentions(model):
-        return Verdict(law, True, "there is no attention to look at")
+        return CheckResult(law, True, "there is no attention to look at")
     plain = shown.replay()
     with record(model) as maps:
         seen = shown.replay()
     if not torch.equal(plain, seen):
-        return Verdict(law, False, f"looked at, the answers differ by {_gap(plain, seen):.1e}")
+        return CheckResult(law, False, f"looked at, the answers differ by {_gap(plain, seen):.1e}")
     sums = torch.cat([attention.weights.sum(dim=-1).flatten().float() for attention in maps.values()])
     return _verdict(law, float(torch.minimum((sums - 1).abs(), sums.abs()).max()))
 
 
-def _agree(law: str, pairs: Sequence[tuple[Answer, Answer]]) -> Verdict:
+def _agree(law: str, pairs: Sequence[tuple[Prediction, Prediction]]) -> CheckResult:
     """Answers agree if their scores do; without scores, if their texts are the same."""
     worst = 0.0
     for one, other in pairs:
         if one.score is not None and other.score is not None:
             worst = max(worst, abs(one.score - other.score))
         elif one.text != other.text:
-            return Verdict(law, False, f"{one.text!r} and {other.text!r}")
+            return CheckResult(law, False, f"{one.text!r} and {other.text!r}")
     return _verdict(law, worst, bound=SCORES)
 
 
 @torch.no_grad()
-def cuts(model: Any, given: Trial) -> Verdict:
+def chunking_invariance(model: Any, given: DecoderInputs) -> CheckResult:
     """Law 1."""
     whole, _ = model(given.target, model.start(given.source))
     worst = 0.0
@@ -187,7 +187,7 @@ def cuts(model: Any, given: Trial) -> Verdict:
 
 
 @torch.no_grad()
-def padding(model: Any, given: Trial) -> Verdict:
+def padding(model: Any, given: DecoderInputs) -> CheckResult:
     """Law 2."""
     whole, _ = model(given.target, model.start(given.source))
     worst = 0.0
@@ -201,7 +201,7 @@ def padding(model: Any, given: Trial) -> Verdict:
 
 
 @torch.no_grad()
-def two_paths(model: Any, given: Trial) -> Verdict:
+def two_paths(model: Any, given: DecoderInputs) -> CheckResult:
     """Law 3."""
     fast, _ = model(given.target, model.start(given.source))
     with by_definition(model):
@@ -210,7 +210,7 @@ def two_paths(model: Any, given: Trial) -> Verdict:
 
 
 @torch.no_grad()
-def causality(model: Any, given: Trial) -> Verdict:
+def causality(model: Any, given: DecoderInputs) -> CheckResult:
     """Law 5: changing the last token leaves every earlier output as it was, to the bit."""
     before, _ = model(given.target, model.start(given.source))
     changed = given.target.clone()
@@ -219,18 +219,18 @@ def causality(model: Any, given: Trial) -> Verdict:
     return _verdict("5 no looking ahead", _gap(before[:, :-1], after[:, :-1]), bound=0.0)
 
 
-def search(model: Any, given: Trial) -> Verdict:
+def search(model: Any, given: DecoderInputs) -> CheckResult:
     """Law 6."""
     state, rows = model.start(given.source), len(given.target)
     # A little longer than the target, within what the model was made for.
     limits = torch.full((rows,), min(given.target.shape[1], LONGEST) + 2, device=given.target.device)
 
-    def decode(decoding: Decoding) -> list[list[Hypothesis]]:
+    def decode(decoding: DecodingStrategy) -> list[list[Hypothesis]]:
         return decoding(model, state, marks=given.marks, limits=limits)
 
     straight, narrow = decode(build("greedy")), decode(build("beam", width=1))
     if [best[0].tokens for best in straight] != [best[0].tokens for best in narrow]:
-        return Verdict("6 search", False, "beam 1 and greedy give different outputs")
+        return CheckResult("6 search", False, "beam 1 and greedy give different outputs")
     wide = decode(build("beam", width=4, nbest=4))
     worst = 0.0
     for hypotheses in (straight, wide):
@@ -241,7 +241,7 @@ def search(model: Any, given: Trial) -> Verdict:
 
 
 @torch.no_grad()
-def forced(model: Any, state: State, hypothesis: Hypothesis, marks: Marks) -> float:
+def forced(model: Any, state: State, hypothesis: Hypothesis, marks: SpecialTokens) -> float:
     """The teacher-forced score of a hypothesis: the sum of log p over its tokens and the end mark."""
     device = next(model.parameters()).device
     tokens = torch.tensor([[marks.start, *hypothesis.tokens, marks.end]], device=device)
@@ -274,5 +274,5 @@ def _gap(a: Tensor, b: Tensor) -> float:
     return float((a - b).abs().max()) if a.numel() else 0.0
 
 
-def _verdict(law: str, worst: float, *, bound: float = CLOSE) -> Verdict:
-    return Verdict(law, worst <= bound, f"largest difference {worst:.1e}")
+def _verdict(law: str, worst: float, *, bound: float = CLOSE) -> CheckResult:
+    return CheckResult(law, worst <= bound, f"largest difference {worst:.1e}")

@@ -32,7 +32,7 @@ ROOM = 1_500_000  # numbers of the steps of all heads that are packed into a pag
 
 
 @dataclass(frozen=True)
-class Honesty:
+class Faithfulness:
     """How far a map may be read as a reason, per head; None where a figure does not apply."""
 
     gradient: tuple[float | None, ...]  # rank agreement with gradient × input, -1 to 1
@@ -56,7 +56,7 @@ class Map:
     batch: int = 0
     parent: Parent | None = None
     allowed: Bits | None = None  # (1 or h, t, s)
-    honesty: Honesty | None = None
+    honesty: Faithfulness | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 
 from regard.attention.record import AttentionMap
 from regard.core.errors import ShapeError
-from regard.core.inspectable import Axis, Item, Place, Shown
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item
 from regard.inspection.call_recorder import Call, allowed
 from regard.inspection.json_format import Map
 from regard.inspection.map_tiles import TILE, Numbers
@@ -28,7 +28,7 @@ class Spot(NamedTuple):
 
 def arrange(
     recorded: Mapping[str, AttentionMap],
-    shown: Shown,
+    shown: Inspectable,
     *,
     seen: Mapping[str, Sequence[Call]] | None = None,
     off: Collection[tuple[str, int]] = (),
@@ -78,7 +78,7 @@ def is_long(weights: Numbers) -> bool:
     return bool(max(weights.shape[1:]) > TILE)
 
 
-def _spots(module: str, attention: AttentionMap, shown: Shown, axes: Axes) -> list[Spot]:
+def _spots(module: str, attention: AttentionMap, shown: Inspectable, axes: Axes) -> list[Spot]:
     _, _, t, s = attention.weights.shape
     rows = shown.rows.get(attention.queries) or (_numbered(attention.queries, t, axes),)
     columns = shown.columns.get(attention.keys) or (_numbered(attention.keys, s, axes),)
@@ -93,15 +93,15 @@ def _spots(module: str, attention: AttentionMap, shown: Shown, axes: Axes) -> li
     return spots
 
 
-def _axis(places: Sequence[Place], batch: int) -> str | None:
+def _axis(places: Sequence[AxisRef], batch: int) -> str | None:
     return next((place.axis for place in places if place.batch in (None, batch)), None)
 
 
-def _numbered(name: str, size: int, axes: Axes) -> Place:
+def _numbered(name: str, size: int, axes: Axes) -> AxisRef:
     """A place for what the task does not know: items with numbers for names."""
     axis = f"{name} {size}"
     axes.setdefault(axis, Axis(tuple(Item(str(number + 1)) for number in range(size)), name))
-    return Place(axis, None)
+    return AxisRef(axis, None)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from regard.core.inspectable import Vocabulary
-from regard.core.pca import flattened
+from regard.core.pca import project_2d
 from regard.inspection.json_format import Embeddings, Positions
 from regard.inspection.map_tiles import Numbers
 from regard.layers.positions._base import PositionScheme
@@ -64,7 +64,7 @@ def embeddings(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> tuple[
         vectors = table.weight[list(vocabulary.tokens)].float().cpu().numpy()
         spaces += [
             Embeddings(f"{vocabulary.name}, {method}", method, vocabulary.labels, points, neighbours(vectors))
-            for method, points in flattened(vectors).items()
+            for method, points in project_2d(vectors).items()
         ]
     return tuple(spaces)
 

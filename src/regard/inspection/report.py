@@ -14,9 +14,9 @@ from torch import nn
 
 from regard.core.files import write_text
 from regard.core.task import Task
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.inspection import training_snapshots
-from regard.inspection.collect import About, Subject, collect
+from regard.inspection.collect import RunInfo, Subject, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, to_json
 
@@ -38,7 +38,7 @@ class RecipeLike(Protocol):
     @property
     def model(self) -> Named: ...
     @property
-    def decoding(self) -> Decoding | None: ...
+    def decoding(self) -> DecodingStrategy | None: ...
 
 
 class RunLike(Protocol):
@@ -54,7 +54,7 @@ class RunLike(Protocol):
     def model(self) -> nn.Module: ...
 
 
-class Look:
+class InspectionReport:
     """An inspection that shows itself: as a page inside a notebook, or as a file."""
 
     def __init__(self, inspection: Inspection) -> None:
@@ -75,20 +75,24 @@ class Look:
         return f'<iframe title="{title}" style="{style}" srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
 
 
-def look(run: RunLike, given: Any, *, options: Any = None, decoding: Decoding | None = None) -> Look:
+def look(
+    run: RunLike, given: Any, *, options: Any = None, decoding: DecodingStrategy | None = None
+) -> InspectionReport:
     """An input through a run -> its page; `options` and `decoding` are those of the request, or else the run's own."""
-    return Look(collect(subject(run, options=options, decoding=decoding), given))
+    return InspectionReport(collect(subject(run, options=options, decoding=decoding), given))
 
 
-def subject(run: RunLike, *, options: Any = None, decoding: Decoding | None = None, name: str | None = None) -> Subject:
+def subject(
+    run: RunLike, *, options: Any = None, decoding: DecodingStrategy | None = None, name: str | None = None
+) -> Subject:
     """A run -> what `collect` looks into; `name` is what it is called, the folder's own unless told."""
     recipe = run.recipe
-    about = About(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
+    about = RunInfo(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
     chosen = several(decoding or recipe.decoding)
     return Subject(run.task, run.model, chosen, about, options=options, probes=training_snapshots.read(run.folder))
 
 
-def several(decoding: Decoding | None) -> Decoding | None:
+def several(decoding: DecodingStrategy | None) -> DecodingStrategy | None:
     """The same decoder, asked for several outputs where it can give them."""
     if decoding is None or not decoding.has("nbest"):
         return decoding

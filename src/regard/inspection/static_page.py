@@ -27,7 +27,7 @@ SHELL = """<!doctype html>
 ALLOWED = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
 
 
-def still(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:
+def static_page(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:
     """A title, HTML for the page and for the line at its top, further rules of style, and a script that puts its words
     into the language of the browser -> a whole page."""
     whole = _dark_too((PAGE / "style.css").read_text(encoding="utf-8")) + style

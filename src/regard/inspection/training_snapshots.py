@@ -14,11 +14,11 @@ from torch import nn
 
 from regard.core.errors import CheckpointError
 from regard.core.files import write_bytes
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Axis, Item, Parent
 from regard.core.task import Task
 from regard.decoding.strategy import build
-from regard.inspection.collect import About, Subject, glance
+from regard.inspection.collect import RunInfo, Subject, inspect_quickly
 from regard.inspection.json_format import Inspection, Map, Probe, axes_to_json, map_to_json
 from regard.inspection.map_tiles import Numbers
 from regard.inspection.maps import title_of
@@ -33,17 +33,17 @@ def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int, la
     answers itself by then is kept in words.
     """
     text = recipe.training.probe
-    subject = Subject(task, model, recipe.decoding, About(recipe.task.name, recipe.model.name))
+    subject = Subject(task, model, recipe.decoding, RunInfo(recipe.task.name, recipe.model.name))
     if not text or not (due(step) or last) or not subject.attends:
         return
-    reference = None if recipe.decoding is None else task.reference(task.read(text))
+    reference = None if recipe.decoding is None else task.reference(task.parse_input(text))
     if reference is None:
-        write(run, step, glance(subject, text))
+        write(run, step, inspect_quickly(subject, text))
         return
-    with evaluating(model):
+    with eval_mode(model):
         own = subject.show(text).outputs
     forced = replace(subject, decoding=build("prefix", tokens=reference))
-    write(run, step, replace(glance(forced, text), outputs=own), fixed=True)
+    write(run, step, replace(inspect_quickly(forced, text), outputs=own), fixed=True)
 
 
 def due(step: int) -> bool:

@@ -10,27 +10,27 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.layers.feedforward import FeedForward
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads
+from regard.layers.multihead import MultiHeadAttention
 from regard.layers.norm import PostNorm, PreNorm
 
 
 class Block(nn.Module):
     """Features (b t d) and the past -> features (b t d) and the past with them."""
 
-    self_attn: Heads
-    cross_attn: Heads  # only where the block looks at a source
+    self_attn: MultiHeadAttention
+    cross_attn: MultiHeadAttention  # only where the block looks at a source
     feedforward: FeedForward
 
     def __init__(
         self,
-        attention: Heads,
+        attention: MultiHeadAttention,
         feedforward: FeedForward,
         *,
         around: Callable[[], PreNorm | PostNorm],
-        cross: Heads | None = None,
+        cross: MultiHeadAttention | None = None,
     ) -> None:
         super().__init__()
         self.self_attn = attention
@@ -45,7 +45,7 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Mask = EVERYTHING,
+        mask: Mask = NO_MASK,
         *,
         past: KV | None = None,
         source: KV | None = None,
@@ -57,9 +57,9 @@ class Block(nn.Module):
 
         def look_back(y: Tensor) -> Tensor:
             nonlocal memory
-            queries, new = self.self_attn.read(y, beside=beside)
+            queries, new = self.self_attn.project_qkv(y, beside=beside)
             memory = new if past is None else past.append(new)
-            return self.self_attn.look(queries, memory, mask)
+            return self.self_attn.attend_to(queries, memory, mask)
 
         x = self.around_self(x, look_back)
         if source is not None:
@@ -75,4 +75,4 @@ class Block(nn.Module):
 
     def memorize(self, source: Tensor, mask: Mask) -> KV:
         """A source (b s d) as this block looks at it; `mask` says which of its columns are there."""
-        return self.cross_attn.memorize(source)._replace(mask=mask)
+        return self.cross_attn.project_kv(source)._replace(mask=mask)

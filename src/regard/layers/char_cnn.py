@@ -8,17 +8,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.layers.document_batch import Units
 from regard.layers.dropout import Dropout
 
 REACH = 3  # letters that a filter sees
 
 
-class Spelling(nn.Module):
+class CharCNN(nn.Module):
     """Letters (… c) of words -> features (… filters); a word without letters gives zeros."""
 
-    def __init__(self, letters: int, dim: int, filters: int, *, marks: Marks, dropout: float) -> None:
+    def __init__(self, letters: int, dim: int, filters: int, *, marks: SpecialTokens, dropout: float) -> None:
         super().__init__()
         self.table = nn.Embedding(letters, dim, padding_idx=marks.pad)
         self.convolution = nn.Conv1d(dim, filters, REACH, padding=REACH // 2)
@@ -34,7 +34,7 @@ class Spelling(nn.Module):
         return highest.masked_fill(empty, 0.0).view(*letters.shape[:-1], -1)
 
 
-def with_spelling(x: Tensor, spelling: Spelling | None, sentences: Units) -> Tensor:
+def with_spelling(x: Tensor, spelling: CharCNN | None, sentences: Units) -> Tensor:
     """Features of tokens (b t d) -> (b t d+filters): beside the first token of each unit how the unit is spelt."""
     if spelling is None:
         return x

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from regard.layers.positions._two_dimensional import Plane
+from regard.layers.positions._two_dimensional import Position2D
 
 
 class Backbone(nn.Module):
@@ -31,7 +31,7 @@ class Backbone(nn.Module):
 class Grid(nn.Module):
     """(b c h w) -> (b s d): the cells of an image row by row, each with what is there and where it is."""
 
-    def __init__(self, backbone: nn.Module, inner: int, plane: Plane) -> None:
+    def __init__(self, backbone: nn.Module, inner: int, plane: Position2D) -> None:
         super().__init__()
         self.backbone, self.plane = backbone, plane
         self.into = nn.Linear(inner, plane.dim)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from regard.core.data_specs import Rules
+from regard.core.data_specs import TagTransitions
 from regard.core.errors import ConfigError
 from regard.layers.linear import Linear
 
@@ -42,7 +42,7 @@ class Chain(Protocol):
 class Allowed(nn.Module):
     """The rules as tensors, made anew with the model and not saved with it."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: TagTransitions) -> None:
         super().__init__()
         if not any(rules.first) or not any(rules.last) or not all(any(row) for row in rules.follows):
             raise ConfigError("the rules of the tags allow no sequence: some tag has nothing that may follow it")
@@ -57,7 +57,7 @@ class Allowed(nn.Module):
 class Independent(nn.Module):
     """Each tag for itself, by a softmax; the rules count when the best sequence is searched."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: TagTransitions) -> None:
         super().__init__()
         self.allowed = Allowed(rules)
 
@@ -76,7 +76,7 @@ class Independent(nn.Module):
 class LinearChain(nn.Module):
     """A conditional random field: p(tags) ∝ exp(Σ logit of each tag + Σ weight of each transition)."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: TagTransitions) -> None:
         super().__init__()
         size = len(rules.first)
         self.allowed = Allowed(rules)

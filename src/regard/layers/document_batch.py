@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Padded
 
 
@@ -47,7 +47,7 @@ def joined(documents: Grouped) -> Padded:
     return Padded(group(documents.tokens[there], lengths), lengths)
 
 
-def marked(text: Padded, marks: Marks) -> Padded:
+def marked(text: Padded, marks: SpecialTokens) -> Padded:
     """Rows w1 … wn -> start w1 … wn end."""
     rows, width = text.tokens.shape
     tokens = text.tokens.new_full((rows, width + 2), marks.pad)

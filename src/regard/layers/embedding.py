@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.layers.dropout import Dropout
 from regard.layers.positions._base import PositionScheme
 
@@ -56,10 +56,10 @@ def _begin(table: nn.Embedding) -> None:
     nn.init.zeros_(table.weight[table.padding_idx])
 
 
-class Words(nn.Module):
+class WordDropoutEmbedding(nn.Module):
     """Tokens (…) -> features (… d). A word left out (Iyyer et al. 2015, section 3) makes the others count."""
 
-    def __init__(self, size: int, dim: int, *, marks: Marks, dropout: float, word_dropout: float) -> None:
+    def __init__(self, size: int, dim: int, *, marks: SpecialTokens, dropout: float, word_dropout: float) -> None:
         super().__init__()
         self.table = nn.Embedding(size, dim, padding_idx=marks.pad)
         nn.init.normal_(self.table.weight, std=0.1)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from regard.attention.attend import AttendCache
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import Projected
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
@@ -24,7 +24,7 @@ from regard.layers.embedding import Embedding
 from regard.layers.image_kv_cache import WindowHeads, over
 from regard.layers.kv_cache import KV
 from regard.layers.linear import PRODUCTS, Precision, Product, Products
-from regard.layers.multihead import Heads, with_beside
+from regard.layers.multihead import MultiHeadAttention, with_beside
 from regard.layers.norm import PostNorm, PreNorm
 from regard.layers.readout import Readout
 
@@ -33,7 +33,7 @@ Shape = tuple[int, int]  # how many rows, and how many tokens of each
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def optimised(model: Model, precision: Precision = "float32") -> Model:
+def optimize_for_decoding(model: Model, precision: Precision = "float32") -> Model:
     """An equal model for decoding on a CPU, of the weights as they are now; the model itself where nothing would be
     won, or where somebody watches one of its modules by a hook."""
     if precision not in PRODUCTS:
@@ -57,7 +57,7 @@ def optimised(model: Model, precision: Precision = "float32") -> Model:
     return fast
 
 
-def watchable(model: nn.Module) -> nn.Module:
+def original_model(model: nn.Module) -> nn.Module:
     """The model whose attention can be recorded: itself, or what it is a faster copy of."""
     found: nn.Module = vars(model).get("original", model)
     return found
@@ -83,7 +83,7 @@ def _copy(module: Model, products: Products) -> Model:
 class FastHeads:
     """`Heads` over flat rows (r·t d): one product for all that is projected from the same input."""
 
-    def __init__(self, heads: Heads, products: Products, *, over_source: bool) -> None:
+    def __init__(self, heads: MultiHeadAttention, products: Products, *, over_source: bool) -> None:
         self.heads = heads.heads
         self.attend = _copy(heads.attend, products).eval()
         self.mix = AttendCache(self.attend)
@@ -137,7 +137,7 @@ class FastWindowHeads(FastHeads):
         window = past.append(KV.of(self.attend.project(self._columns(k, shape)), self._columns(v, shape)))
         if window.whole is None and shape[1] == 1:
             near = window.pieces[0].memory
-            mixed = self.mix(q, Projected(near.keys), near.values, EVERYTHING, shape=shape, length=near.length)
+            mixed = self.mix(q, Projected(near.keys), near.values, NO_MASK, shape=shape, length=near.length)
         else:
             mixed = over(self.attend, self._columns(q, shape), window).transpose(1, 2).flatten(2).flatten(0, 1)
         return self.out(mixed), window
@@ -165,7 +165,7 @@ class FastBlock(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Mask = EVERYTHING,
+        mask: Mask = NO_MASK,
         *,
         past: KV | None = None,
         source: KV | None = None,

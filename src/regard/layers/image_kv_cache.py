@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from regard.attention.attend import Attend
-from regard.attention.image_layout import Layout, Line, seen, wanted
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.image_layout import ImageBlocks1D, Layout, seen, wanted
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import Projected
 from regard.core.errors import ShapeError
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 
 class Piece(NamedTuple):
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     memory: KV
 
 
-class Window(NamedTuple):
+class ImageKVCache(NamedTuple):
     """What is remembered of an image of which `place` places are made."""
 
     layout: Layout
@@ -40,11 +40,11 @@ class Window(NamedTuple):
     pieces: tuple[Piece, ...] = ()  # what the queries of the latest chunk look at
 
     @staticmethod
-    def empty(layout: Layout, none: KV) -> Window:
+    def empty(layout: Layout, none: KV) -> ImageKVCache:
         """Nothing is made yet; `none` is a memory without columns."""
-        return Window(layout, 0, none, none)
+        return ImageKVCache(layout, 0, none, none)
 
-    def append(self, new: KV) -> Window:
+    def append(self, new: KV) -> ImageKVCache:
         """The window with the keys of the next places behind it."""
         if self.place + new.length > self.layout.places:
             raise ShapeError(
@@ -54,7 +54,7 @@ class Window(NamedTuple):
             return self._replace(place=new.length, whole=new, pieces=())
         return self._begun()._grown(new)
 
-    def _grown(self, new: KV) -> Window:
+    def _grown(self, new: KV) -> ImageKVCache:
         window, pieces, done = self, [], 0
         while done < new.length:
             count = min(_end(self.layout, window.place) - window.place, new.length - done)
@@ -64,7 +64,7 @@ class Window(NamedTuple):
             window, done = window._replace(place=window.place + count, near=near)._turned(), done + count
         return window._replace(pieces=tuple(pieces))
 
-    def _turned(self) -> Window:
+    def _turned(self) -> ImageKVCache:
         """At the end of a block: the memory of the next one; what no place to come looks at is let go."""
         if self.place < _end(self.layout, self.place - 1) or self.place == self.layout.places:
             return self
@@ -72,7 +72,7 @@ class Window(NamedTuple):
         both = self.elsewhere.append(self.near) if self.elsewhere.length else self.near
         return self._replace(near=_columns(both, near), elsewhere=_columns(both, elsewhere))
 
-    def _begun(self) -> Window:
+    def _begun(self) -> ImageKVCache:
         """The window as it would be if the places of `whole` had come one by one."""
         if self.whole is None:
             return self
@@ -84,30 +84,30 @@ class Window(NamedTuple):
         near, elsewhere = (_columns(self.whole, places) for places in (torch.cat([memory, own]), later))
         return self._replace(near=near, elsewhere=elsewhere, whole=None)
 
-    def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> Window:
+    def _walk_tensors(self, change: Callable[[Tensor], Tensor]) -> ImageKVCache:
         """For core.tree."""
         near, elsewhere = self.near._walk_tensors(change), self.elsewhere._walk_tensors(change)
         whole = None if self.whole is None else self.whole._walk_tensors(change)
         return self._replace(near=near, elsewhere=elsewhere, whole=whole, pieces=())
 
 
-class WindowHeads(Heads):
+class WindowHeads(MultiHeadAttention):
     """Multi-head attention inside an image that is made in the order of `layout`: block by block where the image is
     there from its first place on, over the window alone while it is being made."""
 
-    def __init__(self, attend: Attend, widths: Widths, *, layout: Layout) -> None:
+    def __init__(self, attend: Attend, widths: HeadDims, *, layout: Layout) -> None:
         super().__init__(attend, widths)
         self.layout = layout
 
-    def look(self, q: Tensor, memory: KV | Window, mask: Mask = EVERYTHING) -> Tensor:
+    def look(self, q: Tensor, memory: KV | ImageKVCache, mask: Mask = NO_MASK) -> Tensor:
         """Queries of every head over the window that ends with them -> (b t d)."""
         if isinstance(memory, KV):
-            return super().look(q, memory, mask)
+            return super().attend_to(q, memory, mask)
         joined: Tensor = self.o(over(self.attend, q, memory).transpose(1, 2).flatten(2))
         return joined
 
 
-def over(attend: Attend, q: Tensor, window: Window) -> Tensor:
+def over(attend: Attend, q: Tensor, window: ImageKVCache) -> Tensor:
     """Queries of the latest chunk (b h t d) -> what they see of the window (b h t e)."""
     if window.whole is not None:
         whole: Tensor = attend(q, window.whole.k, window.whole.v, causal(window.layout))
@@ -122,7 +122,7 @@ def over(attend: Attend, q: Tensor, window: Window) -> Tensor:
 
 def causal(layout: Layout) -> Mask:
     """Who may look at whom in an image that is made in the order of `layout`."""
-    region = Mask.block(layout.query, layout.memory) if isinstance(layout, Line) else Mask.painted(layout)
+    region = Mask.block(layout.query, layout.memory) if isinstance(layout, ImageBlocks1D) else Mask.painted(layout)
     return region & Mask.causal()
 
 

@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import Chooser, Shelf
+from regard.core.protocols.recommender import ItemCatalog, RecommenderModel
 from regard.layers.readout import linear_cross_entropy
 
 SCORES = 2**22  # that exist at once while a loss is computed or the best are looked for
@@ -28,7 +28,7 @@ GROUP = 64  # items whose maximum is taken before the best are looked for
 class ChoiceLoss(Protocol):
     """States (m d) and the places of what was chosen (m) -> the loss, summed."""
 
-    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor: ...
+    def __call__(self, model: RecommenderModel, states: Tensor, shelf: ItemCatalog, chosen: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class FullSoftmax:
 
     smoothing: float = 0.0  # this share of the probability is spread over all items; with one head only
 
-    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+    def __call__(self, model: RecommenderModel, states: Tensor, shelf: ItemCatalog, chosen: Tensor) -> Tensor:
         found = model.vectors(states, shelf)
         if found is not None and len(found[0]) == 1:  # one product, whose gradient is made in the forward pass
             queries, keys = found
@@ -59,7 +59,7 @@ class SampledSoftmax:
         if self.count < 1:
             raise ConfigError(f"negatives={self.count}: draw at least one item")
 
-    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+    def __call__(self, model: RecommenderModel, states: Tensor, shelf: ItemCatalog, chosen: Tensor) -> Tensor:
         size = len(shelf.numbers)
         drawn = torch.randperm(size, device=chosen.device)[: self.count]
         own, inverse = chosen.unique(return_inverse=True)
@@ -76,12 +76,12 @@ class SampledSoftmax:
 class OneNegative:
     """-log σ(chosen) - log σ(-another), one other item for each choice; heads are averaged."""
 
-    def __call__(self, model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+    def __call__(self, model: RecommenderModel, states: Tensor, shelf: ItemCatalog, chosen: Tensor) -> Tensor:
         other = torch.randint(len(shelf.numbers), chosen.shape, device=chosen.device)
         near, far = (self._of(model, states, shelf, places) for places in (chosen, other))
         return softplus(-near).sum() + softplus(far).sum()
 
-    def _of(self, model: Chooser, states: Tensor, shelf: Shelf, places: Tensor) -> Tensor:
+    def _of(self, model: RecommenderModel, states: Tensor, shelf: ItemCatalog, places: Tensor) -> Tensor:
         found = model.vectors(states, shelf)
         if found is not None:
             queries, keys = found
@@ -91,12 +91,12 @@ class OneNegative:
         return scores.gather(2, _per_head(inverse, model, states))[..., 0].mean(dim=1)
 
 
-def _per_head(places: Tensor, model: Chooser, states: Tensor) -> Tensor:
+def _per_head(places: Tensor, model: RecommenderModel, states: Tensor) -> Tensor:
     """(m) -> (m h 1), to gather by."""
     return places[:, None, None].expand(-1, model.gates(states[:1]).shape[1], 1)
 
 
-def log_probability(model: Chooser, states: Tensor, shelf: Shelf, chosen: Tensor) -> Tensor:
+def log_probability(model: RecommenderModel, states: Tensor, shelf: ItemCatalog, chosen: Tensor) -> Tensor:
     """(m) log p of what was chosen. Scores are made anew in the backward pass, so memory stays bounded."""
     rows = max(1, SCORES // max(1, len(shelf.numbers)))
 
@@ -120,14 +120,16 @@ class Best(NamedTuple):
     scores: Tensor  # (m k) log p
 
 
-def all_scores(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
+def all_scores(model: RecommenderModel, states: Tensor, shelf: ItemCatalog) -> Tensor:
     """(m n) log p of every item: for as many states and items as fit."""
     logits = model.scores(states, shelf)
     mixed: Tensor = (logits.log_softmax(dim=-1) + model.gates(states)[..., None]).logsumexp(dim=1)
     return mixed
 
 
-def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tensor | None = None) -> Best:
+def best(
+    model: RecommenderModel, states: Tensor, shelf: ItemCatalog, *, count: int, seen: Tensor | None = None
+) -> Best:
     """The `count` best items of each state, exactly, however many items there are; `seen` (m s) are places that are
     left out, -1 where there is none. Items are gone through in chunks: once, or with several heads twice, since only
     the sum of each head tells how its scores mix with those of the others."""
@@ -154,16 +156,16 @@ def best(model: Chooser, states: Tensor, shelf: Shelf, *, count: int, seen: Tens
     return kept
 
 
-def total(model: Chooser, states: Tensor, shelf: Shelf) -> Tensor:
+def total(model: RecommenderModel, states: Tensor, shelf: ItemCatalog) -> Tensor:
     """(m h) log of the sum over all items, for each head."""
     parts = [scores.logsumexp(dim=-1) for _, scores in _chunks(model, states, shelf)]
     return torch.stack(parts).logsumexp(dim=0)
 
 
-def _chunks(model: Chooser, states: Tensor, shelf: Shelf) -> Iterator[tuple[int, Tensor]]:
+def _chunks(model: RecommenderModel, states: Tensor, shelf: ItemCatalog) -> Iterator[tuple[int, Tensor]]:
     size = max(1, SCORES // max(1, len(states)) // GROUP) * GROUP
     for low in range(0, len(shelf.numbers), size):
-        part = Shelf(*(column[low : low + size] for column in shelf))
+        part = ItemCatalog(*(column[low : low + size] for column in shelf))
         yield low, model.scores(states, part)
 
 

@@ -10,14 +10,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from regard.attention.kernels.short_keys import whole
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import Projected
 from regard.core.state_tree import map_tensors
 
 SPARE = 16  # a cache that must be copied gets one spare column for each so many that it has
 
 
-class Owner:
+class CacheOwner:
     """How many columns of a cache's tensors are in use. A cache may be extended in place only by the state that owns
     its last column; any other state copies first."""
 
@@ -31,11 +31,11 @@ class KV(NamedTuple):
     keys: Tensor  # (b h n d), projected for the layer's score; the columns from `length` on are spare, and finite
     values: Tensor  # (b h n e)
     length: int
-    mask: Mask = EVERYTHING  # which columns are padding
-    owner: Owner | None = None
+    mask: Mask = NO_MASK  # which columns are padding
+    owner: CacheOwner | None = None
 
     @staticmethod
-    def of(k: Projected, v: Tensor, mask: Mask = EVERYTHING) -> KV:
+    def of(k: Projected, v: Tensor, mask: Mask = NO_MASK) -> KV:
         """Keys (b h s d), projected by `Attend.project`, and values (b h s e), all in use."""
         return KV(k.tensor, v, k.tensor.shape[2], mask)
 
@@ -71,7 +71,7 @@ class KV(NamedTuple):
         if owner is None or owner.used != self.length or length > keys.shape[2] or not _writable(keys):
             columns = whole(length + length // SPARE)
             keys, values = (_wider(x, new, columns) for x, new in ((keys, k), (values, v)))
-            owner = Owner(self.length)
+            owner = CacheOwner(self.length)
         keys.narrow(2, self.length, k.shape[2]).copy_(k)
         values.narrow(2, self.length, v.shape[2]).copy_(v)
         owner.used = length
@@ -82,8 +82,8 @@ class KV(NamedTuple):
         keys = change(self.keys)
         if keys is self.keys:
             return self
-        owner = None if _shares_storage(keys, self.keys) else Owner(self.length)
-        mask = self.mask if self.mask is EVERYTHING else map_tensors(self.mask, change)
+        owner = None if _shares_storage(keys, self.keys) else CacheOwner(self.length)
+        mask = self.mask if self.mask is NO_MASK else map_tensors(self.mask, change)
         return KV(keys, change(self.values), self.length, mask, owner)
 
     def _join(self, other: KV, *, shared: bool) -> KV:
@@ -105,8 +105,8 @@ class KV(NamedTuple):
             _stacked(k, other_k, length, left=True),
             _stacked(v, other_v, length, left=True),
             length,
-            Mask(start=start) if bool(start.any()) else EVERYTHING,
-            Owner(length),
+            Mask(start=start) if bool(start.any()) else NO_MASK,
+            CacheOwner(length),
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from regard.core.tracing import followed
+from regard.core.tracing import is_tracing
 
 Precision = Literal["float32", "int8"]
 Product = Callable[[Tensor], Tensor]  # (n d) -> (n e)
@@ -35,7 +35,7 @@ class Linear(nn.Linear):
         return multiplied.view(*x.shape[:-1], -1)
 
 
-def before_tanh(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+def glorot_linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """A layer whose outputs a tanh bends, sized so that they keep their variance: Glorot and Bengio 2010."""
     layer = nn.Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(layer.weight, gain=nn.init.calculate_gain("tanh"))
@@ -50,7 +50,7 @@ def is_large(x: Tensor, weight: Tensor) -> bool:
         and x.device.type == "cpu"
         and type(weight) in (Tensor, nn.Parameter)  # not one that is spread over processes
         and has_wide_vectors()
-        and not (torch.is_autocast_enabled("cpu") or followed())
+        and not (torch.is_autocast_enabled("cpu") or is_tracing())
     )
 
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from regard.attention.attend import Attend
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import Projected
 from regard.core.errors import ConfigError, ShapeError
-from regard.core.tracing import followed
+from regard.core.tracing import is_tracing
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Linear
 
@@ -24,7 +24,7 @@ ROWS = 256  # below, joining the weights takes longer than one product saves
 
 
 @dataclass(frozen=True)
-class Widths:
+class HeadDims:
     """Widths of what comes in (D_Q, D_K, D_V), of one head (for scoring, for values), and of what goes out."""
 
     query: int
@@ -41,24 +41,24 @@ class Widths:
                 raise ConfigError(f"Widths: {name}={width}; every width and the number of heads is at least 1")
 
     @staticmethod
-    def divided(dim: int, heads: int) -> Widths:
+    def divided(dim: int, heads: int) -> HeadDims:
         """The width is divided among the heads, as in the Transformer."""
         if heads < 1 or dim % heads:
             raise ConfigError(
                 f"dim={dim} cannot be divided among heads={heads}; choose a multiple of {max(1, heads)}, or Widths.each"
             )
-        return Widths(dim, dim, dim, dim, heads, dim // heads, dim // heads)
+        return HeadDims(dim, dim, dim, dim, heads, dim // heads, dim // heads)
 
     @staticmethod
-    def each(dim: int, heads: int, head: int) -> Widths:
+    def each(dim: int, heads: int, head: int) -> HeadDims:
         """Every head has a width of its own choosing."""
-        return Widths(dim, dim, dim, dim, heads, head, head)
+        return HeadDims(dim, dim, dim, dim, heads, head, head)
 
 
-class Heads(nn.Module):
+class MultiHeadAttention(nn.Module):
     """Multi-head attention around an `Attend`."""
 
-    def __init__(self, attend: Attend, widths: Widths) -> None:
+    def __init__(self, attend: Attend, widths: HeadDims) -> None:
         super().__init__()
         score = attend.weigh.score
         if {score.dim, score.key_dim} - {None, widths.head}:
@@ -75,12 +75,12 @@ class Heads(nn.Module):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def read(self, x: Tensor, *, beside: Tensor | None = None) -> tuple[Tensor, KV]:
+    def project_qkv(self, x: Tensor, *, beside: Tensor | None = None) -> tuple[Tensor, KV]:
         """(b t d) that looks at itself -> queries, keys and values of every head, by one product where that is faster:
         in training on a CPU."""
         layers = (self.q, self.k, self.v)
         if not (x.dim() == 3 and all(x.shape[-1] == layer.in_features for layer in layers) and _can_join(x, layers)):
-            return self.queries(x, beside), self.memorize(x, beside=beside)
+            return self.queries(x, beside), self.project_kv(x, beside=beside)
         weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
         parts = linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
@@ -91,18 +91,18 @@ class Heads(nn.Module):
         """(b t d), and features (b t n) beside them -> queries of every head."""
         return with_beside(self._split("queries", x, self.q), beside)
 
-    def memorize(self, keys: Tensor, values: Tensor | None = None, *, beside: Tensor | None = None) -> KV:
+    def project_kv(self, keys: Tensor, values: Tensor | None = None, *, beside: Tensor | None = None) -> KV:
         """(b s d) -> keys and values of every head; values come from `keys` unless given. `beside` (b s n) are features
         that reach the score as they are, beside those of every key."""
         values = keys if values is None else values
         k = self.attend.project(self._split("keys", keys, self.k))
         return KV.of(Projected(with_beside(k.tensor, beside)), self._split("values", values, self.v))
 
-    def forward(self, x: Tensor, memory: KV, mask: Mask = EVERYTHING, beside: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, memory: KV, mask: Mask = NO_MASK, beside: Tensor | None = None) -> Tensor:
         """Queries (b t d), and features (b t n) beside them, over a memory -> (b t d)."""
-        return self.look(self.queries(x, beside), memory, mask)
+        return self.attend_to(self.queries(x, beside), memory, mask)
 
-    def look(self, q: Tensor, memory: KV, mask: Mask = EVERYTHING) -> Tensor:
+    def attend_to(self, q: Tensor, memory: KV, mask: Mask = NO_MASK) -> Tensor:
         """Queries of every head over a memory -> (b t d)."""
         mixed = self.attend(q, memory.k, memory.v, mask & memory.mask)  # (b h t e)
         joined: Tensor = self.o(mixed.transpose(1, 2).flatten(2))
@@ -111,7 +111,7 @@ class Heads(nn.Module):
     def empty(self, like: Tensor) -> KV:
         """A memory of length zero for as many rows as `like` has."""
         none = like.new_zeros(like.shape[0], 0, self.k.in_features)
-        return self.memorize(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
+        return self.project_kv(none, none.new_zeros(like.shape[0], 0, self.v.in_features))
 
     def _split(self, name: str, x: Tensor, layer: nn.Linear) -> Tensor:
         """(b t d) -> (b h t e)."""
@@ -128,7 +128,7 @@ def _can_join(x: Tensor, layers: Sequence[nn.Module]) -> bool:
     plain = all(
         type(layer) is Linear and type(layer.weight) is nn.Parameter and not layer._forward_hooks for layer in layers
     )
-    wanted = torch.is_grad_enabled() and not torch.is_autocast_enabled(x.device.type) and not followed()
+    wanted = torch.is_grad_enabled() and not torch.is_autocast_enabled(x.device.type) and not is_tracing()
     return plain and wanted and x.device.type == "cpu" and x.shape[0] * x.shape[1] >= ROWS
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from regard.core.tracing import followed, gradients, transformed
+from regard.core.tracing import gradients, is_tracing, transformed
 from regard.layers.recurrent import RecurrentEncoder
 
 
@@ -49,7 +49,7 @@ def packing(lengths: Tensor, width: int) -> Packing:
     return Packing(places, mirror, rows.tolist())
 
 
-class BothWays(nn.Module):
+class BidirectionalRNN(nn.Module):
     """Packed features (N d) -> (N 2h): a GRU or LSTM from left to right beside one from right to left."""
 
     def __init__(self, kind: Literal["gru", "lstm"], inputs: int, dim: int) -> None:
@@ -59,7 +59,7 @@ class BothWays(nn.Module):
         self.plain: Any = {"gru": _plain_gru, "lstm": _plain_lstm}[kind]
 
     def forward(self, x: Tensor, how: Packing) -> Tensor:
-        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or (followed() and not transformed()):
+        if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or (is_tracing() and not transformed()):
             sizes = torch.tensor(how.rows)
             out: Tensor = self.net(PackedSequence(x, sizes))[0].data
             return out

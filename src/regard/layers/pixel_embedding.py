@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad, unfold
 
-from regard.core.data_specs import Pixels
-from regard.layers.positions._two_dimensional import Plane
+from regard.core.data_specs import ImageGenerationSpec
+from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.positions.sinusoidal import sinusoids
 
 
@@ -26,13 +26,13 @@ class Places(NamedTuple):
     kinds: int  # places of a pixel
 
     @staticmethod
-    def of(order: Tensor, sizes: Pixels, *, each: int) -> Places:
+    def of(order: Tensor, sizes: ImageGenerationSpec, *, each: int) -> Places:
         """`order` (t): where each place is in the raster order of the image, counted in places."""
         per_pixel = sizes.channels // each
         pixels = order // per_pixel
         return Places(pixels // sizes.width, pixels % sizes.width, order % per_pixel, each, per_pixel)
 
-    def raster(self, sizes: Pixels) -> Tensor:
+    def raster(self, sizes: ImageGenerationSpec) -> Tensor:
         """(t) or (t c): where the levels of each place are in the raster order of all levels."""
         first = (self.rows * sizes.width + self.columns) * sizes.channels + self.channels
         return first if self.each == 1 else first[:, None] + torch.arange(self.each)
@@ -41,7 +41,7 @@ class Places(NamedTuple):
 class PixelEmbedding(nn.Module):
     """The levels of the place before -> features (b t d), to which belongs `ground`: which place it is that comes."""
 
-    def __init__(self, dim: int, plane: Plane, places: Places, *, levels: int) -> None:
+    def __init__(self, dim: int, plane: Position2D, places: Places, *, levels: int) -> None:
         super().__init__()
         self.levels, self.plane = levels, plane
         kinds = places.kinds
@@ -74,10 +74,10 @@ class PixelEmbedding(nn.Module):
         return entered
 
 
-class Surroundings(nn.Module):
+class NeighbourPixels(nn.Module):
     """The pixels around each place that are made already, as they are -> features (b t d)."""
 
-    def __init__(self, dim: int, places: Places, *, sizes: Pixels, reach: int) -> None:
+    def __init__(self, dim: int, places: Places, *, sizes: ImageGenerationSpec, reach: int) -> None:
         super().__init__()
         self.levels, self.channels = sizes.levels, sizes.channels
         neighbours = _neighbours(places, sizes, reach)  # (t k) pixels in the order of the sequence, or -1
@@ -97,7 +97,7 @@ class Surroundings(nn.Module):
         return projected
 
 
-def _neighbours(places: Places, sizes: Pixels, reach: int) -> Tensor:
+def _neighbours(places: Places, sizes: ImageGenerationSpec, reach: int) -> Tensor:
     """(t k): of every place, the pixels up to `reach` rows and columns away that are made before its own."""
     number = torch.full((sizes.height + 2 * reach, sizes.width + 2 * reach), -1)
     rows, columns = places.rows[:: places.kinds], places.columns[:: places.kinds]
@@ -109,10 +109,10 @@ def _neighbours(places: Places, sizes: Pixels, reach: int) -> Tensor:
     return around.where(around < own[:, None], -1)
 
 
-class Enlarged(nn.Module):
+class UpsampledCondition(nn.Module):
     """A small image, enlarged, around every place -> features (b t d): a guide for what is to be made there."""
 
-    def __init__(self, dim: int, places: Places, *, sizes: Pixels, reach: int) -> None:
+    def __init__(self, dim: int, places: Places, *, sizes: ImageGenerationSpec, reach: int) -> None:
         super().__init__()
         self.sizes, self.side = sizes, 2 * reach + 1
         self.project = nn.Linear(sizes.channels * self.side**2, dim)

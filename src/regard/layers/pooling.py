@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import EVERYTHING, Mask
+from regard.attention.masks import NO_MASK, Mask
 from regard.attention.score import Projected
 from regard.layers.linear import Linear
 
@@ -30,7 +30,7 @@ class AttentionPooling(nn.Module):
         """Features (… d) -> what the query is compared with (… k); it may be made before they are padded."""
         return self.attend.project(torch.tanh(self.hidden(x))).tensor
 
-    def forward(self, x: Tensor, mask: Mask = EVERYTHING, *, projected: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = NO_MASK, *, projected: Tensor | None = None) -> Tensor:
         keys = self.project(x) if projected is None else projected
         query = self.query.expand(x.shape[0], 1, 1, -1)
         pooled: Tensor = self.attend(query, Projected(keys[:, None]), x[:, None], mask)

@@ -144,7 +144,7 @@ def _smooth(
     return -share * (summed @ words + biases)
 
 
-class SeveralLabels(nn.Linear):
+class MultiLabelReadout(nn.Linear):
     """(… d) -> logits (… v), each for itself."""
 
     def loss(self, features: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
@@ -153,6 +153,6 @@ class SeveralLabels(nn.Linear):
         return binary_cross_entropy_with_logits(self(features), wanted, reduction="sum")
 
 
-def readout(dim: int, labels: int, *, several: bool) -> Readout | SeveralLabels:
+def readout(dim: int, labels: int, *, several: bool) -> Readout | MultiLabelReadout:
     """The last layer for documents that have one label each, or several."""
-    return SeveralLabels(dim, labels) if several else Readout(dim, labels)
+    return MultiLabelReadout(dim, labels) if several else Readout(dim, labels)

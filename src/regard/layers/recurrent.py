@@ -78,7 +78,7 @@ class RecurrentEncoder(nn.Module):
         return padded[:, :width], last
 
 
-def widen(x: Tensor, rows: int) -> Tensor:
+def repeat_per_hypothesis(x: Tensor, rows: int) -> Tensor:
     """One row a source (b …) -> one row a hypothesis (b·w …)."""
     return x if x.shape[0] == rows else x.repeat_interleave(rows // x.shape[0], dim=0)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 
 
-class Named(nn.Module):
+class BagOfWordsLoss(nn.Module):
     """The words of an image's captions as a bag, foretold from the mean of its cells.
 
     Through a decoder a fresh convolution hears little of what is in an image for long: it is quicker to learn which
     word follows which. Here it is asked at once, as word detectors are (Fang et al. 2015, section 3.1).
     """
 
-    def __init__(self, wide: int, size: int, *, marks: Marks, weight: float) -> None:
+    def __init__(self, wide: int, size: int, *, marks: SpecialTokens, weight: float) -> None:
         super().__init__()
         self.tell = nn.Linear(wide, size)
         self.marks, self.weight = marks, weight

@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from regard.attention.attend import Attend, fold, unfold, with_places
-from regard.attention.masks import EVERYTHING
+from regard.attention.masks import NO_MASK
 from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import entropy, score_function, to_go
 from regard.attention.score import Projected
 from regard.layers.kv_cache import KV
 from regard.layers.readout import Readout
-from regard.layers.recurrent import widen
+from regard.layers.recurrent import repeat_per_hypothesis
 
 
-class Told(NamedTuple):
+class CaptionTargets(NamedTuple):
     """Captions as they were told, with what was true."""
 
     features: Tensor  # (r t d)
@@ -40,14 +40,14 @@ class Told(NamedTuple):
         return costs.masked_fill(~self.there, 0.0)
 
 
-class Walk(NamedTuple):
+class AttentionTrace(NamedTuple):
     """What was asked and where was looked, step by step."""
 
     queries: Tensor  # (r t d)
     weights: Tensor  # (r t s)
 
 
-class Looking(Protocol):
+class CaptionAttention(Protocol):
     """What a captioner knows of its attention."""
 
     def memorize(self, cells: Tensor) -> KV:
@@ -59,7 +59,7 @@ class Looking(Protocol):
     def traced(self, memory: KV) -> KV:
         """The memory as it is in training: with the weights behind what is seen, where the loss needs them."""
 
-    def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
+    def losses(self, told: CaptionTargets, walk: AttentionTrace, memory: KV) -> dict[str, Tensor]:
         """The named parts of the loss, summed over all captions."""
 
 
@@ -86,7 +86,7 @@ class Soft(nn.Module):
     def traced(self, memory: KV) -> KV:
         return trace(memory) if self.coverage else memory
 
-    def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
+    def losses(self, told: CaptionTargets, walk: AttentionTrace, memory: KV) -> dict[str, Tensor]:
         """`words`, and `coverage`: the doubly stochastic penalty of equation 14, λ Σ (1 - Σ α)² over cells and steps,
         so that every cell is looked at about as much."""
         if not self.coverage:
@@ -106,7 +106,7 @@ class Hard(Soft):
     def traced(self, memory: KV) -> KV:
         return trace(memory)
 
-    def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
+    def losses(self, told: CaptionTargets, walk: AttentionTrace, memory: KV) -> dict[str, Tensor]:
         """`words`, `choices`: λ_r (cost to go - baseline) log p(choice), and `entropy`: -λ_e times that of the choice.
         Where the expectation stood in for a choice, nothing was chosen."""
         normalizer = self.cross_attn.weigh.normalizer
@@ -115,7 +115,7 @@ class Hard(Soft):
         costs = told.each()
         queries = walk.queries[:, None]  # (r 1 t d)
         keys = memory.k.tensor
-        folded = queries if len(queries) == len(keys) else fold(queries, keys, EVERYTHING)
+        folded = queries if len(queries) == len(keys) else fold(queries, keys, NO_MASK)
         scores = self.cross_attn.weigh.scores(folded, keys)
         scores = (scores if folded is queries else unfold(scores, len(queries)))[:, 0]  # (r t s)
         chosen = told.there & (walk.weights.detach().amax(dim=-1) == 1)
@@ -125,7 +125,7 @@ class Hard(Soft):
         return {"words": costs.sum(), "choices": self.choices * policy, "entropy": -self.openness * spread}
 
 
-class Whole(nn.Module):
+class MeanPooling(nn.Module):
     """No attention: the mean of all cells, the same at every word. What the others are compared with."""
 
     def memorize(self, cells: Tensor) -> KV:
@@ -133,11 +133,11 @@ class Whole(nn.Module):
         return KV.of(Projected(mean), mean)
 
     def forward(self, query: Tensor, memory: KV) -> Tensor:
-        return widen(memory.v[:, 0, 0], len(query))
+        return repeat_per_hypothesis(memory.v[:, 0, 0], len(query))
 
     def traced(self, memory: KV) -> KV:
         return memory
 
-    def losses(self, told: Told, walk: Walk, memory: KV) -> dict[str, Tensor]:
+    def losses(self, told: CaptionTargets, walk: AttentionTrace, memory: KV) -> dict[str, Tensor]:
         """`words` alone."""
         return {"words": told.total()}

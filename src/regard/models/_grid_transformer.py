@@ -9,20 +9,20 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import EVERYTHING
-from regard.core.data_specs import Captions
-from regard.core.state_tree import spread
+from regard.attention.masks import NO_MASK
+from regard.core.data_specs import CaptioningSpec
+from regard.core.state_tree import repeat_rows
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.cnn_grid import Grid
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.linear import Precision
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.readout import Readout
-from regard.models._bag_of_words_loss import Named
+from regard.models._bag_of_words_loss import BagOfWordsLoss
 from regard.models.transformer import DecoderStack, TransformerState
 
 
@@ -40,13 +40,19 @@ class GridTransformer(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
 
     def __init__(
-        self, grid: Grid, into: nn.Linear, *, decoder: DecoderStack, readout: Readout, named: Named | None = None
+        self,
+        grid: Grid,
+        into: nn.Linear,
+        *,
+        decoder: DecoderStack,
+        readout: Readout,
+        named: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
         self.grid, self.into, self.decoder, self.readout, self.named = grid, into, decoder, readout, named
 
     def start(self, source: Tensor) -> TransformerState:
-        return self.decoder.start(self.into(self.grid(source)), EVERYTHING)
+        return self.decoder.start(self.into(self.grid(source)), NO_MASK)
 
     def features(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         x, state = self.decoder(tokens, state)
@@ -59,7 +65,7 @@ class GridTransformer(nn.Module):
     def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
         """Images (b c h w), the captions of each side by side (b·n t+1) -> the loss of the words, summed."""
         cells = self.grid(images)  # (b s d)
-        state = spread(self.decoder.start(self.into(cells), EVERYTHING), len(captions) // max(1, len(images)))
+        state = repeat_rows(self.decoder.start(self.into(cells), NO_MASK), len(captions) // max(1, len(images)))
         x, _ = self.features(captions[:, :-1], state)
         there = captions[:, 1:] != pad
         parts = {"words": self.readout.loss(x[there], captions[:, 1:][there], smoothing=smoothing)}
@@ -67,10 +73,12 @@ class GridTransformer(nn.Module):
 
     def for_decoding(self, precision: Precision = "float32") -> GridTransformer:
         """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
-        return optimised(self, precision)
+        return optimize_for_decoding(self, precision)
 
 
-def build(grid: Grid, wide: int, shape: Shape, sizes: Captions, *, named: Named | None = None) -> GridTransformer:
+def build(
+    grid: Grid, wide: int, shape: Shape, sizes: CaptioningSpec, *, named: BagOfWordsLoss | None = None
+) -> GridTransformer:
     """A grid whose cells are `wide`, and what stands behind it."""
     words = table(sizes.size, shape.dim, pad=sizes.marks.pad)
     embedding = Embedding(words, positions.build("sinusoidal", shape.dim, longest=sizes.longest), dropout=shape.dropout)
@@ -90,6 +98,6 @@ def build(grid: Grid, wide: int, shape: Shape, sizes: Captions, *, named: Named 
     return GridTransformer(grid, nn.Linear(wide, shape.dim), decoder=decoder, readout=readout, named=named)
 
 
-def _heads(shape: Shape, queries: str, keys: str) -> Heads:
-    widths = Widths.divided(shape.dim, shape.heads)
-    return Heads(Attend(scores.build(shape.score, widths.head), queries=queries, keys=keys), widths)
+def _heads(shape: Shape, queries: str, keys: str) -> MultiHeadAttention:
+    widths = HeadDims.divided(shape.dim, shape.heads)
+    return MultiHeadAttention(Attend(scores.build(shape.score, widths.head), queries=queries, keys=keys), widths)

@@ -22,9 +22,9 @@ from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
-from regard.layers.packed_rnn import BothWays, Packing, packing
+from regard.layers.packed_rnn import BidirectionalRNN, Packing, packing
 from regard.layers.pooling import AttentionPooling
 
 
@@ -84,7 +84,7 @@ class Recurrent(nn.Module):
 
     def __init__(self, inputs: int, dim: int, *, gate: float) -> None:
         super().__init__()
-        self.both = BothWays("gru", inputs, dim)
+        self.both = BidirectionalRNN("gru", inputs, dim)
         if gate:
             with torch.no_grad():  # PyTorch has the gates in this order: reset, update, new
                 for name, bias in self.both.net.named_parameters():
@@ -105,13 +105,13 @@ class Blocks(nn.Module):
         self.widen = Linear(inputs, dim)
         self.enter = nn.LayerNorm(dim)  # words are embedded small; beside places of size 1 they would not be seen
         self.position = positions.build(config.position, dim, longest=longest)
-        widths = Widths.divided(dim, config.heads)
+        widths = HeadDims.divided(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
             place = self.position.place(heads=widths.heads, dim=widths.head)
             attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries=axis, keys=axis)
             around = partial(PreNorm, dim, config.dropout)
-            self.layers.append(Block(Heads(attend, widths), FeedForward(dim, 2 * dim), around=around))
+            self.layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(dim, 2 * dim), around=around))
         self.last = PreNorm.last(dim)
 
     def forward(self, given: Sequences) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from regard.core.protocols.recommender import Shelf
+from regard.core.protocols.recommender import ItemCatalog
 
 
 class Items(nn.Module):
@@ -23,14 +23,14 @@ class Items(nn.Module):
             nn.init.normal_(self.profile.weight, std=0.5 * dim**-0.5)
         self.dropout = dropout
 
-    def forward(self, shelf: Shelf) -> Tensor:
+    def forward(self, shelf: ItemCatalog) -> Tensor:
         numbers = shelf.numbers
         if self.training and self.dropout:
             numbers = numbers.masked_fill(torch.rand(len(numbers), device=numbers.device) < self.dropout, 0)
         vectors: Tensor = self.own(numbers)
         return vectors if self.profile is None else vectors + self.profile(shelf.profiles)
 
-    def at(self, shelf: Shelf, places: Tensor) -> Tensor:
+    def at(self, shelf: ItemCatalog, places: Tensor) -> Tensor:
         """Places (b t) -> vectors (b t d); of a large shelf only these items are made."""
         if len(shelf.numbers) <= places.numel():
             found: Tensor = self(shelf)[places]

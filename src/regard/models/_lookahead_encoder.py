@@ -14,7 +14,7 @@ from regard.core.protocols import Padded
 from regard.layers.block import Block
 
 
-class Sight(nn.Module):
+class LookaheadEncoder(nn.Module):
     """Tokens (b s), 0 where a place is open -> (b s d), what is added to the features of each place."""
 
     def __init__(self, table: nn.Embedding, *, beat: nn.Module, layers: list[Block], last: nn.Module) -> None:

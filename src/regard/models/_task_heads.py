@@ -13,7 +13,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from regard.attention.masks import Mask
-from regard.core.data_specs import Documents, Tagged
+from regard.core.data_specs import DocumentSpec, TaggingSpec
 from regard.core.protocols import Padded
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import Grouped, Units, first_tokens, joined, marked
@@ -25,7 +25,7 @@ from regard.layers.readout import readout
 class Classifier(nn.Module):
     """Documents -> features (b d): the tokens of a document, cuts between sentences ignored, pooled by attention."""
 
-    def __init__(self, encoder: nn.Module, dim: int, sizes: Documents, *, dropout: float = 0.0) -> None:
+    def __init__(self, encoder: nn.Module, dim: int, sizes: DocumentSpec, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.encoder, self.marks = encoder, sizes.marks
         self.pool = AttentionPooling(dim, dim, keys="text")
@@ -46,7 +46,7 @@ class Tagger(nn.Module):
         self,
         encoder: nn.Module,
         dim: int,
-        sizes: Tagged,
+        sizes: TaggingSpec,
         *,
         output: Literal["crf", "softmax"] = "crf",
         dropout: float = 0.0,
@@ -63,9 +63,14 @@ class Tagger(nn.Module):
 
 
 def headed(
-    encoder: nn.Module, dim: int, sizes: Documents | Tagged, *, output: Literal["crf", "softmax"], dropout: float
+    encoder: nn.Module,
+    dim: int,
+    sizes: DocumentSpec | TaggingSpec,
+    *,
+    output: Literal["crf", "softmax"],
+    dropout: float,
 ) -> Classifier | Tagger:
     """An encoder of features of width `dim` -> the model that labels or tags what the sizes are of."""
-    if isinstance(sizes, Documents):
+    if isinstance(sizes, DocumentSpec):
         return Classifier(encoder, dim, sizes, dropout=dropout)
     return Tagger(encoder, dim, sizes, output=output, dropout=dropout)

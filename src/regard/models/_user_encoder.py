@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.core.protocols.recommender import People
+from regard.core.protocols.recommender import UserBatch
 from regard.layers.dropout import Dropout
 from regard.layers.positions._base import PositionScheme
 
 HARMONICS = 3  # of the calendar: how finely what is chosen may change with the time
 
 
-class Fields(nn.Module):
+class ProfileEncoder(nn.Module):
     """Profiles (b p) -> a vector for each field (b f d): its features times its own matrix. While training, fields
     count as not told at times, so that a profile can be told in part, and no user is known by it alone."""
 
@@ -43,7 +43,7 @@ class Fields(nn.Module):
         return torch.stack([layer(part) for layer, part in zip(self.matrices, parts, strict=True)], dim=1)
 
 
-class Moments(nn.Module):
+class EventFeatures(nn.Module):
     """Times (b t) in days and ratings (b t) -> (b t d): how long since the last choice, when, and how it was liked."""
 
     def __init__(self, dim: int, *, days: float) -> None:
@@ -63,16 +63,18 @@ class Moments(nn.Module):
         return added
 
 
-class Known(nn.Module):
+class UserEncoder(nn.Module):
     """Users and the vectors of what they chose (b t d) -> (b 1+f+t d)."""
 
-    def __init__(self, fields: Fields, moments: Moments, position: PositionScheme, *, dim: int, dropout: float) -> None:
+    def __init__(
+        self, fields: ProfileEncoder, moments: EventFeatures, position: PositionScheme, *, dim: int, dropout: float
+    ) -> None:
         super().__init__()
         self.fields, self.moments, self.position = fields, moments, position
         self.anyone = nn.Parameter(torch.randn(dim) * 0.02)
         self.dropout, self.scale = Dropout(dropout), math.sqrt(dim)
 
-    def forward(self, people: People, items: Tensor) -> Tensor:
+    def forward(self, people: UserBatch, items: Tensor) -> Tensor:
         chosen = items * self.scale + self.moments(people.times, people.ratings)
         anyone = self.anyone.expand(len(chosen), 1, -1)
         parts = [anyone, self.fields(people.profiles), self.position(chosen)]

@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
 from regard.layers.kv_cache import KV
-from regard.layers.linear import before_tanh
+from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
 from regard.layers.recurrent import RecurrentEncoder
 
@@ -57,19 +57,19 @@ class BahdanauState(NamedTuple):
 class Bahdanau(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Text) -> None:
+    def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
         self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.word_scale)
         self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.word_scale)
         self.encoder = RecurrentEncoder("gru", words, wide // 2, both=True)
-        self.first = before_tanh(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
+        self.first = glorot_linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
         self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do
         self.cross_attn = Attend(scores.build(config.score, dim), queries="target", keys="source")
         self.gates_word = nn.Linear(words, 3 * dim)
         self.gates_context = nn.Linear(wide, 3 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 3 * dim)
-        self.join = before_tanh(dim + wide + words, words)
+        self.join = glorot_linear(dim + wide + words, words)
         self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
@@ -116,6 +116,6 @@ def gru(inputs: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
     return new + update * (hidden - new)
 
 
-def build(config: Config, sizes: Text) -> Bahdanau:
+def build(config: Config, sizes: Seq2SeqSpec) -> Bahdanau:
     """Choices and what the data decided -> a model."""
     return Bahdanau(config, sizes)

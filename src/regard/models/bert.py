@@ -20,16 +20,16 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Documents, Masked, Tagged
+from regard.core.data_specs import DocumentSpec, MaskedLMSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.protocols.masked_lm import Foretold, Gaps
+from regard.core.protocols.masked_lm import MaskedBatch, MaskedLMOutput
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS, with_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
@@ -151,16 +151,16 @@ class Bert(nn.Module):
         super().__init__()
         self.encoder, self.head, self.readout, self.pooler, self.pairs = encoder, head, readout, pooler, pairs
 
-    def forward(self, given: Gaps) -> Foretold:
+    def forward(self, given: MaskedBatch) -> MaskedLMOutput:
         x = self.encoder(given.text, given.segments)
-        return Foretold(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
+        return MaskedLMOutput(self.head(x[given.chosen]), None if self.pairs is None else self.pooler(x[:, 0]))
 
 
-def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifier | Tagger:
+def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Bert | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
     with_eps(encoder, config.eps)
-    if not isinstance(sizes, Masked):
+    if not isinstance(sizes, MaskedLMSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     readout = Readout(config.width, sizes.size)
     readout.weight = encoder.embedding.table.weight
@@ -174,7 +174,7 @@ def build(config: Config, sizes: Masked | Documents | Tagged) -> Bert | Classifi
     return Bert(encoder, head, readout, pooler=pooler, pairs=pairs)
 
 
-def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
+def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Encoder:
     """All that stands before the head."""
     table = nn.Embedding(sizes.size, config.width, padding_idx=sizes.marks.pad)
     position = positions.build(config.position, config.width, longest=sizes.longest)
@@ -192,12 +192,14 @@ def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = position.place(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
-    return Block(Heads(attend, widths), feedforward, around=partial(NORMS[config.norm], config.dim, config.dropout))
+    return Block(
+        MultiHeadAttention(attend, widths), feedforward, around=partial(NORMS[config.norm], config.dim, config.dropout)
+    )
 
 
 def share(block: Block, first: Block) -> Block:

@@ -10,14 +10,14 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from regard.core.data_specs import Tagged
+from regard.core.data_specs import TaggingSpec
 from regard.core.errors import ConfigError
-from regard.layers.char_cnn import Spelling, with_spelling
+from regard.layers.char_cnn import CharCNN, with_spelling
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import Units, first_tokens
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import Words
-from regard.layers.packed_rnn import BothWays
+from regard.layers.embedding import WordDropoutEmbedding
+from regard.layers.packed_rnn import BidirectionalRNN
 from regard.models._hierarchical_encoder import pack
 
 
@@ -52,18 +52,18 @@ TINY = Config(embedding=8, dim=6, letters=4, filters=5, dropout=0.1)  # for test
 class BiLstmCrf(nn.Module):
     """Sentences of units -> features (b u 2·dim), from which `readout` makes logits of the tags."""
 
-    def __init__(self, config: Config, sizes: Tagged) -> None:
+    def __init__(self, config: Config, sizes: TaggingSpec) -> None:
         super().__init__()
         dropout = config.dropout
-        self.embedding = Words(
+        self.embedding = WordDropoutEmbedding(
             sizes.size, config.embedding, marks=sizes.marks, dropout=dropout, word_dropout=config.word_dropout
         )
         spelt = config.filters if sizes.characters else 0
         self.spelling = (
-            Spelling(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
         )
         widths = [config.embedding + spelt, *[2 * config.dim] * config.layers]
-        self.layers = nn.ModuleList(BothWays("lstm", inputs, config.dim) for inputs in widths[:-1])
+        self.layers = nn.ModuleList(BidirectionalRNN("lstm", inputs, config.dim) for inputs in widths[:-1])
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(2 * config.dim, sizes.tags, CHAINS[config.output](sizes.rules))
 
@@ -75,6 +75,6 @@ class BiLstmCrf(nn.Module):
         return first_tokens(given.how.pad(x, given.shape), sentences)
 
 
-def build(config: Config, sizes: Tagged) -> BiLstmCrf:
+def build(config: Config, sizes: TaggingSpec) -> BiLstmCrf:
     """Choices and what the data decided -> a model."""
     return BiLstmCrf(config, sizes)

@@ -20,18 +20,18 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.normalizers import SoftOrHard
 from regard.attention.reinforce import MovingAverage
-from regard.core.data_specs import Captions
+from regard.core.data_specs import CaptioningSpec
 from regard.core.errors import ConfigError
-from regard.core.state_tree import Shared, spread
+from regard.core.state_tree import Shared, repeat_rows
 from regard.layers.cnn_grid import Backbone, Grid
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import table
 from regard.layers.kv_cache import KV
-from regard.layers.positions._two_dimensional import Plane
+from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.readout import Readout
 from regard.models import _grid_transformer
-from regard.models._bag_of_words_loss import Named
-from regard.models._caption_attention import Hard, Looking, Soft, Told, Walk, Whole
+from regard.models._bag_of_words_loss import BagOfWordsLoss
+from regard.models._caption_attention import AttentionTrace, CaptionAttention, CaptionTargets, Hard, MeanPooling, Soft
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,13 @@ class Captioner(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols whose source are images (b c h w) of -1 … 1."""
 
     def __init__(
-        self, config: Config, sizes: Captions, *, grid: Grid, looking: Looking, named: Named | None = None
+        self,
+        config: Config,
+        sizes: CaptioningSpec,
+        *,
+        grid: Grid,
+        looking: CaptionAttention,
+        named: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, config.grid
@@ -135,17 +141,17 @@ class Captioner(nn.Module):
     def losses(self, images: Tensor, captions: Tensor, *, pad: int, smoothing: float = 0.0) -> dict[str, Tensor]:
         """Images (b c h w), the captions of each side by side (b·n t+1) -> the named parts of the loss, summed."""
         cells = self.grid(images)  # (b s d)
-        state = spread(self._begin(cells), len(captions) // max(1, len(images)))
+        state = repeat_rows(self._begin(cells), len(captions) // max(1, len(images)))
         memory = state.cells.value
         read, labels = captions[:, :-1], captions[:, 1:]
         if self.training and self.word_dropout:
             hidden = torch.rand(read.shape, device=read.device) < self.word_dropout
             read = torch.where(hidden.index_fill(1, hidden.new_zeros(1).long(), False), self.unknown, read)
         x, walk, _ = self._walk(self.target(read), state._replace(cells=Shared(self.looking.traced(memory))))
-        parts = self.looking.losses(Told(x, labels, labels != pad, self.readout, smoothing), walk, memory)
+        parts = self.looking.losses(CaptionTargets(x, labels, labels != pad, self.readout, smoothing), walk, memory)
         return parts if self.named is None else parts | {"named": self.named.loss(cells, labels)}
 
-    def _walk(self, words: Tensor, state: CaptionerState) -> tuple[Tensor, Walk, CaptionerState]:
+    def _walk(self, words: Tensor, state: CaptionerState) -> tuple[Tensor, AttentionTrace, CaptionerState]:
         """Word vectors (r t e) -> features (r t e), the way that was taken, and the state at its end."""
         words = self.dropout(words)
         from_word = self.gates_word(words * self.scale)  # outside the loop, it does not depend on the recurrence
@@ -159,7 +165,7 @@ class Captioner(nn.Module):
         queries, seens, weights = (torch.stack(each, dim=1) for each in zip(*steps, strict=True))
         hiddens = torch.cat([queries[:, 1:], hidden[:, None]], dim=1)
         x = self.bound(words + self.join(torch.cat([self.dropout(hiddens), seens], dim=-1)))  # equation 7
-        return self.dropout(x), Walk(queries, weights), state._replace(hidden=hidden, cell=cell)
+        return self.dropout(x), AttentionTrace(queries, weights), state._replace(hidden=hidden, cell=cell)
 
 
 def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -169,27 +175,27 @@ def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     return torch.sigmoid(out) * torch.tanh(cell), cell
 
 
-def build(config: Config, sizes: Captions) -> Captioner | _grid_transformer.GridTransformer:
+def build(config: Config, sizes: CaptioningSpec) -> Captioner | _grid_transformer.GridTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
-    named = Named(config.grid, sizes.size, marks=sizes.marks, weight=config.named) if config.named else None
+    named = BagOfWordsLoss(config.grid, sizes.size, marks=sizes.marks, weight=config.named) if config.named else None
     if config.decoder == "transformer":
         shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
         return _grid_transformer.build(grid, config.grid, shape, sizes, named=named)
     return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest), named=named)
 
 
-def _grid(config: Config, sizes: Captions) -> Grid:
+def _grid(config: Config, sizes: CaptioningSpec) -> Grid:
     height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
-    plane = Plane("sinusoidal", config.grid, height=height, width=width)
+    plane = Position2D("sinusoidal", config.grid, height=height, width=width)
     if config.stride == 1:
         return Grid(nn.Identity(), sizes.channels, plane)
     return Grid(Backbone(sizes.channels, config.grid, stride=config.stride), config.grid, plane)
 
 
-def _looking(config: Config, longest: int) -> Looking:
+def _looking(config: Config, longest: int) -> CaptionAttention:
     if config.attention == "none":
-        return Whole()
+        return MeanPooling()
     score, key = scores.build(config.score, config.dim), nn.Linear(config.grid, config.dim, bias=False)
     if config.attention == "soft":
         return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.layers.readout import Readout
 
@@ -70,6 +70,6 @@ class CNN(nn.Module):
         return logits
 
 
-def build(config: Config, sizes: Pictures) -> CNN:
+def build(config: Config, sizes: ImageClassificationSpec) -> CNN:
     """A fresh net for images of these sizes."""
     return CNN(sizes.channels, config, classes=sizes.classes)

@@ -19,15 +19,15 @@ from torch import Tensor, nn
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.masks import EVERYTHING
-from regard.core.data_specs import Objects
+from regard.attention.masks import NO_MASK
+from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
 from regard.layers.block import Block
 from regard.layers.cnn_grid import Backbone
 from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
-from regard.layers.positions._two_dimensional import Plane
+from regard.layers.positions._two_dimensional import Position2D
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Detr(nn.Module):
     def __init__(
         self,
         backbone: Backbone,
-        plane: Plane,
+        plane: Position2D,
         *,
         encoder: list[Block],
         decoder: list[Block],
@@ -115,7 +115,7 @@ class Detr(nn.Module):
         y = (self.queries + self.where(self.points)).expand(len(images), -1, -1)
         found = []
         for layer in cast("Iterable[Block]", self.decoder):
-            y, _ = layer(y, source=layer.memorize(memory, EVERYTHING))
+            y, _ = layer(y, source=layer.memorize(memory, NO_MASK))
             seen = self.last(y)
             found.append((self.classes(seen), self.boxes(seen, self.points)))
         logits, boxes = zip(*found, strict=True)
@@ -129,13 +129,13 @@ def _spread(count: int) -> Tensor:
     return torch.stack([(number * golden) % 1, number / count], dim=1).clamp(0.02, 0.98)
 
 
-def build(config: Config, sizes: Objects) -> Detr:
+def build(config: Config, sizes: DetectionSpec) -> Detr:
     """The only function of this file that sees both the choices and what the data decided."""
     height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
     over_grid = partial(_heads, config, "objects", "grid")
     return Detr(
         Backbone(sizes.channels, config.dim, stride=config.stride),
-        Plane("sinusoidal", config.dim, height=height, width=width),
+        Position2D("sinusoidal", config.dim, height=height, width=width),
         encoder=[_layer(config, axis="grid") for _ in range(config.layers)],
         decoder=[_layer(config, axis="objects", cross=over_grid()) for _ in range(config.decoder_layers)],
         queries=config.queries or 3 * sizes.most,
@@ -143,12 +143,12 @@ def build(config: Config, sizes: Objects) -> Detr:
     )
 
 
-def _layer(config: Config, *, axis: str, cross: Heads | None = None) -> Block:
+def _layer(config: Config, *, axis: str, cross: MultiHeadAttention | None = None) -> Block:
     feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim)
     around = partial(PreNorm, config.dim, config.dropout)
     return Block(_heads(config, axis, axis), feedforward, around=around, cross=cross)
 
 
-def _heads(config: Config, queries: str, keys: str) -> Heads:
-    widths = Widths.divided(config.dim, config.heads)
-    return Heads(Attend(scores.build(config.score, widths.head), queries=queries, keys=keys), widths)
+def _heads(config: Config, queries: str, keys: str) -> MultiHeadAttention:
+    widths = HeadDims.divided(config.dim, config.heads)
+    return MultiHeadAttention(Attend(scores.build(config.score, widths.head), queries=queries, keys=keys), widths)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import Grouped, joined
-from regard.layers.embedding import Words
+from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
@@ -23,10 +23,10 @@ TINY = SMALL
 class FlatAttention(nn.Module):
     """Documents -> features (b 2·dim), from which `readout` makes logits of the labels."""
 
-    def __init__(self, config: Config, sizes: Documents) -> None:
+    def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
-        self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
+        self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
         self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.longest, axis="document")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
@@ -36,6 +36,6 @@ class FlatAttention(nn.Module):
         return document
 
 
-def build(config: Config, sizes: Documents) -> FlatAttention:
+def build(config: Config, sizes: DocumentSpec) -> FlatAttention:
     """Choices and what the data decided -> a model."""
     return FlatAttention(config, sizes)

@@ -19,17 +19,17 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Documents, Tagged, Tokens
+from regard.core.data_specs import DocumentSpec, LanguageSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm, with_eps
 from regard.layers.positions._base import PositionScheme
 from regard.layers.readout import Readout
@@ -127,17 +127,17 @@ class GPT(nn.Module):
 
     def for_decoding(self, precision: Precision = "float32") -> GPT:
         """An equal model, faster at decoding on a CPU, of the weights as they are now; itself where nothing is won."""
-        return optimised(self, precision)
+        return optimize_for_decoding(self, precision)
 
 
-def build(config: Config, sizes: Tokens | Documents | Tagged) -> GPT | Classifier | Tagger:
+def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> GPT | Classifier | Tagger:
     """The language model; or its encoder with a head for labels or tags."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     position = positions.build(config.position, config.dim, longest=sizes.longest)
     embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale else 1.0)
     encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.last(config.dim))
     with_eps(encoder, config.eps)
-    if not isinstance(sizes, Tokens):
+    if not isinstance(sizes, LanguageSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     readout = Readout(config.dim, sizes.size, bias=config.bias)
     readout.weight = tokens.weight
@@ -147,13 +147,13 @@ def build(config: Config, sizes: Tokens | Documents | Tagged) -> GPT | Classifie
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = position.place_behind(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
     feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=activation)
-    block = Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    block = Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
     with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
         for layer in (block.self_attn.o, block.feedforward.down):
             layer.weight *= (2 * config.layers) ** -0.5

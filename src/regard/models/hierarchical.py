@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.layers.document_batch import Grouped, group
-from regard.layers.embedding import Words
+from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
@@ -25,10 +25,10 @@ TINY = SMALL
 class Hierarchical(nn.Module):
     """Documents -> features (b 2·dim), from which `readout` makes logits of the labels."""
 
-    def __init__(self, config: Config, sizes: Documents) -> None:
+    def __init__(self, config: Config, sizes: DocumentSpec) -> None:
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
-        self.embedding = Words(sizes.size, config.embedding, marks=sizes.marks, **dropout)
+        self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
         self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.sentence, axis="words")
         mixer = config.sentence_mixer or config.mixer
         self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.sentences, axis="sentences")
@@ -40,6 +40,6 @@ class Hierarchical(nn.Module):
         return document
 
 
-def build(config: Config, sizes: Documents) -> Hierarchical:
+def build(config: Config, sizes: DocumentSpec) -> Hierarchical:
     """Choices and what the data decided -> a model."""
     return Hierarchical(config, sizes)

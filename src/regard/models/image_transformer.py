@@ -22,22 +22,22 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.image_layout import Layout, canvas, line
-from regard.attention.masks import EVERYTHING, Mask
-from regard.core.data_specs import Pixels
+from regard.attention.masks import NO_MASK, Mask
+from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.core.state_tree import Shared
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.image_kv_cache import Window, WindowHeads
+from regard.layers.image_kv_cache import ImageKVCache, WindowHeads
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
-from regard.layers.pixel_embedding import Enlarged, PixelEmbedding, Places, Surroundings
+from regard.layers.pixel_embedding import NeighbourPixels, PixelEmbedding, Places, UpsampledCondition
 from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
-from regard.layers.positions._two_dimensional import Plane
-from regard.layers.recurrent import widen
+from regard.layers.positions._two_dimensional import Position2D
+from regard.layers.recurrent import repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Told(NamedTuple):
 class ImageState(NamedTuple):
     """The past of each layer and the levels so far, one row an image; what was told, one row a subject."""
 
-    past: tuple[KV | Window, ...]
+    past: tuple[KV | ImageKVCache, ...]
     place: int
     made: Tensor  # (b n)
     told: Shared[Told]
@@ -99,7 +99,7 @@ class ImageState(NamedTuple):
 class Encoder(nn.Module):
     """A small image (b h·w·c) -> features (b h·w d): section 3.4."""
 
-    def __init__(self, level: nn.Embedding, plane: Plane, *, layers: list[Block], channels: int) -> None:
+    def __init__(self, level: nn.Embedding, plane: Position2D, *, layers: list[Block], channels: int) -> None:
         super().__init__()
         self.level, self.plane, self.channels = level, plane, channels
         self.layers, self.last = nn.ModuleList(layers), PreNorm.last(plane.dim)
@@ -118,8 +118,8 @@ class Surface(NamedTuple):
 
     embedding: PixelEmbedding
     classes: nn.Embedding
-    surroundings: Surroundings | None
-    enlarged: Enlarged | None
+    surroundings: NeighbourPixels | None
+    enlarged: UpsampledCondition | None
     dropout: float
 
 
@@ -146,12 +146,12 @@ class ImageTransformer(nn.Module):
         self.layout = order.layout
         self.register_buffer("order", order.places, persistent=False)
 
-    def start(self, subject: Subject) -> ImageState:
+    def start(self, subject: ImageCondition) -> ImageState:
         condition = self.classes(subject.labels)
         cross: tuple[KV, ...] = ()
         if self.encoder is not None:
             read = self.encoder(subject.small)
-            cross = tuple(layer.memorize(read, EVERYTHING) for layer in self._each())
+            cross = tuple(layer.memorize(read, NO_MASK) for layer in self._each())
         guide = self.embedding.ground().expand(len(condition), -1, -1)
         if self.enlarged is not None:
             guide = guide + self.enlarged(subject.small)
@@ -163,8 +163,8 @@ class ImageTransformer(nn.Module):
         condition, guide, cross = state.told.value
         count, known = tokens.shape[1], tokens[:, 1:] if state.place == 0 else tokens
         made = torch.cat([state.made, known.flatten(1).to(state.made.dtype)], dim=1)
-        x = self.embedding(tokens, state.place) + widen(condition, len(tokens))[:, None]
-        x = x + widen(guide, len(tokens))[:, state.place : state.place + count]
+        x = self.embedding(tokens, state.place) + repeat_per_hypothesis(condition, len(tokens))[:, None]
+        x = x + repeat_per_hypothesis(guide, len(tokens))[:, state.place : state.place + count]
         if self.surroundings is not None:
             x = x + self.surroundings(made, state.place, count)
         x, past = self.dropout(x), []
@@ -177,14 +177,14 @@ class ImageTransformer(nn.Module):
         x, state = self.features(tokens, state)
         return self.readout(x), state  # (b t levels)
 
-    def _before(self, none: KV) -> KV | Window:
-        return none if self.layout is None else Window.empty(self.layout, none)
+    def _before(self, none: KV) -> KV | ImageKVCache:
+        return none if self.layout is None else ImageKVCache.empty(self.layout, none)
 
     def _each(self) -> Iterable[Block]:
         return cast("Iterable[Block]", self.layers)
 
 
-def build(config: Config, sizes: Pixels) -> ImageTransformer:
+def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     each = sizes.channels if config.places == "pixel" else 1
     layout = _layout(config, sizes, per_pixel=sizes.channels // each)
@@ -199,7 +199,7 @@ def build(config: Config, sizes: Pixels) -> ImageTransformer:
     return ImageTransformer(surface, layers, order=order, encoder=encoder, readout=readout)
 
 
-def _layout(config: Config, sizes: Pixels, *, per_pixel: int) -> Layout | None:
+def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> Layout | None:
     if config.attention == "full":
         return None
     if config.attention == "local_1d":
@@ -208,38 +208,42 @@ def _layout(config: Config, sizes: Pixels, *, per_pixel: int) -> Layout | None:
     return canvas(sizes.height, sizes.width, query=config.query, memory=config.memory, channels=per_pixel)
 
 
-def _surface(config: Config, sizes: Pixels, places: Places, *, enlarging: bool) -> Surface:
+def _surface(config: Config, sizes: ImageGenerationSpec, places: Places, *, enlarging: bool) -> Surface:
     dim, reach = config.dim, config.surroundings
-    plane = Plane(config.coordinates, dim, height=sizes.height, width=sizes.width)
+    plane = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
     embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
     classes = nn.Embedding(sizes.classes + 1, dim)
     nn.init.normal_(classes.weight, std=0.3)
-    near = Surroundings(dim, places, sizes=sizes, reach=reach) if reach else None
-    enlarged = Enlarged(dim, places, sizes=sizes, reach=reach) if enlarging else None
+    near = NeighbourPixels(dim, places, sizes=sizes, reach=reach) if reach else None
+    enlarged = UpsampledCondition(dim, places, sizes=sizes, reach=reach) if enlarging else None
     return Surface(embedding, classes, near, enlarged, config.dropout)
 
 
-def _readout(config: Config, sizes: Pixels, *, each: int) -> LevelReadout:
+def _readout(config: Config, sizes: ImageGenerationSpec, *, each: int) -> LevelReadout:
     if config.output == "categorical":
         return Categorical(config.dim, levels=sizes.levels, channels=each)
     return LogisticMixture(config.dim, levels=sizes.levels, channels=each, mixtures=config.mixtures)
 
 
-def _encoder(config: Config, sizes: Pixels) -> Encoder:
+def _encoder(config: Config, sizes: ImageGenerationSpec) -> Encoder:
     level = nn.Embedding(sizes.channels * sizes.levels, config.dim)
-    plane = Plane(config.coordinates, config.dim, height=sizes.small[0], width=sizes.small[1])
+    plane = Position2D(config.coordinates, config.dim, height=sizes.small[0], width=sizes.small[1])
     layers = [_layer(config, None, axis="small image") for _ in range(config.encoder_layers)]
     return Encoder(level, plane, layers=layers, channels=sizes.channels)
 
 
-def _layer(config: Config, layout: Layout | None, *, cross: Heads | None = None, axis: str = "image") -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+def _layer(
+    config: Config, layout: Layout | None, *, cross: MultiHeadAttention | None = None, axis: str = "image"
+) -> Block:
+    widths = HeadDims.divided(config.dim, config.heads)
     attend = Attend(scores.build(config.score, widths.head), queries=axis, keys=axis)
-    attention = Heads(attend, widths) if layout is None else WindowHeads(attend, widths, layout=layout)
+    attention = MultiHeadAttention(attend, widths) if layout is None else WindowHeads(attend, widths, layout=layout)
     feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=gelu)
     return Block(attention, feedforward, around=partial(PreNorm, config.dim, config.dropout), cross=cross)
 
 
-def _cross(config: Config) -> Heads:
-    widths = Widths.divided(config.dim, config.heads)
-    return Heads(Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths)
+def _cross(config: Config) -> MultiHeadAttention:
+    widths = HeadDims.divided(config.dim, config.heads)
+    return MultiHeadAttention(
+        Attend(scores.build(config.score, widths.head), queries="image", keys="small image"), widths
+    )

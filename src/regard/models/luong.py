@@ -17,16 +17,16 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import ScoreFunction
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
 from regard.layers.kv_cache import KV
-from regard.layers.linear import before_tanh
+from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
+from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class LuongState(NamedTuple):
 class Luong(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Text) -> None:
+    def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
         self.fed = dim if config.feed else 0
@@ -120,8 +120,8 @@ class Luong(nn.Module):
             Predictive(score, config.window) if self.local else score, queries="target", keys="source"
         )
         self.centre = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1)) if self.local else nn.Identity()
-        self.join = before_tanh(2 * dim, dim, bias=False)  # W_c
-        self.out = before_tanh(dim, words)
+        self.join = glorot_linear(2 * dim, dim, bias=False)  # W_c
+        self.out = glorot_linear(dim, words)
         self.readout = Readout(words, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
@@ -159,7 +159,7 @@ class Luong(nn.Module):
         """The states of the step (b t d) -> contexts (b t d)."""
         query = hidden
         if self.local:
-            last = widen(source.lengths, hidden.shape[0])[:, None, None] - 1
+            last = repeat_per_hypothesis(source.lengths, hidden.shape[0])[:, None, None] - 1
             exact = torch.promote_types(hidden.dtype, torch.float32)
             place = last * torch.sigmoid(self.centre(hidden).to(exact))  # equation 9
             query = torch.cat([hidden.to(exact), place], dim=-1)
@@ -173,6 +173,6 @@ def _both_directions(x: Tensor, layers: int) -> Tensor:
     return split.flatten(2)
 
 
-def build(config: Config, sizes: Text) -> Luong:
+def build(config: Config, sizes: Seq2SeqSpec) -> Luong:
     """Choices and what the data decided -> a model."""
     return Luong(config, sizes)

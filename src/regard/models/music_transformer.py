@@ -20,26 +20,26 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL
-from regard.attention.weigh import Anywhere, Place
-from regard.core.data_specs import Notes
+from regard.attention.weigh import NoPositionBias, PositionBias
+from regard.core.data_specs import MusicSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import Announced, Padded
+from regard.core.protocols import MusicCondition, Padded
 from regard.core.state_tree import Shared
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, WordVectors, table
 from regard.layers.feedforward import FeedForward
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS
 from regard.layers.positions._base import PositionScheme
-from regard.layers.positions._relative_pitch import Intervals
+from regard.layers.positions._relative_pitch import RelativePitchTime
 from regard.layers.positions.relative import Relative
 from regard.layers.readout import Readout
-from regard.layers.recurrent import widen
-from regard.models._lookahead_encoder import Sight, at_places
+from regard.layers.recurrent import repeat_per_hypothesis
+from regard.models._lookahead_encoder import LookaheadEncoder, at_places
 
 DISTANCES = 256  # told apart where the length of a training example is not known
 REST = 1  # tokens of the grid behind the marks: one for a rest, then the pitches from low to high
@@ -86,7 +86,7 @@ PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4)}
 TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=4, bar=2, intervals=True)  # for tests
 
 
-class Beat(nn.Module):
+class BeatEmbedding(nn.Module):
     """(b t d) -> the same with the voice and the step of the bar that come next, known from the place alone."""
 
     def __init__(self, dim: int, *, voices: int, bar: int) -> None:
@@ -130,7 +130,7 @@ class MusicTransformer(nn.Module):
         last: nn.Module,
         readout: Readout,
         first_pitch: int | None,
-        sight: Sight | None = None,
+        sight: LookaheadEncoder | None = None,
     ) -> None:
         super().__init__()
         self.embedding, self.conditions, self.beat = embedding, conditions, beat
@@ -139,22 +139,22 @@ class MusicTransformer(nn.Module):
         self.first_pitch = first_pitch  # the token of the lowest note, where intervals between notes matter
         self.sight = sight
 
-    def start(self, source: Padded | Announced) -> MusicState:
+    def start(self, source: Padded | MusicCondition) -> MusicState:
         """Conditions (b s), any number of class tokens a piece, and what is given of it -> the state before its first
         token."""
         condition = self.conditions(source.tokens).sum(dim=1)  # (b d): padding is zero
         past = tuple(layer.empty(condition) for layer in cast("Iterable[Block]", self.layers))
         seen = condition.new_zeros(len(condition), 0, condition.shape[1])
-        if isinstance(source, Announced) and self.sight is not None:
+        if isinstance(source, MusicCondition) and self.sight is not None:
             seen = self.sight(source.given)
         return MusicState(past, Shared(condition), Shared(seen))
 
     def features(self, tokens: Tensor, state: MusicState) -> tuple[Tensor, MusicState]:
         start = state.past[0].place
         x = self.beat(self.embedding(tokens, start), start)
-        x = x + widen(state.condition.value, tokens.shape[0])[:, None]
+        x = x + repeat_per_hypothesis(state.condition.value, tokens.shape[0])[:, None]
         if state.seen.value.shape[1]:
-            x = x + at_places(widen(state.seen.value, tokens.shape[0]), start, tokens.shape[1])
+            x = x + at_places(repeat_per_hypothesis(state.seen.value, tokens.shape[0]), start, tokens.shape[1])
         notes = self._notes(tokens)
         past = []
         for layer, before in zip(self.layers, state.past, strict=True):
@@ -168,21 +168,21 @@ class MusicTransformer(nn.Module):
 
     def for_decoding(self, precision: Precision = "float32") -> MusicTransformer:
         """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
-        return optimised(self, precision)
+        return optimize_for_decoding(self, precision)
 
     def _notes(self, tokens: Tensor) -> Tensor | None:
         """(b t) -> (b t 1): the number of each note from 1 on, 0 for marks and rests."""
         return None if self.first_pitch is None else (tokens - self.first_pitch + 1).clamp(min=0)[..., None]
 
 
-def build(config: Config, sizes: Notes) -> MusicTransformer:
+def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     first_pitch = sizes.marks.first + REST
     config = settle(config, sizes)
     longest = min(cast("int", config.reach), sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
-    beat = Beat(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
+    beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
     pitches = max(1, sizes.tokens - first_pitch)
     readout = Readout(config.dim, sizes.tokens)
     nn.init.normal_(readout.weight, std=config.dim**-0.5)
@@ -199,20 +199,20 @@ def build(config: Config, sizes: Notes) -> MusicTransformer:
     )
 
 
-def _sight(config: Config, sizes: Notes, *, beat: nn.Module) -> Sight:
+def _sight(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> LookaheadEncoder:
     """Layers that look in both directions, by distance; where voices and beats are told, they are the same."""
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
     for _ in range(config.sight):
         place = Relative(widths.heads, widths.head, reach=cast("int", config.reach))
         attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
-        layers.append(Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around))
+        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.hidden), around=around))
     tokens = WordVectors(sizes.tokens, config.dim, pad=sizes.marks.pad)  # as large as what is said of the places
-    return Sight(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
+    return LookaheadEncoder(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
 
 
-def settle(config: Config, sizes: Notes) -> Config:
+def settle(config: Config, sizes: MusicSpec) -> Config:
     """The choices that follow the data, unless they were made: what the encoding has, and half a training example.
 
     Distances beyond the reach share a vector. With a reach of half an example that vector is trained, and serves for
@@ -240,12 +240,12 @@ def _tells_distances(config: Config) -> bool:
 
 
 def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
-    place: Place = position.place_behind(heads=widths.heads, dim=widths.head) or Anywhere()
+    widths = HeadDims.divided(config.dim, config.heads)
+    place: PositionBias = position.place_behind(heads=widths.heads, dim=widths.head) or NoPositionBias()
     if config.intervals and config.reach and config.voices:
         steps = -(-config.reach // config.voices)
-        place = Intervals(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
+        place = RelativePitchTime(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="target", keys="target")
     around = partial(NORMS[config.norm], config.dim, config.dropout)
-    return Block(Heads(attend, widths), FeedForward(config.dim, config.hidden), around=around)
+    return Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.hidden), around=around)

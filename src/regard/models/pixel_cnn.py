@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from regard.core.data_specs import Pixels
+from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.core.state_tree import Shared
 from regard.layers.pixel_readout import Categorical, LevelReadout, LogisticMixture
-from regard.layers.recurrent import widen
+from regard.layers.recurrent import repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PixelCNN(nn.Module):
 
     order: Tensor
 
-    def __init__(self, sizes: Pixels, config: Config, readout: LevelReadout) -> None:
+    def __init__(self, sizes: ImageGenerationSpec, config: Config, readout: LevelReadout) -> None:
         super().__init__()
         self.sizes, self.readout = sizes, readout
         self.classes = nn.Embedding(sizes.classes + 1, config.dim)
@@ -94,7 +94,7 @@ class PixelCNN(nn.Module):
         pixels = torch.arange(sizes.height * sizes.width)[:, None]
         self.register_buffer("order", pixels * sizes.channels + torch.arange(sizes.channels), persistent=False)
 
-    def start(self, subject: Subject) -> PixelState:
+    def start(self, subject: ImageCondition) -> PixelState:
         made = subject.labels.new_zeros(len(subject.labels), 0, self.sizes.channels, dtype=torch.int16)
         return PixelState(made, 0, Shared(self.classes(subject.labels)))
 
@@ -102,7 +102,7 @@ class PixelCNN(nn.Module):
         """Tokens (b t c) of the pixels before each -> (b t d)."""
         known, end = tokens[:, 1:] if state.place == 0 else tokens, state.place + tokens.shape[1]
         made = torch.cat([state.made, known.to(state.made.dtype)], dim=1)
-        x = self._stack(made, widen(state.told.value, len(tokens)))
+        x = self._stack(made, repeat_per_hypothesis(state.told.value, len(tokens)))
         return x[:, state.place : end], PixelState(made, end, state.told)
 
     def _stack(self, made: Tensor, told: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class PixelCNN(nn.Module):
         return self.readout(x), state
 
 
-def build(config: Config, sizes: Pixels) -> PixelCNN:
+def build(config: Config, sizes: ImageGenerationSpec) -> PixelCNN:
     """A fresh net for images of these sizes; it enlarges none."""
     if sizes.small != (0, 0):
         raise ConfigError("pixel_cnn cannot enlarge images; use model=image_transformer, or data.small=0")

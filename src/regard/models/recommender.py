@@ -20,19 +20,19 @@ from torch.nn.functional import gelu
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Choices
+from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import Parts, People, Shelf
+from regard.core.protocols.recommender import ItemCatalog, StateContributions, UserBatch
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.feedforward import FeedForward
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
 from regard.models._item_embedding import Items
-from regard.models._rating_head import Opinion, visible
-from regard.models._user_encoder import Fields, Known, Moments
+from regard.models._rating_head import RatingHead, visible
+from regard.models._user_encoder import EventFeatures, ProfileEncoder, UserEncoder
 
 NOISE = 0.02  # of first weights that begin as a copy of what they read
 
@@ -77,12 +77,12 @@ class Recommender(nn.Module):
     def __init__(
         self,
         items: Items,
-        known: Known,
+        known: UserEncoder,
         layers: list[Block],
         *,
-        reasons: Heads,
-        choice: Heads,
-        opinion: Opinion,
+        reasons: MultiHeadAttention,
+        choice: MultiHeadAttention,
+        opinion: RatingHead,
         dim: int,
         users: nn.Embedding | None,
     ) -> None:
@@ -100,16 +100,16 @@ class Recommender(nn.Module):
         """The widths of the fields of a profile."""
         return tuple(self.known.fields.widths)
 
-    def states(self, people: People, shelf: Shelf) -> Tensor:
+    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
         """(b 1+t d+p): what is known of each user before the first choice and after each one, and the profile."""
         people, x = self._read(people, shelf)
-        memory = self.reason_attn.memorize(self.around(x))
+        memory = self.reason_attn.project_kv(self.around(x))
         own = x[:, len(self.fields) :]
         queries = self._with_profile(self.around(own), people)
         looked: Tensor = self.reason_attn(queries, memory, Mask.causal())
         return self._with_profile(self.last(own + looked), people)
 
-    def _read(self, people: People, shelf: Shelf) -> tuple[People, Tensor]:
+    def _read(self, people: UserBatch, shelf: ItemCatalog) -> tuple[UserBatch, Tensor]:
         """Users as they are told of, and features (b 1+f+t d) of all that is known."""
         people = people._replace(profiles=self.known.fields.told(people.profiles))
         x: Tensor = self.known(people, self.items.at(shelf, people.history))
@@ -117,7 +117,7 @@ class Recommender(nn.Module):
             x, _ = layer(x, Mask.causal())
         return people, x
 
-    def _with_profile(self, x: Tensor, people: People) -> Tensor:
+    def _with_profile(self, x: Tensor, people: UserBatch) -> Tensor:
         """(b t d) -> (b t d+p): beside the features the profile, and the user's own vector where there is one."""
         told = [people.profiles] if self.users is None else [people.profiles, self.users(people.numbers)]
         return torch.cat([x, *(part[:, None].expand(-1, x.shape[1], -1) for part in told)], dim=-1)
@@ -129,32 +129,32 @@ class Recommender(nn.Module):
         shares: Tensor = self.gate(states).log_softmax(dim=-1)
         return shares
 
-    def _memory(self, shelf: Shelf) -> KV:
+    def _memory(self, shelf: ItemCatalog) -> KV:
         """Keys and values of all items, for one row of the batch."""
         items = self.items(shelf)
-        return self.item_attn.memorize(torch.cat([items, shelf.profiles], dim=-1)[None], items[None])
+        return self.item_attn.project_kv(torch.cat([items, shelf.profiles], dim=-1)[None], items[None])
 
     def _queries(self, states: Tensor) -> Tensor:
         """(m d) -> (1 h m e)."""
         q: Tensor = self.item_attn.q(states)
         return q.view(1, len(states), self.item_attn.heads, -1).transpose(1, 2)
 
-    def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
+    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
         """(m d) -> (m h n)."""
         found = self.item_attn.attend.weigh.scores(self._queries(states), self._memory(shelf).k.tensor)
         return found[0].transpose(0, 1)
 
-    def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor] | None:
+    def vectors(self, states: Tensor, shelf: ItemCatalog) -> tuple[Tensor, Tensor] | None:
         """Queries (h m e) and keys (h n e), the scale in the queries."""
         dot = self.item_attn.attend.weigh.as_dot(self._queries(states), self._memory(shelf).k.tensor)
         return None if dot is None else (dot.q[0] * dot.scale, dot.k[0])
 
-    def context(self, states: Tensor, shelf: Shelf) -> Tensor:
+    def context(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
         """(m d) -> (m e)."""
         mixed: Tensor = self.item_attn(states[None], self._memory(shelf))
         return mixed[0]
 
-    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+    def opinions(self, people: UserBatch, shelf: ItemCatalog, places: Tensor, sight: Tensor | None = None) -> Tensor:
         """(b k) -> (b k); the blocks over the history have no part in it, since it need not be in order."""
         fields = self.known.fields(self.known.fields.told(people.profiles))
         anyone = self.known.anyone.expand(len(fields), 1, -1)
@@ -169,16 +169,16 @@ class Recommender(nn.Module):
         )
         return logits
 
-    def _values(self, shelf: Shelf, places: Tensor) -> Tensor:
+    def _values(self, shelf: ItemCatalog, places: Tensor) -> Tensor:
         """(b k) -> (b k d): what there is to get from items, W_O W_V item."""
         values: Tensor = self.item_attn.o(self.item_attn.v(self.items.at(shelf, places)))
         return values
 
-    def parts(self, people: People, shelf: Shelf) -> Parts:
+    def parts(self, people: UserBatch, shelf: ItemCatalog) -> StateContributions:
         """One user -> the last state as a sum over [anyone, fields, items]; the last norm is taken as it stands."""
         people, x = self._read(people, shelf)
         normed, heads = self.around(x), self.reason_attn
-        memory = heads.memorize(normed)
+        memory = heads.project_kv(normed)
         q = heads.q(self._with_profile(normed[:, -1:], people)).view(1, heads.heads, 1, -1)
         weights = heads.attend.weigh(q, memory.k.tensor)[0, :, 0]  # (h r)
         mixed = (weights[..., None] * memory.v[0]).transpose(0, 1).flatten(1)  # (r h·e)
@@ -196,41 +196,41 @@ class Recommender(nn.Module):
             beside[place, low : low + width] = told[low : low + width]
             low += width
         beside[0, low:] = told[low:]
-        return Parts(torch.cat([shares, beside], dim=-1), weights.mean(dim=0))
+        return StateContributions(torch.cat([shares, beside], dim=-1), weights.mean(dim=0))
 
 
-def build(config: Config, sizes: Choices) -> Recommender:
+def build(config: Config, sizes: RecommendationSpec) -> Recommender:
     """The only function of this file that sees both the choices and what the data decided."""
     dim, profile, described = config.dim, sum(sizes.user_fields), sum(sizes.item_fields)
     position = positions.build(config.position, dim, longest=sizes.longest)
-    fields = Fields(sizes.user_fields, dim, dropout=config.profile_dropout)
-    known = Known(fields, Moments(dim, days=sizes.days), position, dim=dim, dropout=config.dropout)
+    fields = ProfileEncoder(sizes.user_fields, dim, dropout=config.profile_dropout)
+    known = UserEncoder(fields, EventFeatures(dim, days=sizes.days), position, dim=dim, dropout=config.dropout)
     layers = [_layer(config, position) for _ in range(config.layers)]
     width = dim + profile + config.user_dim
     each = dim // config.heads
     attend = Attend(scores.build("scaled_dot", each), queries="moments", keys="history")
-    reasons = Heads(attend, Widths(width, dim, dim, dim, config.heads, each, each))
+    reasons = MultiHeadAttention(attend, HeadDims(width, dim, dim, dim, config.heads, each, each))
     attend = Attend(scores.build(config.score, dim), queries="users", keys="items")
-    widths = Widths(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
-    choice = _begin_alike(Heads(attend, widths), dim)
+    widths = HeadDims(width, dim + described, dim, dim, config.choice_heads, dim, dim // config.choice_heads)
+    choice = _begin_alike(MultiHeadAttention(attend, widths), dim)
     users = nn.Embedding(sizes.users + 1, config.user_dim, padding_idx=0) if config.user_dim else None
     items = Items(sizes.items, described, dim, dropout=config.item_dropout)
     usual = Items(sizes.items, described, 1, dropout=config.item_dropout)
     alike = Items(sizes.items, described, dim, dropout=config.item_dropout)
-    opinion = Opinion(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
+    opinion = RatingHead(usual, alike, dim=dim, heads=config.heads, dropout=config.dropout)
     return Recommender(items, known, layers, reasons=reasons, choice=choice, opinion=opinion, dim=dim, users=users)
 
 
 def _layer(config: Config, position: PositionScheme) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = position.place(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="history", keys="history")
     feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
-    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
 
 
-def _begin_alike(choice: Heads, dim: int) -> Heads:
+def _begin_alike(choice: MultiHeadAttention, dim: int) -> MultiHeadAttention:
     """Queries and keys that begin as the state and the item themselves: what was chosen last speaks for its like. What
     there is to get from an item is not known at first."""
     nn.init.zeros_(choice.o.weight)

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Choices
+from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols.recommender import Parts, People, Shelf
+from regard.core.protocols.recommender import ItemCatalog, StateContributions, UserBatch
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions._base import PositionScheme
 from regard.models._item_embedding import Items
@@ -65,7 +65,7 @@ class SASRec(nn.Module):
         self.first, self.last = nn.Parameter(torch.randn(dim) * 0.02), nn.LayerNorm(dim)
         self.dropout, self.scale = Dropout(dropout), dim**0.5
 
-    def states(self, people: People, shelf: Shelf) -> Tensor:
+    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
         """(b 1+t d)."""
         chosen = self.position(self.items.at(shelf, people.history) * self.scale)
         x: Tensor = self.dropout(torch.cat([self.first.expand(len(chosen), 1, -1), chosen], dim=1))
@@ -78,20 +78,20 @@ class SASRec(nn.Module):
         """(m 1): there is one head."""
         return states.new_zeros(len(states), 1)
 
-    def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
+    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
         """(m d) -> (m 1 n)."""
         scores: Tensor = (states @ self.items(shelf).mT)[:, None]
         return scores
 
-    def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor]:
+    def vectors(self, states: Tensor, shelf: ItemCatalog) -> tuple[Tensor, Tensor]:
         """(1 m d) and (1 n d)."""
         return states[None], self.items(shelf)[None]
 
-    def context(self, states: Tensor, shelf: Shelf) -> Tensor | None:
+    def context(self, states: Tensor, shelf: ItemCatalog) -> Tensor | None:
         """It has no values."""
         return None
 
-    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+    def opinions(self, people: UserBatch, shelf: ItemCatalog, places: Tensor, sight: Tensor | None = None) -> Tensor:
         """(b k) -> (b k), by the state after the last item that is in sight with all before it."""
         states = self.states(people, shelf)
         last = people.lengths[:, None].expand_as(places) if sight is None else sight.long().cumprod(dim=-1).sum(dim=-1)
@@ -99,19 +99,21 @@ class SASRec(nn.Module):
         agreed: Tensor = (states[rows, last] * self.items.at(shelf, places)).sum(dim=-1)
         return agreed
 
-    def parts(self, people: People, shelf: Shelf) -> Parts | None:
+    def parts(self, people: UserBatch, shelf: ItemCatalog) -> StateContributions | None:
         """Its state is no sum over what was chosen."""
         return None
 
 
-def build(config: Config, sizes: Choices) -> SASRec:
+def build(config: Config, sizes: RecommendationSpec) -> SASRec:
     """The only function of this file that sees both the choices and what the data decided."""
     position = positions.build("learned", config.dim, longest=sizes.longest)
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     layers = []
     for _ in range(config.layers):
         attend = Attend(scores.build("scaled_dot", widths.head), queries="history", keys="history")
         feedforward = FeedForward(config.dim, config.hidden, dropout=config.dropout)
-        layers.append(Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout)))
+        layers.append(
+            Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+        )
     items = Items(sizes.items, 0, config.dim, dropout=0.0)
     return SASRec(items, position, layers, dim=config.dim, dropout=config.dropout)

@@ -11,15 +11,15 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import WordVectors
-from regard.layers.linear import before_tanh
+from regard.layers.linear import glorot_linear
 from regard.layers.readout import Readout
-from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, widen
+from regard.layers.recurrent import Recurrence, Recurrent, RecurrentEncoder, repeat_per_hypothesis
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Seq2SeqState(NamedTuple):
 class Seq2Seq(nn.Module):
     """The whole model, a `Decoder` in the sense of core.protocols."""
 
-    def __init__(self, config: Config, sizes: Text) -> None:
+    def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
@@ -64,7 +64,7 @@ class Seq2Seq(nn.Module):
         self.encoder = RecurrentEncoder(config.cell, config.embedding, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         width = config.dim if self.every else 0
         self.decoder = Recurrent(config.cell, config.embedding + width, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
-        self.join = before_tanh(config.dim + width + config.embedding, config.embedding)
+        self.join = glorot_linear(config.dim + width + config.embedding, config.embedding)
         self.readout = Readout(config.embedding, sizes.target)
         self.readout.weight = self.target.weight
         self.dropout = Dropout(config.dropout)
@@ -76,7 +76,7 @@ class Seq2Seq(nn.Module):
 
     def features(self, tokens: Tensor, state: Seq2SeqState) -> tuple[Tensor, Seq2SeqState]:
         words = self.dropout(self.target(tokens))  # (b t e)
-        context = widen(state.context.value, tokens.shape[0])[:, None].expand(-1, tokens.shape[1], -1)
+        context = repeat_per_hypothesis(state.context.value, tokens.shape[0])[:, None].expand(-1, tokens.shape[1], -1)
         context = context if self.every else context[..., :0]
         hidden, memory = self.decoder(torch.cat([words, context], dim=-1), state.memory)
         joined = torch.tanh(self.join(torch.cat([self.dropout(hidden), context, words], dim=-1)))
@@ -94,6 +94,6 @@ def flip(source: Padded) -> Tensor:
     return source.tokens.gather(1, torch.where(mirrored >= 0, mirrored, places))
 
 
-def build(config: Config, sizes: Text) -> Seq2Seq:
+def build(config: Config, sizes: Seq2SeqSpec) -> Seq2Seq:
     """Choices and what the data decided -> a model."""
     return Seq2Seq(config, sizes)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from regard.core.data_specs import Words
+from regard.core.data_specs import EmbeddingSpec
 from regard.core.errors import ConfigError
 from regard.core.tracing import gradients, transformed
 
@@ -61,7 +61,7 @@ class SkipGram(nn.Module):
         return total, int(_near(reach).sum())
 
 
-def build(config: Config, sizes: Words) -> SkipGram:
+def build(config: Config, sizes: EmbeddingSpec) -> SkipGram:
     """The only function of this file that sees both the choices and what the data decided."""
     return SkipGram(sizes.size, config.dim)
 

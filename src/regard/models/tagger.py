@@ -16,18 +16,18 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.core.data_specs import Tagged
+from regard.core.data_specs import TaggingSpec
 from regard.core.errors import ConfigError
 from regard.layers import positions
 from regard.layers.block import Block
-from regard.layers.char_cnn import Spelling, with_spelling
+from regard.layers.char_cnn import CharCNN, with_spelling
 from regard.layers.crf import CHAINS, TagReadout
 from regard.layers.document_batch import Units, first_tokens
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import Words
+from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.feedforward import FeedForward
 from regard.layers.linear import Linear
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm
 
 
@@ -68,23 +68,27 @@ TINY = Config(layers=2, dim=16, hidden=16, heads=2, letters=4, filters=5, dropou
 class Tagger(nn.Module):
     """Sentences of units -> features (b u d), from which `readout` makes logits of the tags."""
 
-    def __init__(self, config: Config, sizes: Tagged) -> None:
+    def __init__(self, config: Config, sizes: TaggingSpec) -> None:
         super().__init__()
         dim, dropout = config.dim, config.dropout
-        self.embedding = Words(sizes.size, dim, marks=sizes.marks, dropout=dropout, word_dropout=config.word_dropout)
+        self.embedding = WordDropoutEmbedding(
+            sizes.size, dim, marks=sizes.marks, dropout=dropout, word_dropout=config.word_dropout
+        )
         spelt = config.filters if sizes.characters else 0
         self.spelling = (
-            Spelling(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
         )
         self.join = Linear(dim + spelt, dim)
         self.position = positions.build(config.position, dim, longest=sizes.longest)
-        widths = Widths.divided(dim, config.heads)
+        widths = HeadDims.divided(dim, config.heads)
         self.layers = nn.ModuleList()
         for _ in range(config.layers):
             place = self.position.place(heads=widths.heads, dim=widths.head)
             attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="sentence", keys="sentence")
             around = partial(PreNorm, dim, dropout)
-            self.layers.append(Block(Heads(attend, widths), FeedForward(dim, config.hidden), around=around))
+            self.layers.append(
+                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.hidden), around=around)
+            )
         self.last = PreNorm.last(dim)
         self.dropout = Dropout(dropout)
         self.readout = TagReadout(dim, sizes.tags, CHAINS[config.output](sizes.rules))
@@ -98,6 +102,6 @@ class Tagger(nn.Module):
         return features
 
 
-def build(config: Config, sizes: Tagged) -> Tagger:
+def build(config: Config, sizes: TaggingSpec) -> Tagger:
     """Choices and what the data decided -> a model."""
     return Tagger(config, sizes)

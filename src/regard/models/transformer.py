@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import CAUSAL, Mask
-from regard.attention.weigh import Place
-from regard.core.data_specs import Text
+from regard.attention.weigh import PositionBias
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.state_tree import Shared
@@ -25,10 +25,10 @@ from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import ACTIVATIONS, Activation, FeedForward
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.layers.kv_cache import KV
 from regard.layers.linear import Precision
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import NORMS
 from regard.layers.readout import Readout
 
@@ -137,10 +137,10 @@ class Transformer(nn.Module):
 
     def for_decoding(self, precision: Precision = "float32") -> Transformer:
         """An equal model, faster at decoding on a CPU, with the weights of now; itself where nothing would be won."""
-        return optimised(self, precision)
+        return optimize_for_decoding(self, precision)
 
 
-def build(config: Config, sizes: Text) -> Transformer:
+def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     target = table(sizes.target, config.dim, pad=pad)
@@ -188,10 +188,12 @@ def _feedforward(config: Config) -> FeedForward:
     return FeedForward(config.dim, config.hidden, activation=ACTIVATIONS[config.activation])
 
 
-def _attention(config: Config, where: Callable[..., Place | None] | None, *, queries: str, keys: str) -> Heads:
+def _attention(
+    config: Config, where: Callable[..., PositionBias | None] | None, *, queries: str, keys: str
+) -> MultiHeadAttention:
     """`where` makes what positions put inside the score, given the heads and their width."""
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = None if where is None else where(heads=widths.heads, dim=widths.head)
     score = scores.build(config.score, widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries=queries, keys=keys)
-    return Heads(attend, widths)
+    return MultiHeadAttention(attend, widths)

@@ -17,18 +17,18 @@ from torch.nn.functional import gelu, pad
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.cnn_grid import Backbone
 from regard.layers.dropout import Dropout
 from regard.layers.feedforward import FeedForward
-from regard.layers.multihead import Heads, Widths
+from regard.layers.multihead import HeadDims, MultiHeadAttention
 from regard.layers.norm import PreNorm, with_eps
 from regard.layers.pooling import AttentionPooling
 from regard.layers.positions._base import PositionScheme
-from regard.layers.positions._two_dimensional import Plane
+from regard.layers.positions._two_dimensional import Position2D
 from regard.layers.readout import Readout
 
 
@@ -138,7 +138,7 @@ class Stem(nn.Module):
 class Places(nn.Module):
     """Tokens (b n d) -> the same with their places, rows and columns told apart."""
 
-    def __init__(self, plane: Plane, *, before: int) -> None:
+    def __init__(self, plane: Position2D, *, before: int) -> None:
         super().__init__()
         self.plane, self.before = plane, before  # tokens before the first patch, which have no place
 
@@ -194,7 +194,7 @@ class Mean(nn.Module):
         return x.mean(dim=1)
 
 
-def build(config: Config, sizes: Pictures) -> VisionTransformer:
+def build(config: Config, sizes: ImageClassificationSpec) -> VisionTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     dim, own = config.dim, 1 if config.pool == "class" else 0
     tokens = _tokens(config, sizes.channels)
@@ -207,7 +207,7 @@ def build(config: Config, sizes: Pictures) -> VisionTransformer:
     nn.init.zeros_(readout.bias)
     model = VisionTransformer(
         tokens,
-        position or Places(Plane(config.position, dim, height=height, width=width), before=own),
+        position or Places(Position2D(config.position, dim, height=height, width=width), before=own),
         first=torch.randn(own, dim) * 0.02,
         layers=[_layer(config, position) for _ in range(config.layers)],
         pool=_pool(config),
@@ -232,8 +232,8 @@ def _pool(config: Config) -> nn.Module:
 
 
 def _layer(config: Config, position: PositionScheme | None) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = None if position is None else position.place(heads=widths.heads, dim=widths.head)
     attend = Attend(scores.build(config.score, widths.head), place=place, queries="patches", keys="patches")
     feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim, activation=gelu)
-    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))

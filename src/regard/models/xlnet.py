@@ -23,15 +23,15 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
 from regard.attention.score import Dot, Projected, ScoreFunction
-from regard.core.data_specs import Documents, Masked, Tagged
+from regard.core.data_specs import DocumentSpec, MaskedLMSpec, TaggingSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
-from regard.core.protocols.masked_lm import Foretold, Gaps
+from regard.core.protocols.masked_lm import MaskedBatch, MaskedLMOutput
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
 from regard.layers.feedforward import FeedForward
 from regard.layers.kv_cache import KV
-from regard.layers.multihead import Heads, Widths, with_beside
+from regard.layers.multihead import HeadDims, MultiHeadAttention, with_beside
 from regard.layers.norm import PreNorm
 from regard.layers.positions import build as build_position
 from regard.layers.positions.relative import Relative
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
         for layer in layers:
             x, memory = layer(x, mask)
             found.append(memory)
-        return [*found, last.self_attn.memorize(last.around_self.norm(x))]
+        return [*found, last.self_attn.project_kv(last.around_self.norm(x))]
 
 
 class XLNet(nn.Module):
@@ -118,14 +118,14 @@ class XLNet(nn.Module):
 
     pairs = None
 
-    def __init__(self, encoder: Encoder, queries: list[Heads], readout: Readout) -> None:
+    def __init__(self, encoder: Encoder, queries: list[MultiHeadAttention], readout: Readout) -> None:
         super().__init__()
         self.encoder = encoder
         self.queries = nn.ModuleList(queries)  # the attention of each block for the query stream, with its weights
         self.unseen = nn.Parameter(torch.randn(readout.in_features) * 0.02)  # what a query is before it has looked
         self.readout = readout
 
-    def forward(self, given: Gaps) -> Foretold:
+    def forward(self, given: MaskedBatch) -> MaskedLMOutput:
         real = Mask.lengths(given.lengths, given.tokens.shape[1])
         turns = given.turns
         memories = self.encoder.memories(given.tokens, real & Mask.explicit(turns[:, None, :] <= turns[:, :, None]))
@@ -137,7 +137,7 @@ class XLNet(nn.Module):
             look = partial(queries, memory=scattered(memory), mask=seen, beside=places[..., None])
             x = block.around_self(x, look)
             x = block.around_feedforward(x, block.feedforward)
-        return Foretold(self.encoder.last(x)[there])
+        return MaskedLMOutput(self.encoder.last(x)[there])
 
 
 def scattered(memory: KV) -> KV:
@@ -154,10 +154,10 @@ def _places_of(chosen: Tensor) -> tuple[Tensor, Tensor]:
     return places, chosen.gather(1, places)
 
 
-def build(config: Config, sizes: Masked | Documents | Tagged) -> XLNet | Classifier | Tagger:
+def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> XLNet | Classifier | Tagger:
     """The model that fills gaps; or its encoder with a head for labels or tags."""
     encoder = _encoder(config, sizes)
-    if not isinstance(sizes, Masked):
+    if not isinstance(sizes, MaskedLMSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     if sizes.pairs:
         raise ConfigError("xlnet cannot tell whether two texts belong together; set data.pairs='none'")
@@ -168,7 +168,7 @@ def build(config: Config, sizes: Masked | Documents | Tagged) -> XLNet | Classif
     return XLNet(encoder, queries, readout)
 
 
-def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
+def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> Encoder:
     """All that the content stream runs through."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     nowhere = build_position("none", config.dim, longest=sizes.longest)
@@ -177,19 +177,19 @@ def _encoder(config: Config, sizes: Masked | Documents | Tagged) -> Encoder:
 
 
 def _layer(config: Config) -> Block:
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     relative = Relative(widths.heads, widths.head, reach=config.reach)
     attend = Attend(scores.build("scaled_dot", widths.head), place=relative, queries="text", keys="text")
     feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
-    return Block(Heads(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
+    return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
 
 
-def _second(block: Block, config: Config) -> Heads:
+def _second(block: Block, config: Config) -> MultiHeadAttention:
     """The attention of a block once more, for the query stream: the same weights, other queries."""
-    widths = Widths.divided(config.dim, config.heads)
+    widths = HeadDims.divided(config.dim, config.heads)
     place = Scattered(cast("Relative", block.self_attn.attend.weigh.place))
     attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="gaps", keys="text")
-    second = Heads(attend, widths)
+    second = MultiHeadAttention(attend, widths)
     for name in ("q", "k", "v", "o"):
         setattr(second, name, getattr(block.self_attn, name))
     return second

@@ -16,22 +16,22 @@ from urllib.parse import quote
 from regard.core.errors import RegardError
 from regard.core.extras import require
 from regard.inspection.collect import Subject
-from regard.inspection.error_page import refusal
+from regard.inspection.error_page import error_page
 from regard.inspection.html_bundle import bundle
 from regard.inspection.interventions import UNCHANGED
 from regard.inspection.report import RunLike, subject
-from regard.serve.cancellation import attended
+from regard.serve.cancellation import run_until_disconnect
 from regard.serve.errors import add_refusals
 from regard.serve.inspections import Session
-from regard.serve.middleware import Allowed, Limits, Message, Receive, Send, is_loopback
-from regard.serve.predict_endpoint import Verbs, is_verb
-from regard.serve.requests import Unknown, read_json, read_request
-from regard.serve.server import told_to_end
+from regard.serve.middleware import Limits, Message, Receive, Send, ServerPolicy, is_loopback
+from regard.serve.predict_endpoint import PredictEndpoint, is_verb
+from regard.serve.requests import NotFound, read_json, read_request
+from regard.serve.server import on_shutdown_signal
 
 LOOKS = 4  # threads for looks, most of which wait for a model; answers have others
 
 
-class Explored(NamedTuple):
+class ExplorerPage(NamedTuple):
     """A run whose page is shown, and what it shows first."""
 
     session: Session
@@ -53,7 +53,7 @@ def first_text(run: RunLike, text: str | None = None) -> str:
 def serve_subject(looked: Subject, text: str, *, host: str = "127.0.0.1") -> Any:
     """What is looked into and a first input -> the application. On a host that is this machine alone, only requests
     that are addressed to it are answered."""
-    return application({"": Explored(Session(looked, own=(text,)), text)}, Allowed(loopback=is_loopback(host)))
+    return application({"": ExplorerPage(Session(looked, own=(text,)), text)}, ServerPolicy(loopback=is_loopback(host)))
 
 
 def base_of(name: str, count: int) -> str:
@@ -62,11 +62,11 @@ def base_of(name: str, count: int) -> str:
 
 
 def application(
-    explored: Mapping[str, Explored],
-    allowed: Allowed,
+    explored: Mapping[str, ExplorerPage],
+    allowed: ServerPolicy,
     *,
     closing: Callable[[], None] = lambda: None,
-    direct: Verbs | None = None,
+    direct: PredictEndpoint | None = None,
 ) -> Any:
     """Runs by name -> the application with their pages; `closing` is called when the last request is answered, and what
     `direct` answers does not go through the layers of FastAPI, which are as much work as all the rest."""
@@ -75,7 +75,7 @@ def application(
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        with told_to_end(allowed.end):
+        with on_shutdown_signal(allowed.end):
             yield
         closing()
         looks.shutdown(wait=False, cancel_futures=True)
@@ -98,14 +98,14 @@ def application(
     return app
 
 
-def add_pages(app: Any, explored: Mapping[str, Explored]) -> None:
+def add_pages(app: Any, explored: Mapping[str, ExplorerPage]) -> None:
     """The explorer: `/`, and what its page asks for under `/api`."""
     responses = require("fastapi.responses", extra="serve")
 
     async def page(request: Any) -> Any:
         name, one = _named(explored, request.query_params.get("run"))
         asked = request.query_params.get("text", one.text)
-        seen = await attended(request, lambda ask: one.session.look(asked, UNCHANGED, ask))
+        seen = await run_until_disconnect(request, lambda ask: one.session.look(asked, UNCHANGED, ask))
         choices = {"choices": [{"name": each, "shown": each == name} for each in explored]} if len(explored) > 1 else {}
         return responses.HTMLResponse(bundle(seen | choices))
 
@@ -114,7 +114,7 @@ def add_pages(app: Any, explored: Mapping[str, Explored]) -> None:
         body = read_json(await request.body())
         text, changes = read_request(body)
         upload = body.get("upload")
-        found = await attended(request, lambda ask: one.session.look(text, changes, ask, upload))
+        found = await run_until_disconnect(request, lambda ask: one.session.look(text, changes, ask, upload))
         return responses.JSONResponse(found)
 
     def tile(look: str, *, run: str | None = None, map: int, head: int, level: int, i: int, j: int) -> dict[str, Any]:
@@ -131,18 +131,18 @@ def add_pages(app: Any, explored: Mapping[str, Explored]) -> None:
         app.get(f"{base}/step")(step)
 
 
-def _named(explored: Mapping[str, Explored], name: str | None) -> tuple[str, Explored]:
+def _named(explored: Mapping[str, ExplorerPage], name: str | None) -> tuple[str, ExplorerPage]:
     """The run of a name, or the first."""
     if name is None:
         return next(iter(explored.items()))
     if name not in explored:
-        raise Unknown(f"there is no run {name[:80]!r} here; there are: {', '.join(explored)}")
+        raise NotFound(f"there is no run {name[:80]!r} here; there are: {', '.join(explored)}")
     return name, explored[name]
 
 
-def _refusal(explored: Mapping[str, Explored], request: Any, line: str) -> str:
+def _refusal(explored: Mapping[str, ExplorerPage], request: Any, line: str) -> str:
     """The page that somebody reads where there is nothing to show."""
     name = request.query_params.get("run")
     name, one = _named(explored, name if name in explored else None)
     others = list(explored) if len(explored) > 1 else []
-    return refusal(line, request.query_params.get("text", one.text), run=name, others=others)
+    return error_page(line, request.query_params.get("text", one.text), run=name, others=others)

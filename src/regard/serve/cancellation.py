@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from regard.core.cancellation import Ask, GivenUp
+from regard.core.cancellation import Ask, Cancelled
 
 LONGEST = 60.0  # seconds that a request may take
 TOO_LONG = "it took longer than {:g} seconds; ask for less at a time"
@@ -20,14 +20,14 @@ Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
 
-async def attended(request: Any, work: Callable[[Ask], T]) -> T:
+async def run_until_disconnect(request: Any, work: Callable[[Ask], T]) -> T:
     """Work in a thread of its own, which asks now and then whether it is still wanted. Whoever waits is told in time,
     also while the thread does something long that does not ask."""
     gone = threading.Event()
 
     def ask() -> None:
         if gone.is_set():
-            raise GivenUp(LEFT)
+            raise Cancelled(LEFT)
 
     watching = asyncio.ensure_future(_left(request.receive))
     watching.add_done_callback(lambda _: gone.set())
@@ -35,9 +35,9 @@ async def attended(request: Any, work: Callable[[Ask], T]) -> T:
         async with asyncio.timeout(LONGEST):
             return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
     except TimeoutError:
-        raise GivenUp(f"it took longer than {LONGEST:g} seconds; give a shorter input") from None
+        raise Cancelled(f"it took longer than {LONGEST:g} seconds; give a shorter input") from None
     except asyncio.CancelledError:
-        raise GivenUp(ENDED) from None
+        raise Cancelled(ENDED) from None
     finally:
         gone.set()
         watching.cancel()
@@ -57,7 +57,7 @@ class Waiting:
         """Give up what is late. Whoever waits for the second look is listened to: to do so for each request that is
         answered at once would cost more than all else that is done for it here."""
         if now > self.ends and not self.coming.done():
-            self.coming.set_exception(GivenUp(TOO_LONG.format(LONGEST)))
+            self.coming.set_exception(Cancelled(TOO_LONG.format(LONGEST)))
         elif self.seen and self.watching is None:
             self.watching = asyncio.ensure_future(_left(self.receive))
             self.watching.add_done_callback(self._gone)
@@ -65,7 +65,7 @@ class Waiting:
 
     def _gone(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and not self.coming.done():
-            self.coming.set_exception(GivenUp(LEFT))
+            self.coming.set_exception(Cancelled(LEFT))
 
 
 class Watch:
@@ -75,7 +75,7 @@ class Watch:
         self._loop, self._all = loop, set[Waiting]()
         self._looks = False
 
-    async def until_left(self, coming: asyncio.Future[T], receive: Receive, ends: float) -> T:
+    async def wait_for_result(self, coming: asyncio.Future[T], receive: Receive, ends: float) -> T:
         """What is awaited, unless the client goes or it takes too long."""
         waiting = Waiting(coming, receive, ends)
         self._all.add(waiting)
@@ -85,7 +85,7 @@ class Watch:
         try:
             return await coming
         except asyncio.CancelledError:  # it has been told so for longer than a request takes
-            raise GivenUp(ENDED) from None
+            raise Cancelled(ENDED) from None
         finally:
             self._all.discard(waiting)
             if waiting.watching is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from regard.api.verbs import Verbs, listed
 from regard.core.errors import ConfigError, RegardError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 
 BROKEN = (OSError, http.client.HTTPException)  # a connection that ends, or bytes that are no HTTP
 PLAIN = ("text", "score", "rank", "remarks", "files")  # of an answer; the rest is the task's own
@@ -59,7 +59,7 @@ class Client(Verbs):
     def __repr__(self) -> str:
         return f"Client({self._url!r}: {self.name}, {self.about['model']} for {self.about['task']})"
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Answer]]:
+    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first. `files=[".png"]` also fetches what answers can be written as."""
         inputs = listed(inputs, self.verb)
         if not inputs:
@@ -164,7 +164,9 @@ def _file(given: Path | str) -> dict[str, str]:
         raise ConfigError(f"{path}: cannot be read ({wrong.strerror}), so it cannot be sent") from None
 
 
-def _answer(row: Mapping[str, Any]) -> Answer:
+def _answer(row: Mapping[str, Any]) -> Prediction:
     files = {suffix: partial(base64.b64decode, data) for suffix, data in row.get("files", {}).items()}
     data = {key: value for key, value in row.items() if key not in PLAIN}
-    return Answer(row["text"], row["score"], row["rank"], files=files, remarks=tuple(row.get("remarks", ())), data=data)
+    return Prediction(
+        row["text"], row["score"], row["rank"], files=files, remarks=tuple(row.get("remarks", ())), data=data
+    )

@@ -18,10 +18,10 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from regard.core.cancellation import breathe
-from regard.core.data_specs import Marks
+from regard.core.cancellation import check_cancelled
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
-from regard.decoding.strategy import Decoding, Running, Search, Sources
+from regard.decoding.strategy import DecoderInputs, DecodingStrategy, Search, SearchState
 
 WATCHED = 0.25  # seconds between two questions whether a search is still wanted
 
@@ -29,12 +29,12 @@ Found = list[list[Hypothesis]]
 Told = Callable[[Sequence[int]], None]  # hears the tokens of the best so far
 
 
-class Alone(Exception):
+class RetryAlone(Exception):
     """A search that is to be made by itself: something went wrong in the batch that it was part of."""
 
 
 @dataclass(eq=False)
-class Wanted:
+class SearchRequest:
     """A search that takes part: the arguments of Search.begin, and who waits for it."""
 
     search: Search
@@ -53,7 +53,7 @@ class Wanted:
         """How many sources it has."""
         return self.limits.numel()
 
-    def begin(self) -> Running:
+    def begin(self) -> SearchState:
         """Before its first token."""
         return self.search.begin(self.state, self.limits, first=self.first, numbers=self.numbers)
 
@@ -71,14 +71,14 @@ class Wanted:
 
 
 @dataclass(eq=False)
-class Lane:
+class DecodingBatch:
     """Searches of one kind, decoded side by side; its sources by number, and whose they are."""
 
     search: Search
-    running: Running
-    tickets: dict[int, tuple[Wanted, int]]
+    running: SearchState
+    tickets: dict[int, tuple[SearchRequest, int]]
 
-    def add(self, more: Running, wanted: Sequence[Wanted]) -> None:
+    def add(self, more: SearchState, wanted: Sequence[SearchRequest]) -> None:
         """Beside those that run."""
         base = self.running.begun
         self.running = self.search.join(self.running, more)
@@ -111,23 +111,23 @@ class Lane:
                 wanted.told(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
 
 
-def tickets_of(wanted: Sequence[Wanted]) -> dict[int, tuple[Wanted, int]]:
+def tickets_of(wanted: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest, int]]:
     """Sources in their order, numbered from 0 -> whose each is, and which of theirs."""
     flat = [(each, place) for each in wanted for place in range(each.size)]
     return dict(enumerate(flat))
 
 
-class Pool:
+class ContinuousBatcher:
     """The thread that decodes, and what it decodes."""
 
     def __init__(self, told: Callable[[int], None] | None = None) -> None:
         self.told = told  # hears how many sources each step has
         self._changed = threading.Condition()
-        self._coming: list[Wanted] = []
-        self._lanes: dict[Hashable, Lane] = {}
+        self._coming: list[SearchRequest] = []
+        self._lanes: dict[Hashable, DecodingBatch] = {}
         self._thread: threading.Thread | None = None
 
-    def run(self, wanted: Wanted) -> Found:
+    def run(self, wanted: SearchRequest) -> Found:
         """The hypotheses of each source, best first; given up where the request is."""
         with self._changed:
             self._coming.append(wanted)
@@ -139,7 +139,7 @@ class Pool:
             while True:
                 with suppress(TimeoutError):
                     return wanted.done.result(timeout=WATCHED)
-                breathe()
+                check_cancelled()
         finally:
             wanted.gone = True  # if it has not ended, it ends now
 
@@ -155,9 +155,9 @@ class Pool:
             for kind, lane in list(self._lanes.items()):
                 self._step(kind, lane)
 
-    def _admit(self, coming: Sequence[Wanted]) -> None:
+    def _admit(self, coming: Sequence[SearchRequest]) -> None:
         """Those of one kind are joined with each other first: what runs is copied once."""
-        kinds: dict[Hashable, list[Wanted]] = {}
+        kinds: dict[Hashable, list[SearchRequest]] = {}
         for wanted in coming:
             kinds.setdefault(wanted if wanted.kind is None else wanted.kind, []).append(wanted)
         for kind, some in kinds.items():
@@ -165,31 +165,31 @@ class Pool:
                 lane, search = self._lanes.get(kind), some[0].search
                 more = reduce(search.join, [wanted.begin() for wanted in some])
                 if lane is None:
-                    self._lanes[kind] = Lane(search, more, tickets_of(some))
+                    self._lanes[kind] = DecodingBatch(search, more, tickets_of(some))
                 else:
                     lane.add(more, some)
             except Exception as wrong:  # whatever it is, each finds out for itself
                 for wanted in some:
-                    wanted.fail(Alone(str(wrong)))
+                    wanted.fail(RetryAlone(str(wrong)))
 
-    def _step(self, kind: Hashable, lane: Lane) -> None:
+    def _step(self, kind: Hashable, lane: DecodingBatch) -> None:
         try:
             if self.told is not None:
                 self.told(lane.running.sources.numel())
             lane.step()
         except Exception as wrong:
             for wanted, _ in lane.tickets.values():
-                wanted.fail(Alone(str(wrong)))
+                wanted.fail(RetryAlone(str(wrong)))
             lane.tickets.clear()
         if not lane.tickets:
             del self._lanes[kind]
 
 
 @dataclass(frozen=True)
-class Pooled(Decoding):
+class Pooled(DecodingStrategy):
     """A decoder like any other, whose searches are made by a pool."""
 
-    pool: Pool = field(default_factory=Pool, compare=False)
+    pool: ContinuousBatcher = field(default_factory=ContinuousBatcher, compare=False)
     told: Told | None = field(default=None, compare=False)
     begun: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
     places: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
@@ -198,7 +198,7 @@ class Pooled(Decoding):
         """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
         return list(self.places) if self.places else super().numbers(count)
 
-    def decode(self, model: Decoder, sources: Sources) -> Found:
+    def decode(self, model: Decoder, sources: DecoderInputs) -> Found:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
         state, marks, limits, first, numbers, grammar = sources
         if not limits.numel():
@@ -206,11 +206,13 @@ class Pooled(Decoding):
         search = self.search(model, marks=marks, grammar=grammar)
         self.begun()
         try:
-            return self.pool.run(Wanted(search, self._kind(marks, grammar), state, limits, first, numbers, self.told))
-        except Alone:
+            return self.pool.run(
+                SearchRequest(search, self._kind(marks, grammar), state, limits, first, numbers, self.told)
+            )
+        except RetryAlone:
             return super().decode(model, sources)
 
-    def _kind(self, marks: Marks, grammar: Grammar | None) -> Hashable:
+    def _kind(self, marks: SpecialTokens, grammar: Grammar | None) -> Hashable:
         """Equal where steps are. A seed is used up when a search begins; a grammar is one search's own."""
         config = replace(self.config, seed=0) if self.has("seed") else self.config
         return None if grammar is not None else (self.name, repr(config), repr(marks))

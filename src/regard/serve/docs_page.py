@@ -7,7 +7,7 @@ import html
 import json
 from typing import Any
 
-from regard.inspection.static_page import still
+from regard.inspection.static_page import static_page
 
 STYLE = """
 pre { overflow-x: auto; padding: 10px 12px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }
@@ -30,7 +30,7 @@ def docs_page(document: dict[str, Any], address: str) -> str:
         for method, told in each.items()
     ]
     main = "\n".join(["<h1>What can be asked here</h1>", *sections])
-    return still("regard: what can be asked", main, facts=FACTS, style=STYLE)
+    return static_page("regard: what can be asked", main, facts=FACTS, style=STYLE)
 
 
 def _section(address: str, path: str, method: str, told: dict[str, Any]) -> str:

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from regard.core.cancellation import GivenUp
+from regard.core.cancellation import Cancelled
 from regard.core.errors import RegardError
 from regard.core.extras import require
-from regard.serve.requests import Unknown
-from regard.serve.scheduler import Busy, Ending
+from regard.serve.requests import NotFound
+from regard.serve.scheduler import QueueFull, ShuttingDown
 
 OURS = "something went wrong in the server, which is not your mistake; its log says what"
 PROGRAMS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths that no person reads
@@ -18,11 +18,17 @@ PROGRAMS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths th
 
 def status_of(wrong: Exception) -> int:
     """An error -> the status of its response."""
-    kinds: dict[type[Exception], int] = {Busy: 429, Ending: 503, GivenUp: 503, Unknown: 404, RegardError: 400}
+    kinds: dict[type[Exception], int] = {
+        QueueFull: 429,
+        ShuttingDown: 503,
+        Cancelled: 503,
+        NotFound: 404,
+        RegardError: 400,
+    }
     return next((status for kind, status in kinds.items() if isinstance(wrong, kind)), 500)
 
 
-def line_of(wrong: Exception) -> str:
+def error_message(wrong: Exception) -> str:
     """What is said of an error: its own line, where it is one of ours that a user can mend."""
     if isinstance(wrong, RegardError):
         return str(wrong)
@@ -33,7 +39,7 @@ def line_of(wrong: Exception) -> str:
 def headers_of(wrong: Exception) -> dict[str, str]:
     """When to come again."""
     status = status_of(wrong)
-    return {"Retry-After": str(wrong.seconds if isinstance(wrong, Busy) else 1)} if status in (429, 503) else {}
+    return {"Retry-After": str(wrong.seconds if isinstance(wrong, QueueFull) else 1)} if status in (429, 503) else {}
 
 
 def add_refusals(app: Any, page: Callable[[Any, str], str]) -> None:
@@ -47,7 +53,7 @@ def add_refusals(app: Any, page: Callable[[Any, str], str]) -> None:
         return responses.HTMLResponse(page(request, line), status, headers)
 
     def refused(request: Any, wrong: Exception) -> Any:
-        return answer(request, line_of(wrong), status_of(wrong), headers_of(wrong))
+        return answer(request, error_message(wrong), status_of(wrong), headers_of(wrong))
 
     def missing(request: Any, _: Any) -> Any:
         return answer(request, f"there is no page {request.url.path[:80]!r} here", 404)

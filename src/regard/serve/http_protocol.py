@@ -16,7 +16,7 @@ require("httptools", extra="serve")
 _protocol: Any = require("uvicorn.protocols.http.httptools_impl", extra="serve").HttpToolsProtocol
 
 
-class Joined:
+class BufferedTransport:
     """A transport that keeps the head of an answer until what follows it is written, or until the loop's next turn."""
 
     def __init__(self, transport: Any, loop: Any) -> None:
@@ -51,7 +51,7 @@ class Protocol(_protocol):  # type: ignore[misc]  # known when uvicorn is there
     """Uvicorn's own protocol over such a transport, for clients that may want to do harm."""
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(Joined(transport, self.loop))
+        super().connection_made(BufferedTransport(transport, self.loop))
         self._unread = 0  # bytes of which nothing has been made yet
         self._seen: tuple[Any, int] | None = None  # at the look before; what had come by then has been read since
         self._looking = self.loop.call_later(STILL, self._look)

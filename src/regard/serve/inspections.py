@@ -16,17 +16,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from regard.core.cancellation import asking
+from regard.core.cancellation import cancellable
 from regard.core.errors import DataError, RegardError
 from regard.core.files import write_bytes
-from regard.core.input_limits import bounded
+from regard.core.input_limits import limit_pixels
 from regard.core.task import Task
 from regard.inspection.collect import Subject, collect
-from regard.inspection.interventions import Changes
+from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import Inspection, step_to_json, to_json
 from regard.inspection.map_tiles import Budget, pack_tile, pyramid, quantise
 from regard.inspection.parameter_tables import Tables
-from regard.serve.model_lock import Gate
+from regard.serve.model_lock import ModelLock
 from regard.serve.requests import PIXELS
 from regard.serve.uploads import Uploads
 
@@ -46,13 +46,13 @@ class Session:
         self,
         subject: Subject,
         *,
-        gate: Gate | None = None,
+        gate: ModelLock | None = None,
         own: Collection[str] = (),
         base: str = "/api",
         asked: Remembered | None = None,
     ) -> None:
         self._subject = subject
-        self._gate = gate or Gate()
+        self._gate = gate or ModelLock()
         self._own, self.base = {*own, *subject.task.examples}, base
         self._asked: Remembered = asked or InMemory()
         self._kept: OrderedDict[str, Inspection] = OrderedDict()
@@ -61,15 +61,15 @@ class Session:
     def opens(self) -> tuple[str, ...]:
         """Suffixes of the files that are its inputs; none where they are texts, or may be."""
         task = self._subject.task
-        texts = type(task).read_text is not Task.read_text
-        return () if texts else task.opens or ()
+        texts = type(task).parse_untrusted_text is not Task.parse_untrusted_text
+        return () if texts else task.input_suffixes or ()
 
-    def look(self, text: str, changes: Changes, ask: Ask = lambda: None, upload: Any = None) -> dict[str, Any]:
+    def look(self, text: str, changes: Interventions, ask: Ask = lambda: None, upload: Any = None) -> dict[str, Any]:
         """A text and changes -> the JSON of the page; `ask` raises as soon as nobody wants it any more."""
-        with self._gate.alone(ask), asking(ask):
-            return self._look(Asked(text, changes, upload))
+        with self._gate.alone(ask), cancellable(ask):
+            return self._look(InspectionRequest(text, changes, upload))
 
-    def _look(self, asked: Asked) -> dict[str, Any]:
+    def _look(self, asked: InspectionRequest) -> dict[str, Any]:
         inspection = self._collect(asked)
         name = self._asked.put(asked)
         if self._subject.tables is None:
@@ -79,18 +79,18 @@ class Session:
         page = {"server": self.base, "id": name, **({"opens": list(self.opens)} if self.opens else {})}
         return {**to_json(inspection, budget=Budget(BUDGET)), **page}
 
-    def _collect(self, asked: Asked) -> Inspection:
+    def _collect(self, asked: InspectionRequest) -> Inspection:
         uploads, task = Uploads(), self._subject.task
 
         def read(text: str) -> Any:
             if asked.upload is not None:
-                if not task.opens:
+                if not task.input_suffixes:
                     raise DataError("the input of this run is a text; send no file")
-                return task.read(str(uploads.keep(asked.upload, task.opens, "the input")))
-            return task.read(text) if text in self._own else task.read_text(text)
+                return task.parse_input(str(uploads.keep(asked.upload, task.input_suffixes, "the input")))
+            return task.parse_input(text) if text in self._own else task.parse_untrusted_text(text)
 
         try:
-            with bounded(pixels=PIXELS):
+            with limit_pixels(pixels=PIXELS):
                 found = collect(replace(self._subject, read=read), asked.text, changes=asked.changes)
             return found if asked.upload is None else replace(found, title=uploads.plain(found.title))
         except RegardError as wrong:
@@ -139,21 +139,21 @@ FILES = 4  # of them with a file that was sent: files are large
 NAME = re.compile(r"[0-9a-f]{16}")
 
 
-class Asked(NamedTuple):
+class InspectionRequest(NamedTuple):
     """What was looked at."""
 
     text: str
-    changes: Changes
+    changes: Interventions
     upload: Any = None  # the JSON of a file that was sent, whose name the text is
 
 
 class Remembered(Protocol):
     """Where looks are kept."""
 
-    def put(self, asked: Asked) -> str:
+    def put(self, asked: InspectionRequest) -> str:
         """Keep one, under a new name; the oldest goes."""
 
-    def get(self, name: str) -> Asked | None:
+    def get(self, name: str) -> InspectionRequest | None:
         """What was asked under this name, if it is still known."""
 
 
@@ -161,16 +161,16 @@ class InMemory:
     """Looks of one process."""
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._asked: OrderedDict[str, InspectionRequest] = OrderedDict()
 
-    def put(self, asked: Asked) -> str:
+    def put(self, asked: InspectionRequest) -> str:
         name = secrets.token_hex(8)  # which no page of an earlier server, nor a stranger who counts, can have
         self._asked[name] = asked
         for old in _surplus([(each, one.upload is not None) for each, one in self._asked.items()]):
             del self._asked[old]
         return name
 
-    def get(self, name: str) -> Asked | None:
+    def get(self, name: str) -> InspectionRequest | None:
         return self._asked.get(name)
 
 
@@ -181,7 +181,7 @@ class InFolder:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
-    def put(self, asked: Asked) -> str:
+    def put(self, asked: InspectionRequest) -> str:
         name = secrets.token_hex(8)
         suffix = ".json" if asked.upload is None else ".upload"
         table = {"text": asked.text, "changes": asdict(asked.changes), "upload": asked.upload}
@@ -191,14 +191,16 @@ class InFolder:
             old.unlink(missing_ok=True)
         return name
 
-    def get(self, name: str) -> Asked | None:
+    def get(self, name: str) -> InspectionRequest | None:
         if not NAME.fullmatch(name):
             return None
         for suffix in (".json", ".upload"):
             with suppress(FileNotFoundError):
                 table = json.loads((self._folder / f"{name}{suffix}").read_bytes())
                 off, forbid = (tuple((first, number) for first, number in table["changes"][key]) for key in PAIRS)
-                return Asked(table["text"], Changes(off, forbid, table["changes"]["temperature"]), table["upload"])
+                return InspectionRequest(
+                    table["text"], Interventions(off, forbid, table["changes"]["temperature"]), table["upload"]
+                )
         return None
 
 

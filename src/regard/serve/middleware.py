@@ -29,7 +29,7 @@ HELD = 200_000_000  # bytes of the bodies of all requests
 DRAINED, DRAINING = 100_000_000, SLOWEST  # bytes and seconds of a body that is too large, which are thrown away
 
 
-class Refused(Exception):
+class RequestRejected(Exception):
     """A request that is not read: status and one line."""
 
     def __init__(self, status: int, line: str) -> None:
@@ -49,7 +49,7 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(eq=False)
-class Allowed:
+class ServerPolicy:
     """What a server allows, and whether it still takes requests."""
 
     loopback: bool
@@ -75,7 +75,7 @@ class Allowed:
 class Limits:
     """Stands before an application: what is too much never reaches it."""
 
-    def __init__(self, app: App, *, allowed: Allowed) -> None:
+    def __init__(self, app: App, *, allowed: ServerPolicy) -> None:
         self.app, self.allowed = app, allowed
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -83,17 +83,19 @@ class Limits:
             return await self.app(scope, receive, send)
         most = MOST if self.allowed.most is None else self.allowed.most
         if self.allowed.active >= most:
-            return await _refuse(send, Refused(503, f"{most} requests are being answered; try again in a second"))
+            return await _refuse(
+                send, RequestRejected(503, f"{most} requests are being answered; try again in a second")
+            )
         self.allowed.active += 1
         body = b""
         try:
             body = await self._arrived(scope, receive)
-        except Refused as wrong:
+        except RequestRejected as wrong:
             if wrong.status == 413:
                 await _drain(receive)
             return await _refuse(send, wrong)
         except asyncio.CancelledError:  # the server is ending, and the rest of this request will not come
-            return await _refuse(send, Refused(503, "the server has been told to end"))
+            return await _refuse(send, RequestRejected(503, "the server has been told to end"))
         else:
             return await self.app(scope, _again(body, receive), send)
         finally:
@@ -104,12 +106,12 @@ class Limits:
         """The body of a request that is allowed."""
         allowed, task = self.allowed, asyncio.current_task()
         if allowed.ending:
-            raise Refused(503, "the server has been told to end")
+            raise RequestRejected(503, "the server has been told to end")
         largest = LARGEST if allowed.largest is None else allowed.largest
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         _check(headers, loopback=allowed.loopback, largest=largest)
         if allowed.key and scope.get("path") != OPEN and not _has_key(headers, allowed.key):
-            raise Refused(401, "this server wants a key; send it as Authorization: Bearer KEY")
+            raise RequestRejected(401, "this server wants a key; send it as Authorization: Bearer KEY")
         assert task is not None
         allowed.reading.add(task)
         try:
@@ -125,19 +127,21 @@ class Limits:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Refused(400, "the request ended before it was whole")
+                        raise RequestRejected(400, "the request ended before it was whole")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     self.allowed.held += len(parts[-1])
                     if size > largest:
-                        raise Refused(413, f"a request has at most {largest:,} bytes")
+                        raise RequestRejected(413, f"a request has at most {largest:,} bytes")
                     if self.allowed.held > HELD:
-                        raise Refused(503, "the requests that are being answered are large; try again in a second")
+                        raise RequestRejected(
+                            503, "the requests that are being answered are large; try again in a second"
+                        )
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
             self.allowed.held -= size
-            raise Refused(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
+            raise RequestRejected(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
         except BaseException:
             self.allowed.held -= size
             raise
@@ -147,15 +151,17 @@ def _check(headers: Mapping[str, str], *, loopback: bool, largest: int) -> None:
     """A page elsewhere can send requests to a server on this machine, by a name of its own that leads here."""
     host = _name(f"//{headers.get('host', '')}")
     if loopback and not is_loopback(host):
-        raise Refused(421, f"Host {host[:80]!r} is not this machine: use http://127.0.0.1 or http://localhost")
+        raise RequestRejected(421, f"Host {host[:80]!r} is not this machine: use http://127.0.0.1 or http://localhost")
     origin = headers.get("origin")
     if origin is not None and _name(origin) != host:
-        raise Refused(403, f"a page of {origin[:80]!r} may not ask this server")
+        raise RequestRejected(403, f"a page of {origin[:80]!r} may not ask this server")
     if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
-        raise Refused(403, "a page of another site may not ask this server")  # as a picture or a script of its own
+        raise RequestRejected(
+            403, "a page of another site may not ask this server"
+        )  # as a picture or a script of its own
     stated = headers.get("content-length", "0")
     if not stated.isdecimal() or len(stated) > 18 or int(stated) > largest:
-        raise Refused(413, f"a request has at most {largest:,} bytes")
+        raise RequestRejected(413, f"a request has at most {largest:,} bytes")
 
 
 def _has_key(headers: Mapping[str, str], key: str) -> bool:
@@ -204,7 +210,7 @@ async def _drain(receive: Receive) -> None:
                     return
 
 
-async def _refuse(send: Send, wrong: Refused) -> None:
+async def _refuse(send: Send, wrong: RequestRejected) -> None:
     body = json.dumps({"error": wrong.line}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     headers.append((b"content-length", str(len(body)).encode()))

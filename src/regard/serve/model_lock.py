@@ -11,7 +11,7 @@ from regard.core.cancellation import Ask
 ASKED = 0.1  # seconds between two questions whether whoever waits is still wanted
 
 
-class Gate:
+class ModelLock:
     """A lock that many may share. One who wants it alone waits for those inside; whoever comes later waits behind, but
     goes in before the next one who wants it alone: they take turns."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from regard.core.registry import names
 from regard.core.version import __version__
 from regard.serve import option_schema
-from regard.serve.model_runtime import Hosted
+from regard.serve.model_runtime import ServedRun
 from regard.serve.requests import INPUTS
 
 SMALL = 50_000  # bytes of an example that is sent as a file
@@ -26,7 +26,7 @@ ERRORS = {
 }
 
 
-def about(hosted: Hosted) -> dict[str, Any]:
+def about(hosted: ServedRun) -> dict[str, Any]:
     """A run in plain values: what it is and what it can be asked."""
     run = hosted.run
     return {
@@ -42,7 +42,7 @@ def about(hosted: Hosted) -> dict[str, Any]:
     }
 
 
-def example(hosted: Hosted) -> dict[str, Any]:
+def example(hosted: ServedRun) -> dict[str, Any]:
     """A request that works: the task's first example, a file as the file itself."""
     given = next(iter(hosted.run.task.examples), "")
     found: Any = given
@@ -54,7 +54,7 @@ def example(hosted: Hosted) -> dict[str, Any]:
     return {"run": hosted.name, "inputs": [found]}
 
 
-def document(hosted: Sequence[Hosted]) -> dict[str, Any]:
+def document(hosted: Sequence[ServedRun]) -> dict[str, Any]:
     """The whole document."""
     verbs = sorted({verb for each in hosted for verb in each.verbs})
     paths: dict[str, Any] = {
@@ -76,7 +76,7 @@ def document(hosted: Sequence[Hosted]) -> dict[str, Any]:
     }
 
 
-def _verb(verb: str, hosted: Sequence[Hosted]) -> dict[str, Any]:
+def _verb(verb: str, hosted: Sequence[ServedRun]) -> dict[str, Any]:
     several = len(hosted) > 1
     bodies = [_body(each, named=several) for each in hosted]
     tasks = ", ".join(dict.fromkeys(each.run.recipe.task.name for each in hosted))
@@ -97,7 +97,7 @@ def _verb(verb: str, hosted: Sequence[Hosted]) -> dict[str, Any]:
     }
 
 
-def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
+def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
     """What a request to a run may say."""
     text = {"type": "string", "maxLength": option_schema.LETTERS}
     inputs = [*([option_schema.UPLOAD] if hosted.opens else []), *([text] if hosted.texts else [])]
@@ -129,7 +129,7 @@ def _body(hosted: Hosted, *, named: bool) -> dict[str, Any]:
     }
 
 
-def _decoding(hosted: Hosted) -> dict[str, Any]:
+def _decoding(hosted: ServedRun) -> dict[str, Any]:
     """The settings of the search: those of the run's decoder unless another is named."""
     listed = names("regard.decoding.strategies")
     properties: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def _decoding(hosted: Hosted) -> dict[str, Any]:
     }
 
 
-def _look(hosted: Sequence[Hosted]) -> dict[str, Any]:
+def _look(hosted: Sequence[ServedRun]) -> dict[str, Any]:
     pair = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False, "minItems": 2}
     pairs = {"type": "array", "items": pair, "maxItems": 1000}
     properties = {

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from regard.core import config as configs
 from regard.core.describe import describe, source_of
-from regard.core.errors import ConfigError, RegardError, nearest
+from regard.core.errors import ConfigError, RegardError, did_you_mean
 
 LARGEST = 1_000  # what is counted, unless the task says otherwise (SERVED)
 SIDE_BY_SIDE = ("nbest", "samples", "width")  # rows of a batch for each input: memory
@@ -25,7 +25,7 @@ LETTERS = 100_000  # of a text
 UPLOAD = {"$ref": "#/components/schemas/Upload"}
 
 
-class Kind(NamedTuple):
+class OptionSchema(NamedTuple):
     """A dataclass, what its fields mean, and the most that each whole number may be."""
 
     options: type[Any]
@@ -60,17 +60,17 @@ def json_name(name: str) -> str:
     return bare if keyword.iskeyword(bare) else name
 
 
-def kind(package: str, name: str, options: type[Any], *, opens: Sequence[str] = ()) -> Kind:
+def kind(package: str, name: str, options: type[Any], *, opens: Sequence[str] = ()) -> OptionSchema:
     """The dataclass of a listed file, with the comments beside its fields."""
     try:
         described = describe(source_of(package, name), options.__name__)
     except RegardError:
         described = None
     meanings = {} if described is None else {each.name: each.meaning for each in described.settings}
-    return Kind(options, meanings, {}, tuple(opens))
+    return OptionSchema(options, meanings, {}, tuple(opens))
 
 
-def schema(kind: Kind) -> dict[str, Any]:
+def schema(kind: OptionSchema) -> dict[str, Any]:
     """The JSON schema of what a request may say."""
     hints = kind.hints
     properties = {}
@@ -84,7 +84,7 @@ def schema(kind: Kind) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _schema(hint: Any, name: str, kind: Kind) -> dict[str, Any]:
+def _schema(hint: Any, name: str, kind: OptionSchema) -> dict[str, Any]:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         return {"anyOf": [_schema(part, name, kind) for part in inner]}
@@ -104,7 +104,7 @@ def _schema(hint: Any, name: str, kind: Kind) -> dict[str, Any]:
     return plain.get(hint, {})
 
 
-def most(name: str, kind: Kind) -> int:
+def most(name: str, kind: OptionSchema) -> int:
     """How much of what a whole number counts may be asked for."""
     return kind.most.get(name, WIDEST if name in SIDE_BY_SIDE else LARGEST)
 
@@ -114,13 +114,13 @@ def is_path(hint: Any) -> bool:
     return hint is Path or Path in typing.get_args(hint)
 
 
-def made(kind: Kind, table: Mapping[str, Any], where: str) -> Any:
+def parse_options(kind: OptionSchema, table: Mapping[str, Any], where: str) -> Any:
     """Values by their JSON names -> the dataclass; a file is a path here already, and what is too much is refused."""
     names, hints = kind.names, kind.hints
     given = {}
     for key, value in table.items():
         if key not in names:
-            raise ConfigError(f"{where}: no setting {key[:80]!r}; {nearest(key[:80], names)}")
+            raise ConfigError(f"{where}: no setting {key[:80]!r}; {did_you_mean(key[:80], names)}")
         if is_path(hints[names[key]]) and not (value is None or isinstance(value, Path)):
             raise ConfigError(f"{where}.{key} is a file; send the file itself, not where it lies")
         _check(value, names[key], kind, f"{where}.{key}")
@@ -128,7 +128,7 @@ def made(kind: Kind, table: Mapping[str, Any], where: str) -> Any:
     return configs.from_dict(kind.options, given, where)
 
 
-def _check(value: Any, name: str, kind: Kind, where: str) -> None:
+def _check(value: Any, name: str, kind: OptionSchema, where: str) -> None:
     """Numbers that a request may have, texts and lists that are not too long."""
     if isinstance(value, list):
         if len(value) > LARGEST:

@@ -15,26 +15,26 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from regard.core.cancellation import GivenUp
+from regard.core.cancellation import Cancelled
 from regard.core.errors import RegardError
 from regard.core.extras import require
 from regard.serve import cancellation, requests
 from regard.serve import responses as response_bodies
 from regard.serve.cancellation import Watch
-from regard.serve.errors import headers_of, line_of, status_of
+from regard.serve.errors import error_message, headers_of, status_of
 from regard.serve.metrics import Metrics
 from regard.serve.middleware import Message, Receive, Send
-from regard.serve.model_runtime import Hosted
-from regard.serve.requests import Asked, read_json
-from regard.serve.scheduler import Job, Line
-from regard.serve.streams import Hearing, Post, Reply
+from regard.serve.model_runtime import ServedRun
+from regard.serve.requests import PredictRequest, read_json
+from regard.serve.scheduler import Job, RequestScheduler
+from regard.serve.streams import LoopMailbox, PartialOutputStream, PendingResponse
 from regard.serve.uploads import Uploads
 
-LineOf = Callable[[Hosted, Job], Line]  # where a request waits
+LineOf = Callable[[ServedRun, Job], RequestScheduler]  # where a request waits
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-class Incoming(NamedTuple):
+class RawRequest(NamedTuple):
     """A request as it came."""
 
     verb: str
@@ -44,10 +44,10 @@ class Incoming(NamedTuple):
     looks: Executor  # where files of answers are made
 
 
-class Answering:
+class PredictHandler:
     """A request that is being answered."""
 
-    def __init__(self, incoming: Incoming, hosted: Sequence[Hosted], line_of: LineOf, metrics: Metrics) -> None:
+    def __init__(self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: LineOf, metrics: Metrics) -> None:
         self.incoming, self.hosted, self.line_of, self.metrics = incoming, hosted, line_of, metrics
         self.verb = incoming.verb
         self.begun = time.monotonic()
@@ -55,19 +55,19 @@ class Answering:
         self.uploads = Uploads()
         self.run = ""  # which one it is for, once that is known
 
-    async def respond(self, post: Post, watch: Watch) -> Any:
+    async def respond(self, post: LoopMailbox, watch: Watch) -> Any:
         """The JSON of the answers, or a response that streams them, or an error that says why there are none."""
         streamed = False
         try:
-            wanted = requests.shaped(read_json(self.incoming.body), self.verb, self.hosted)
+            wanted = requests.parse_predict_request(read_json(self.incoming.body), self.verb, self.hosted)
             self.run = wanted.hosted.name
-            reply = Reply(post)
+            reply = PendingResponse(post)
             job = await self._submitted(wanted, reply)
             if wanted.stream:
                 streamed = True
                 return self._stream(wanted, job, reply)
             try:
-                found = await watch.until_left(reply.coming, self.incoming.receive, self.ends)
+                found = await watch.wait_for_result(reply.coming, self.incoming.receive, self.ends)
             finally:
                 self.line_of(wanted.hosted, job).leave(job)
             table = await self._write(wanted, found)
@@ -87,7 +87,7 @@ class Answering:
         verb = self.verb if known else ""  # what is no verb here is no label either: there could be any number
         self.metrics.answered(self.run, verb, status, time.monotonic() - self.begun)
 
-    async def _submitted(self, wanted: Asked, reply: Reply) -> Job:
+    async def _submitted(self, wanted: PredictRequest, reply: PendingResponse) -> Job:
         if wanted.small:
             read = requests.read(wanted, self.uploads)
         else:
@@ -99,49 +99,49 @@ class Answering:
             self.incoming.client,
             ends=self.ends,
             done=reply,
-            numbered=wanted.hosted.run.task.numbered,
+            numbered=wanted.hosted.run.task.samples_by_index,
         )
         if wanted.stream:
-            job.hearing = hearing = Hearing(asyncio.get_running_loop())
+            job.hearing = hearing = PartialOutputStream(asyncio.get_running_loop())
             reply.coming.add_done_callback(lambda _: hearing.end())
         self.line_of(wanted.hosted, job).submit(job)
         return job
 
-    async def _write(self, wanted: Asked, found: Any) -> bytes:
+    async def _write(self, wanted: PredictRequest, found: Any) -> bytes:
         """As JSON; files are made where looks are, since they wait for the model."""
         if not wanted.files:
             return self._written(wanted, found)
         return await asyncio.get_running_loop().run_in_executor(self.incoming.looks, self._written, wanted, found)
 
-    def _written(self, wanted: Asked, found: Any) -> bytes:
+    def _written(self, wanted: PredictRequest, found: Any) -> bytes:
         with wanted.hosted.gate.alone() if wanted.files else nullcontext():  # a picture may run the model again
             rows = response_bodies.to_json(found, wanted.files)
         table = {"run": wanted.hosted.name, "verb": self.verb, "answers": rows}
         return self.uploads.plain(_encode(table)).encode()
 
-    def _stream(self, wanted: Asked, job: Job, reply: Reply) -> Any:
+    def _stream(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> Any:
         responses = require("fastapi.responses", extra="serve")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         events = self._events(wanted, job, reply)
         return responses.StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-    async def _events(self, wanted: Asked, job: Job, reply: Reply) -> AsyncIterator[bytes]:
+    async def _events(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> AsyncIterator[bytes]:
         """What is decoded so far, again and again, and the answers at the end. A client that goes is noticed: this is
         then closed, and the job leaves its line."""
         status = 499  # the client went
         try:
             assert job.hearing is not None
             async with asyncio.timeout(self.ends - time.monotonic()):
-                async for text, tokens in job.hearing.heard():
+                async for text, tokens in job.hearing.updates():
                     yield _event("token", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
                 found = await reply.coming
             yield _event("answers", (await self._write(wanted, found)).decode())
             status = 200
         except Exception as wrong:
-            late = GivenUp(cancellation.TOO_LONG.format(cancellation.LONGEST))
+            late = Cancelled(cancellation.TOO_LONG.format(cancellation.LONGEST))
             wrong = late if isinstance(wrong, TimeoutError) else wrong
             status = status_of(wrong)
-            yield _event("error", json.dumps({"error": self.uploads.plain(line_of(wrong)), "status": status}))
+            yield _event("error", json.dumps({"error": self.uploads.plain(error_message(wrong)), "status": status}))
         finally:
             self.line_of(wanted.hosted, job).leave(job)
             reply.coming.cancel()  # what comes now, nobody reads
@@ -158,24 +158,24 @@ BASE = "/v1/"
 OTHERS = ("look",)  # paths there that are no verb
 
 
-class Verbs:
+class PredictEndpoint:
     """Answers requests to the verbs of runs."""
 
-    def __init__(self, hosted: Sequence[Hosted], line_of: LineOf, metrics: Metrics) -> None:
+    def __init__(self, hosted: Sequence[ServedRun], line_of: LineOf, metrics: Metrics) -> None:
         self.hosted, self.line_of, self.metrics = hosted, line_of, metrics
         self._responses = require("fastapi.responses", extra="serve")
-        self._post: Post | None = None
+        self._post: LoopMailbox | None = None
         self._watch: Watch | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """A request whose body comes in one message."""
         verb, client = scope["path"][len(BASE) :], scope.get("client")
         body = (await receive()).get("body", b"")
-        incoming = Incoming(verb, body, client[0] if client else "", receive, scope["app"].state.looks)
+        incoming = RawRequest(verb, body, client[0] if client else "", receive, scope["app"].state.looks)
         try:
-            found = await Answering(incoming, self.hosted, self.line_of, self.metrics).respond(*self._waiting())
+            found = await PredictHandler(incoming, self.hosted, self.line_of, self.metrics).respond(*self._waiting())
         except Exception as wrong:
-            table = {"error": line_of(wrong)}
+            table = {"error": error_message(wrong)}
             await self._responses.JSONResponse(table, status_of(wrong), headers_of(wrong))(scope, receive, send)
             return
         if isinstance(found, bytes):
@@ -183,11 +183,11 @@ class Verbs:
         else:
             await found(scope, receive, send)
 
-    def _waiting(self) -> tuple[Post, Watch]:
+    def _waiting(self) -> tuple[LoopMailbox, Watch]:
         """Those of the loop that runs; a server has one."""
         loop = asyncio.get_running_loop()
         if self._post is None or self._watch is None or self._post.loop is not loop:
-            self._post, self._watch = Post(loop), Watch(loop)
+            self._post, self._watch = LoopMailbox(loop), Watch(loop)
         return self._post, self._watch
 
 

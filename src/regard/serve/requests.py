@@ -13,12 +13,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, DataError, RegardError, nearest
-from regard.core.input_limits import bounded
-from regard.decoding.strategy import Decoding
-from regard.inspection.interventions import Changes
+from regard.core.errors import ConfigError, DataError, RegardError, did_you_mean
+from regard.core.input_limits import limit_pixels
+from regard.decoding.strategy import DecodingStrategy
+from regard.inspection.interventions import Interventions
 from regard.serve import option_schema
-from regard.serve.model_runtime import Hosted
+from regard.serve.model_runtime import ServedRun
 from regard.serve.uploads import Uploads
 
 INPUTS = 64  # of a request
@@ -28,10 +28,10 @@ SHORT = 2_000  # letters that are read without a thread
 KEYS = ("run", "inputs", "options", "decoding", "files", "stream")
 
 
-class Asked(NamedTuple):
+class PredictRequest(NamedTuple):
     """A request as it came, of the right shape."""
 
-    hosted: Hosted
+    hosted: ServedRun
     verb: str
     inputs: Sequence[Any]
     options: Mapping[str, Any]
@@ -55,21 +55,21 @@ class Read(NamedTuple):
 
     inputs: list[Any]
     options: Any
-    decoding: Decoding | None
+    decoding: DecodingStrategy | None
 
 
-class Unknown(RegardError):
+class NotFound(RegardError):
     """A run or a verb that there is not: 404."""
 
 
-def shaped(body: Any, verb: str, hosted: Sequence[Hosted]) -> Asked:
+def parse_predict_request(body: Any, verb: str, hosted: Sequence[ServedRun]) -> PredictRequest:
     """JSON -> a request of the right shape to one of the runs."""
     if not isinstance(body, dict):
         raise ConfigError('a request is an object: {"inputs": ["…"]}')
     for key in body:
         if key not in KEYS:
-            raise ConfigError(f"a request has no {key[:80]!r}; {nearest(key[:80], KEYS)}")
-    run = chosen(body.get("run"), verb, hosted)
+            raise ConfigError(f"a request has no {key[:80]!r}; {did_you_mean(key[:80], KEYS)}")
+    run = select_run(body.get("run"), verb, hosted)
     inputs = body.get("inputs", [""] if run.from_nothing else None)
     if not isinstance(inputs, list) or not inputs:
         raise ConfigError('inputs is a list of texts or files with something in it: {"inputs": ["…"]}')
@@ -84,14 +84,16 @@ def shaped(body: Any, verb: str, hosted: Sequence[Hosted]) -> Asked:
         raise ConfigError("stream is true or false")
     if stream and len(inputs) > 1:
         raise ConfigError(f"stream is for one input; this request has {len(inputs)}")
-    return Asked(run, verb, inputs, options, body.get("decoding"), tuple(files[:4]), stream)
+    return PredictRequest(run, verb, inputs, options, body.get("decoding"), tuple(files[:4]), stream)
 
 
-def chosen(name: Any, verb: str | None, hosted: Sequence[Hosted]) -> Hosted:
+def select_run(name: Any, verb: str | None, hosted: Sequence[ServedRun]) -> ServedRun:
     """The run of this name, or the only one that has the verb."""
     able = [each for each in hosted if verb is None or verb in each.verbs]
     if not able:
-        raise Unknown(f"no run here can {str(verb)[:40]}; {nearest(str(verb), {v for h in hosted for v in h.verbs})}")
+        raise NotFound(
+            f"no run here can {str(verb)[:40]}; {did_you_mean(str(verb), {v for h in hosted for v in h.verbs})}"
+        )
     if name is None and len(able) == 1:
         return able[0]
     known = [each.name for each in able]
@@ -102,43 +104,43 @@ def chosen(name: Any, verb: str | None, hosted: Sequence[Hosted]) -> Hosted:
             if name is None
             else f"no run {str(name)[:80]!r} here{able_to}; known:"
         )
-        raise Unknown(f"{said} {', '.join(known)}")
+        raise NotFound(f"{said} {', '.join(known)}")
     return able[known.index(name)]
 
 
-def read(asked: Asked, uploads: Uploads) -> Read:
+def read(asked: PredictRequest, uploads: Uploads) -> Read:
     """Everything a request sent, read by its task. Runs in a thread: images are unpacked."""
     hosted = asked.hosted
     try:
-        options = hosted.unasked
+        options = hosted.default_options
         if asked.options:
-            options = option_schema.made(hosted.options, _with_files(asked, uploads), "options")
+            options = option_schema.parse_options(hosted.options, _with_files(asked, uploads), "options")
         decoding = hosted.decoding(asked.decoding)
         width = 1 if decoding is None else decoding.width
         if width * len(asked.inputs) > ROWS:
             most = max(1, ROWS // width)
             raise ConfigError(f"{len(asked.inputs)} inputs with a search {width} wide; send {most} at most at a time")
-        with bounded(pixels=PIXELS):
+        with limit_pixels(pixels=PIXELS):
             inputs = [_input(hosted, given, uploads, f"input {n}") for n, given in enumerate(asked.inputs, start=1)]
     except RegardError as wrong:
         raise type(wrong)(uploads.plain(str(wrong))) from None
     return Read(inputs, options, decoding)
 
 
-def _input(hosted: Hosted, given: Any, uploads: Uploads, where: str) -> Any:
+def _input(hosted: ServedRun, given: Any, uploads: Uploads, where: str) -> Any:
     task = hosted.run.task
     if isinstance(given, str):
         if len(given) > option_schema.LETTERS:
             raise DataError(f"{where} has {len(given):,} letters; at most {option_schema.LETTERS:,} fit into a request")
-        return task.read_text(given)
+        return task.parse_untrusted_text(given)
     if not isinstance(given, dict):
         raise DataError(f'{where} is {json.dumps(given)[:40]}, neither a text nor a file; write a text as "…"')
     if not hosted.opens:
         raise DataError(f"{where} is a text for this run")
-    return task.read(str(uploads.keep(given, hosted.opens, where)))
+    return task.parse_input(str(uploads.keep(given, hosted.opens, where)))
 
 
-def _with_files(asked: Asked, uploads: Uploads) -> dict[str, Any]:
+def _with_files(asked: PredictRequest, uploads: Uploads) -> dict[str, Any]:
     """The options, with what is a file written to where the task can read it."""
     kind = asked.hosted.options
     hints = kind.hints
@@ -183,7 +185,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_finite)  # made once, not for each request
 
 
-def read_request(body: Any) -> tuple[str, Changes]:
+def read_request(body: Any) -> tuple[str, Interventions]:
     """The JSON of a request -> its text and changes; anything else is one clear line."""
     if not isinstance(body, dict) or not isinstance(body.get("text"), str):
         raise RegardError(
@@ -194,7 +196,7 @@ def read_request(body: Any) -> tuple[str, Changes]:
     if isinstance(temperature, bool) or not isinstance(temperature, int | float):
         raise RegardError(f"temperature={_short(temperature)} must be a number")
     try:
-        return body["text"], Changes(off, forbid, float(temperature))
+        return body["text"], Interventions(off, forbid, float(temperature))
     except OverflowError:
         raise RegardError(f"temperature={_short(temperature)} must lie between 0.01 and 100") from None
 

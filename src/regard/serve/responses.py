@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.core.errors import ConfigError
-from regard.core.task import Answer
+from regard.core.task import Prediction
 
 LARGEST = 32_000_000  # bytes of the files of a response
 
 
-def to_json(answers: Sequence[Sequence[Answer]], files: Sequence[str] = ()) -> list[list[dict[str, Any]]]:
+def to_json(answers: Sequence[Sequence[Prediction]], files: Sequence[str] = ()) -> list[list[dict[str, Any]]]:
     """The answers to each input, best first; with what is asked for as files, base64 by suffix."""
     room = LARGEST
     rows: list[list[dict[str, Any]]] = []
@@ -33,7 +33,7 @@ def to_json(answers: Sequence[Sequence[Answer]], files: Sequence[str] = ()) -> l
     return rows
 
 
-def _is_finite(answer: Answer) -> bool:
+def _is_finite(answer: Prediction) -> bool:
     return math.isfinite(answer.score or 0.0) and math.isfinite(answer.rank or 0.0)
 
 

@@ -18,10 +18,10 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from regard.core.cancellation import GivenUp, asking
+from regard.core.cancellation import Cancelled, cancellable
 from regard.core.errors import RegardError
-from regard.core.task import Answer
-from regard.serve.streams import Hearing
+from regard.core.task import Prediction
+from regard.serve.streams import PartialOutputStream
 
 PAUSE = 0.003  # seconds that the first request of a batch waits for others
 TOGETHER = 64  # inputs of a batch
@@ -32,10 +32,10 @@ BATCHES = 2  # under way where another engine searches: while it has one, the ot
 UNDER_WAY = 96  # inputs of them: of more, each step and each that joins costs all others more than it brings
 IDLE = 5.0  # seconds after which a thread without work ends
 
-Answers = list[list[Answer]]
+Answers = list[list[Prediction]]
 
 
-class Pace(NamedTuple):
+class BatchingPolicy(NamedTuple):
     """How a line is gone through."""
 
     batches: int  # that are under way at once, at most
@@ -43,23 +43,25 @@ class Pace(NamedTuple):
     pause: float  # seconds that its first request waits for others
 
 
-ONE = Pace(1, TOGETHER, PAUSE)  # one batch after the other
-JOINED = Pace(THREADS, GROUP, 0.0)  # searches that are joined token by token
-WHOLE = Pace(BATCHES, TOGETHER, PAUSE)  # batches that another engine searches for, and that it has threads for
+ONE = BatchingPolicy(1, TOGETHER, PAUSE)  # one batch after the other
+JOINED = BatchingPolicy(THREADS, GROUP, 0.0)  # searches that are joined token by token
+WHOLE = BatchingPolicy(
+    BATCHES, TOGETHER, PAUSE
+)  # batches that another engine searches for, and that it has threads for
 
 
-class Listener(NamedTuple):
+class BatchCallbacks(NamedTuple):
     """What is known of a batch beside its inputs, and who hears of it before it is answered."""
 
-    hearing: Hearing | None = None  # what is decoded so far
+    hearing: PartialOutputStream | None = None  # what is decoded so far
     begun: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
     places: tuple[int, ...] = ()  # of each input in its own request, which what it draws depends on
 
 
-Work = Callable[[Sequence[Any], Any, Any, Listener], Answers]
+Work = Callable[[Sequence[Any], Any, Any, BatchCallbacks], Answers]
 
 
-class Busy(RegardError):
+class QueueFull(RegardError):
     """A line that is full: 429, and when to come again."""
 
     def __init__(self, line: str, seconds: int) -> None:
@@ -67,7 +69,7 @@ class Busy(RegardError):
         self.seconds = seconds
 
 
-class Ending(RegardError):
+class ShuttingDown(RegardError):
     """A server that has been told to end: 503."""
 
 
@@ -79,7 +81,7 @@ class Outcome(Protocol):
     def set_exception(self, wrong: BaseException, /) -> None: ...
 
 
-class Preparation:
+class PreparePhase:
     """The time until the search of a batch begins, or until it is answered; it ends once."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
@@ -103,7 +105,7 @@ class Job:
     ends: float = float("inf")  # when it is too late, by time.monotonic
     gone: bool = False  # nobody waits for it any more
     done: Outcome = field(default_factory=Future[Answers])
-    hearing: Hearing | None = None  # whoever reads along
+    hearing: PartialOutputStream | None = None  # whoever reads along
     numbered: bool = False  # what it draws depends on the places of its inputs in this request, not in a batch
 
     @property
@@ -126,7 +128,7 @@ class Job:
         return self.gone or time.monotonic() > self.ends
 
 
-class Line:
+class RequestScheduler:
     """Threads that answer jobs, and those that wait for them.
 
     Those that ask for the same are taken together by one thread. Where searches are joined (pool.py) there are several
@@ -135,11 +137,11 @@ class Line:
     """
 
     def __init__(
-        self, work: Work, pace: Pace = ONE, *, queue: int = QUEUE, told: Callable[[int], None] | None = None
+        self, work: Work, pace: BatchingPolicy = ONE, *, queue: int = QUEUE, told: Callable[[int], None] | None = None
     ) -> None:
         self._work, self._queue, self._told = work, queue, told  # `told` hears the size of each batch
         self._most, self._together, self._pause = pace
-        self._turns: Turns[Job] = Turns()
+        self._turns: FairQueue[Job] = FairQueue()
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
         self._enough = threading.Condition(lock)  # heard by the one who gathers a batch
@@ -161,10 +163,10 @@ class Line:
         """Into the line, unless it is full or the server ends."""
         with self._changed:
             if self._ending:
-                raise Ending("the server has been told to end; ask another one")
+                raise ShuttingDown("the server has been told to end; ask another one")
             if self._turns.size + job.size > self._queue:
                 seconds = max(1, min(60, round(self._turns.size * self._between)))
-                raise Busy(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
+                raise QueueFull(f"{self._turns.size} inputs wait for an answer; come again in {seconds} s", seconds)
             self._turns.add(job)
             if self._gathering:  # to wake it for each that comes would cost more than it saves
                 if self._turns.size >= self._together:
@@ -220,7 +222,7 @@ class Line:
                 self._idle -= 1
                 self._preparing = True
             alone = False  # while it is answered others gather
-            preparation = Preparation(self._prepared)
+            preparation = PreparePhase(self._prepared)
             self._answer(jobs, preparation.end)
             preparation.end()
             with self._changed:
@@ -254,9 +256,9 @@ class Line:
         if not jobs:
             return
         places = tuple(place for job in jobs for place in range(job.size))
-        listener = Listener(jobs[0].hearing if len(jobs) == 1 else None, begun, places)
+        listener = BatchCallbacks(jobs[0].hearing if len(jobs) == 1 else None, begun, places)
         try:
-            with asking(lambda: _ask(jobs)):
+            with cancellable(lambda: _ask(jobs)):
                 inputs = [given for job in jobs for given in job.inputs]
                 answers = iter(self._work(inputs, jobs[0].options, jobs[0].decoding, listener))
                 own = [[next(answers) for _ in job.inputs] for job in jobs]
@@ -287,7 +289,7 @@ def _fail(job: Job, wrong: Exception) -> None:
 def _ask(jobs: Sequence[Job]) -> None:
     """Called between the parts of long work."""
     if all(job.late for job in jobs):
-        raise GivenUp("nobody waits for the answer any more")
+        raise Cancelled("nobody waits for the answer any more")
 
 
 class Waiting(Protocol):
@@ -308,7 +310,7 @@ class Waiting(Protocol):
 W = TypeVar("W", bound=Waiting)
 
 
-class Turns(Generic[W]):
+class FairQueue(Generic[W]):
     """A line for each client. Whoever sends much waits behind their own requests, not others behind them."""
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ UNHEARD = 60  # seconds after which a process of several that says nothing is st
 
 
 @contextmanager
-def told_to_end(end: Callable[[], None]) -> Iterator[None]:
+def on_shutdown_signal(end: Callable[[], None]) -> Iterator[None]:
     """Inside, `end` is called as soon as a signal comes that ends the server, before the server's own handler."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come elsewhere
@@ -67,7 +67,7 @@ def serve_in_processes(make: Callable[[], Any], taken: socket.socket, *, count: 
     is started anew."""
     uvicorn = require("uvicorn", extra="serve")
     settings = uvicorn.Config(
-        OneOfSeveral(make), factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings()
+        WorkerFactory(make), factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings()
     )
     _watching()(settings, sockets=[taken]).run()
 
@@ -94,7 +94,7 @@ def _watching() -> Any:
 
 
 @dataclass(frozen=True)
-class OneOfSeveral:
+class WorkerFactory:
     """Makes the application in a process of several, which ends by itself when the one that started it is gone."""
 
     make: Callable[[], Any]
@@ -179,7 +179,7 @@ LOOKS, COUNTED = "looks", "counted"  # folders of what several processes share
 
 
 @dataclass(frozen=True)
-class Starting:
+class ServerConfig:
     """What is served and how; called, it loads the runs. It can be sent to another process."""
 
     folders: tuple[Path, ...]
@@ -205,13 +205,13 @@ class Starting:
         hosted, wrong = open_runs(self.folders, engine=self.engine, trust=self.trust)
         self._name(wrong, served=len(hosted))
         if self.shared is None:  # else every process would say it
-            for each in (one for one in hosted if one.run.why):
-                self.say(f"{each.name}: {each.run.why}")
+            for each in (one for one in hosted if one.run.engine_note):
+                self.say(f"{each.name}: {each.run.engine_note}")
         use_threads([each.run.model for each in hosted], processes=self.processes)
         looks = None if self.shared is None else self.shared / LOOKS
         return service.create(hosted, self.text, host=self.host, key=self.key, looks=looks)
 
-    def tried(self) -> tuple[Starting, list[str]]:
+    def tried(self) -> tuple[ServerConfig, list[str]]:
         """The same without the runs that cannot be loaded, which are named, and the names of those that can; found out
         in a process of its own, so that this one stays small."""
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 
-class Post:
+class LoopMailbox:
     """What any thread hands to one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -42,10 +42,10 @@ class Post:
                 future.set_exception(wrong)
 
 
-class Reply:
+class PendingResponse:
     """The answer to one request: set from any thread, awaited in the loop."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: LoopMailbox) -> None:
         self._post = post
         self.coming: asyncio.Future[Any] = post.loop.create_future()
 
@@ -58,7 +58,7 @@ class Reply:
         self._post.put(self.coming, None, wrong)
 
 
-class Hearing:
+class PartialOutputStream:
     """The text so far of a request with one input."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -86,7 +86,7 @@ class Hearing:
         self._over = True
         self._changed.set()
 
-    async def heard(self) -> AsyncIterator[tuple[str, int]]:
+    async def updates(self) -> AsyncIterator[tuple[str, int]]:
         """The text and its number of tokens as they change, until the end."""
         while True:
             await self._changed.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.core.data_specs import accepts, family_of
+from regard.core.data_specs import accepts, spec_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
 
@@ -16,7 +16,7 @@ def fitting(family: type) -> list[str]:
 
 def check_fit(task: str, model: str) -> None:
     """An error that lists the models which fit, unless this one does."""
-    family = family_of(find("regard.tasks", task))
+    family = spec_of(find("regard.tasks", task))
     if not accepts(find("regard.models", model), family):
         known = ", ".join(fitting(family)) or "none is listed; give your own by a dotted name"
         raise ConfigError(f"model={model} cannot be trained on the task {task}; models that fit: {known}")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from regard.core import trust as trusts
-from regard.core.errors import CheckpointError, counted
+from regard.core.errors import CheckpointError, pluralize
 from regard.training import model_card, tensor_files
 from regard.training.checkpoint import Best, Progress, mean
 from regard.training.run_folder import Folder, check_files, check_free, create, read_identity
@@ -21,7 +21,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
     kept = source.snapshots()
     if len(kept) < last:
         raise CheckpointError(
-            f"{source.path} keeps the weights of {counted(len(kept), 'evaluation')}, not of {last}; "
+            f"{source.path} keeps the weights of {pluralize(len(kept), 'evaluation')}, not of {last}; "
             f"train with training.evaluation.average={last}"
         )
     identity, chosen = read_identity(source), kept[len(kept) - last :]
@@ -33,7 +33,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
         run=identity.run,
         ended="averaging " + ", ".join(f"step {step}" for step in steps),
     )
-    trusted = trust or trusts.remembered(source.path)
+    trusted = trust or trusts.is_trusted(source.path)
 
     def fill(draft: Folder) -> None:
         for name in (*identity.files, source.config.name):
@@ -45,7 +45,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
 
     create(target.path, fill)
     if trusted:
-        trusts.remember(target.path)
+        trusts.mark_trusted(target.path)
     parts = load_parts(target.path, trust=trusted)
     model_card.write(target, parts.recipe, task=parts.task, model=parts.model, now=now)
     return target.path

@@ -166,7 +166,7 @@ def load(path: Path, model: nn.Module, *, optimizer: torch.optim.Optimizer, iden
     """Restore model and optimizer from a checkpoint of this run and say where it stood."""
     try:
         tensors, facts = tensor_files.read_tensors(path)
-    except tensor_files.Damaged as wrong:
+    except tensor_files.CorruptFile as wrong:
         raise CheckpointError(
             f"{wrong}, or move it away to go on from the checkpoint before it, if there is one"
         ) from None

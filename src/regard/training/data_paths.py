@@ -13,7 +13,7 @@ from regard.core.task import Task
 from regard.training.recipe import Recipe
 
 
-def settled(recipe: Recipe) -> Recipe:
+def with_absolute_paths(recipe: Recipe) -> Recipe:
     """The recipe with the paths of its data written out, so that they lead there from every working folder."""
     config = recipe.task.config
     places = {name: _absolute(value) for name, value in _paths(config)}
@@ -21,7 +21,7 @@ def settled(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, task=task)
 
 
-def free(recipe: Recipe) -> tuple[str, ...]:
+def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
     """The settings of [data] that say where it lies: those may change in a trained run."""
     names: tuple[str, ...] = getattr(recipe.task.module("tasks"), "PLACE", ())
     return tuple(f"data.{name}" for name in names)

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from regard.core.errors import ConfigError
-from regard.core.progress import watched
-from regard.core.protocols import Goal
+from regard.core.progress import progress_callback
+from regard.core.protocols import TargetMetric
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, tensor_files
@@ -23,18 +23,18 @@ from regard.training.run_folder import Folder, read_identity
 _EVALUATION = 2**32  # stands where training seeds have the process number
 
 
-def chosen_goal(recipe: Recipe, task: Task) -> Goal:
+def selection_metric(recipe: Recipe, task: Task) -> TargetMetric:
     """The score by which the best weights are chosen: the task's own, or that of training.evaluation.metric."""
     config = recipe.training.evaluation
     metric = config.metric or task.goal.metric
-    directions = {**task.directions, task.goal.metric: task.goal.more}
+    directions = {**task.higher_is_better, task.goal.metric: task.goal.more}
     more = config.more if config.more is not None else directions.get(metric)
     if more is None:
         raise ConfigError(
             f"training.evaluation.metric={metric}: the task does not say whether more of it is better; set "
             f"training.evaluation.more=true or false, or choose among {', '.join(sorted(directions))}"
         )
-    return Goal(metric, more)
+    return TargetMetric(metric, more)
 
 
 class Evaluator:
@@ -52,7 +52,7 @@ class Evaluator:
     ) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
         self.folder, self.processes, self.console = folder, processes, console
-        self.goal = chosen_goal(recipe, task)
+        self.goal = selection_metric(recipe, task)
         self._seconds: float | None = None  # that the last evaluation took
 
     def evaluate(self, now: Progress) -> Row:
@@ -83,7 +83,7 @@ class Evaluator:
             model.eval()
             began = time.monotonic()
             self.console.evaluating(0.0, self._seconds)
-            with torch.no_grad(), watched(lambda share: self.console.evaluating(share, self._seconds)):
+            with torch.no_grad(), progress_callback(lambda share: self.console.evaluating(share, self._seconds)):
                 metrics = self.task.evaluate(model, "valid", self.recipe.decoding)
             self._seconds = time.monotonic() - began
         if self.engine.twin is not None:

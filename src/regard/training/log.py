@@ -90,7 +90,7 @@ def read(path: Path) -> list[Row]:
         raise CheckpointError(f"{path}: a line is not JSON; regard train --resume {path.parent} cuts it off") from None
 
 
-class Board:
+class TensorBoardWriter:
     """The same rows for TensorBoard."""
 
     def __init__(self, folder: Path, step: int) -> None:
@@ -117,7 +117,7 @@ def _numbers(row: Row, prefix: str = "") -> dict[str, float]:
 
 
 @dataclass
-class Pace:
+class Throughput:
     """What was trained on, in what the task counts, and the time it took, since the last row."""
 
     count: int = 0
@@ -129,7 +129,7 @@ class NoReport:
 
     def note(self, row: Row) -> None: ...
 
-    def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None: ...
+    def add(self, row: Row, *, pace: Throughput | None = None, left: float | None = None) -> None: ...
 
     def position(self) -> dict[str, Any]:
         return {}
@@ -139,7 +139,13 @@ class Report:
     """Hands each row to log, TensorBoard and console. Times go to timing.jsonl, so that log.jsonl repeats exactly."""
 
     def __init__(
-        self, folder: Folder, console: Console, *, position: dict[str, Any], board: Board | None, counted: str
+        self,
+        folder: Folder,
+        console: Console,
+        *,
+        position: dict[str, Any],
+        board: TensorBoardWriter | None,
+        counted: str,
     ) -> None:
         self._log, self._board = Log(folder.log, position), board
         self._timing, self._console, self._rate = folder.timing, console, f"{counted}/s"
@@ -148,7 +154,7 @@ class Report:
         """A row for the log that need not be shown."""
         self._log.add(row)
 
-    def add(self, row: Row, *, pace: Pace | None = None, left: float | None = None) -> None:
+    def add(self, row: Row, *, pace: Throughput | None = None, left: float | None = None) -> None:
         """A row for the log, how fast the steps went, and the seconds left."""
         self._log.add(row)
         if self._board is not None:

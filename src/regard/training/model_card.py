@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from regard.core.files import write_text
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.core.seed import seed_all
 from regard.core.task import Task
 from regard.core.version import __version__
 from regard.training import pretrained
 from regard.training.checkpoint import Progress
 from regard.training.console import clock
-from regard.training.evaluator import chosen_goal
+from regard.training.evaluator import selection_metric
 from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder
 from regard.training.summary import why
@@ -53,13 +53,13 @@ def text(folder: Folder, recipe: Recipe, *, task: Task, model: nn.Module, now: P
 
 
 def _scores(recipe: Recipe, task: Task, now: Progress) -> str:
-    metric, more = chosen_goal(recipe, task)
+    metric, more = selection_metric(recipe, task)
     direction = "more" if more else "less"
     rows = [f"| {name} | {value:.4g} |" for name, value in now.best.metrics.items()] or ["| none | |"]
     computed = [f"- {name}: `{how}`" for name, how in task.signatures().items() if name in now.best.metrics]
     return "\n".join(
         [
-            f"Of the weights in `model.safetensors` (step {now.best.step}), {task.scored}. "
+            f"Of the weights in `model.safetensors` (step {now.best.step}), {task.evaluation_mode}. "
             f"They were chosen by `{metric}`: {direction} is better.\n",
             "| metric | value |\n|---|---|",
             *rows,
@@ -102,7 +102,7 @@ def _answer(recipe: Recipe, task: Task, *, model: nn.Module, example: str) -> st
     options = getattr(recipe.task.module("tasks"), "Options", lambda: None)()
     seed_all(recipe.seed)
     try:
-        with evaluating(model):
-            return task.answer(model, [task.read(example)], options, recipe.decoding)[0][0].text
+        with eval_mode(model):
+            return task.predict(model, [task.parse_input(example)], options, recipe.decoding)[0][0].text
     except Exception as wrong:  # whatever a stranger's task can raise
         return f"no answer ({type(wrong).__name__}: {wrong})".replace("\n", " ")

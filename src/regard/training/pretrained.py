@@ -32,7 +32,7 @@ FILE = "start.json"
 
 
 @dataclass(frozen=True)
-class Taken:
+class PretrainedReport:
     """What a run began with: the content of start.json."""
 
     run: str
@@ -64,13 +64,13 @@ def _listed(names: Sequence[str], shown: int) -> str:
     return ", ".join(names[:shown]) + more
 
 
-def read(folder: Path) -> Taken | None:
+def read(folder: Path) -> PretrainedReport | None:
     """What a run began with; None if it started from nothing."""
     path = folder / FILE
     if not path.exists():
         return None
     try:
-        taken = Taken(**json.loads(path.read_text(encoding="utf-8")))
+        taken = PretrainedReport(**json.loads(path.read_text(encoding="utf-8")))
         taken.lines()
     except (OSError, ValueError, TypeError, AttributeError):
         raise CheckpointError(f"{path}: damaged or not written by regard; restore it from a copy") from None
@@ -118,7 +118,7 @@ def build_task(recipe: Recipe) -> Task:
     return task
 
 
-def take(start: Start, model: nn.Module, task: Task) -> tuple[Taken, Tensors]:
+def take(start: Start, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
     """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
     own = named_weights(model)
     tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
@@ -129,7 +129,7 @@ def take(start: Start, model: nn.Module, task: Task) -> tuple[Taken, Tensors]:
     if len(frozen) == len(parameters):
         raise ConfigError("start.freeze: all weights of the model are frozen, and none is left to train")
     taken = [name for name in tensors if name not in covered]
-    return Taken(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
+    return PretrainedReport(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
 
 
 def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
@@ -150,7 +150,7 @@ def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, task:
     """Word vectors become rows of the tables that the pattern names -> how many words of each table have got one."""
     found = {}
     for name in _matching([start.table], own, "start.table"):
-        words = task.words(name)
+        words = task.token_texts(name)
         if not words:
             raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
         table = tensors.get(name, own[name]).detach().clone()
@@ -180,7 +180,7 @@ def _groups(names: Iterable[str]) -> str:
     return ", ".join(sorted({f"{name.partition('.')[0]}.*" if "." in name else name for name in names}))
 
 
-def save(start: Start, taken: Taken, *, draft: Path) -> None:
+def save(start: Start, taken: PretrainedReport, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
     files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
     changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]
@@ -188,7 +188,7 @@ def save(start: Start, taken: Taken, *, draft: Path) -> None:
     (draft / FILE).write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def apply(taken: Taken, model: nn.Module, *, weights: Path | None, identity: Identity) -> None:
+def apply(taken: PretrainedReport, model: nn.Module, *, weights: Path | None, identity: Identity) -> None:
     """Freeze what the run keeps frozen, and copy the weights it began with where they are given."""
     own = named_weights(model)
     if weights is not None:

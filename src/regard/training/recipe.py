@@ -10,9 +10,9 @@ from typing import Any
 
 from regard.core import config as configs
 from regard.core.config import Table
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import find
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
 from regard.training.config import BUDGET, Config, Start
 
@@ -20,7 +20,7 @@ _SECTIONS = ("task", "seed", "data", "model", "start", "training", "decoding")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ComponentChoice:
     """A task or a model by the name of its file, and its settings."""
 
     name: str
@@ -35,10 +35,10 @@ class Chosen:
 class Recipe:
     """Everything that decides what a run computes."""
 
-    task: Chosen
-    model: Chosen
+    task: ComponentChoice
+    model: ComponentChoice
     training: Config
-    decoding: Decoding | None  # None: the task decodes nothing
+    decoding: DecodingStrategy | None  # None: the task decodes nothing
     seed: int = 1
     start: Start | None = None  # None: all weights begin as the seed gives them
 
@@ -98,7 +98,7 @@ def from_dict(table: Table) -> Recipe:
     """A recipe from its table; an unknown section, name or key is an error that names it."""
     for key, value in table.items():
         if key not in _SECTIONS:
-            raise ConfigError(f"no section {key!r} in a recipe; {nearest(key, _SECTIONS)}")
+            raise ConfigError(f"no section {key!r} in a recipe; {did_you_mean(key, _SECTIONS)}")
         if key not in ("task", "seed") and not isinstance(value, dict):
             raise ConfigError(f"{key}={value!r} is not a section; settings go below it, as in {key}.name=…")
     task, seed = table.get("task"), table.get("seed", 1)
@@ -109,8 +109,8 @@ def from_dict(table: Table) -> Recipe:
     model = _name("model", table.get("model", {}))
     check_fit(task, model)
     return Recipe(
-        task=Chosen(task, configs.from_dict(find("regard.tasks", task).Config, table.get("data", {}), "data")),
-        model=Chosen(model, _settings("model", find("regard.models", model), table["model"])),
+        task=ComponentChoice(task, configs.from_dict(find("regard.tasks", task).Config, table.get("data", {}), "data")),
+        model=ComponentChoice(model, _settings("model", find("regard.models", model), table["model"])),
         training=configs.from_dict(Config, table.get("training", {}), "training"),
         decoding=_decoding(table["decoding"]) if "decoding" in table else None,
         seed=seed,
@@ -118,9 +118,9 @@ def from_dict(table: Table) -> Recipe:
     )
 
 
-def _decoding(section: Table) -> Decoding:
+def _decoding(section: Table) -> DecodingStrategy:
     name = _name("decoding", section)
-    return Decoding(name, _settings("decoding", find("regard.decoding.strategies", name), section))
+    return DecodingStrategy(name, _settings("decoding", find("regard.decoding.strategies", name), section))
 
 
 def _name(where: str, section: Table) -> str:
@@ -138,6 +138,6 @@ def _settings(where: str, module: ModuleType, section: Table) -> Any:
     if preset is not None:
         presets = getattr(module, "PRESETS", {})
         if preset not in presets:
-            raise ConfigError(f"{module.__name__} has no preset {preset!r}; {nearest(str(preset), presets)}")
+            raise ConfigError(f"{module.__name__} has no preset {preset!r}; {did_you_mean(str(preset), presets)}")
         settings = configs.merge(configs.to_dict(presets[preset]), settings)
     return configs.from_dict(module.Config, settings, where)

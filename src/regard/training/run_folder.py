@@ -208,7 +208,7 @@ def read_kept(folder: Folder) -> tuple[int, dict[str, float]]:
     facts = tensor_files.read_facts(folder.model)
     step, metrics = facts.get("step"), facts.get("metrics")
     if not isinstance(step, int) or not isinstance(metrics, dict):
-        raise tensor_files.Damaged(f"{folder.model}: not written by regard (no step and scores in it)")
+        raise tensor_files.CorruptFile(f"{folder.model}: not written by regard (no step and scores in it)")
     return step, {str(name): float(value) for name, value in metrics.items() if isinstance(value, int | float)}
 
 

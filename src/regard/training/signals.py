@@ -19,7 +19,7 @@ class Interrupted(RegardError):
         self.code = 128 + signal.Signals[reason] if reason and reason in signal.Signals.__members__ else 1
 
 
-class Stop:
+class StopRequest:
     """Whether a stop was asked for, and by what."""
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class Stop:
 
 
 @contextmanager
-def listening() -> Iterator[Stop]:
+def listening() -> Iterator[StopRequest]:
     """Listen for the signals. Only a program's main thread can; elsewhere nothing ever asks."""
-    stop = Stop()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

@@ -129,7 +129,7 @@ class Stepper:
         return sums
 
     def _forward(self, examples: Indices) -> Loss:
-        batch = move(self.task.batch(examples), self.processes.device)
+        batch = move(self.task.collate(examples), self.processes.device)
         with autocast(self.processes.device, self.dtype):
             loss: Loss = self.engine.call(self.loss, batch)
         names = tuple(sorted(loss.parts))
@@ -179,7 +179,7 @@ def write_nonfinite(folder: Folder, task: Task, *, examples: Indices, outcome: O
         "loss": str(outcome.loss),
         "norm": str(outcome.norm),
         "examples": [int(number) for number in examples],
-        "batch": plain(task.batch(examples)),
+        "batch": plain(task.collate(examples)),
     }
     write_text(folder.nonfinite, json.dumps(table, ensure_ascii=False, indent=1))
 

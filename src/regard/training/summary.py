@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
-from regard.core.errors import counted
+from regard.core.errors import pluralize
 from regard.core.protocols import Indices
 from regard.core.task import Task
 from regard.training.config import Config
@@ -16,13 +16,13 @@ from regard.training.distributed import Processes
 from regard.training.recipe import Recipe
 
 
-def lines(
+def describe_run(
     recipe: Recipe, task: Task, *, model: nn.Module, plan: Sequence[Indices], processes: Processes
 ) -> Iterator[str]:
     """The run in a few lines."""
-    yield from task.overview()
+    yield from task.data_summary()
     examples = sum(len(batch) for batch in plan)
-    yield f"an epoch has {counted(len(plan), 'step')} and {counted(examples, 'example')}; {_evaluated(recipe.training)}"
+    yield f"an epoch has {pluralize(len(plan), 'step')} and {pluralize(examples, 'example')}; {_evaluated(recipe.training)}"
     parameters = sum(weight.numel() for weight in model.parameters())
     frozen = sum(weight.numel() for weight in model.parameters() if not weight.requires_grad)
     yield f"{recipe.model.name} with {parameters:,} parameters" + (f", {frozen:,} of them frozen" if frozen else "")
@@ -33,7 +33,7 @@ def lines(
 
 def _evaluated(config: Config) -> str:
     every = config.evaluation.every
-    return "evaluated after each epoch" if every is None else f"evaluated every {counted(every, 'step')}"
+    return "evaluated after each epoch" if every is None else f"evaluated every {pluralize(every, 'step')}"
 
 
 def _differences(recipe: Recipe) -> Iterator[str]:
@@ -48,18 +48,18 @@ def _differences(recipe: Recipe) -> Iterator[str]:
 def _machine(recipe: Recipe, processes: Processes) -> str:
     device = processes.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    threads = f", {counted(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
+    threads = f", {pluralize(torch.get_num_threads(), 'thread')}" if device.type == "cpu" else ""
     others = f", {processes.world} processes" if processes.world > 1 else ""
     dtype = str(number_format(recipe.training.hardware.precision, device)).removeprefix("torch.")
     return f"on {name}{threads}{others}, {dtype}"
 
 
 def _budget(config: Config) -> str:
-    limits = [counted(config.steps, "step")] if config.steps is not None else []
-    limits += [counted(config.epochs, "epoch")] if config.epochs is not None else []
+    limits = [pluralize(config.steps, "step")] if config.steps is not None else []
+    limits += [pluralize(config.epochs, "epoch")] if config.epochs is not None else []
     limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
     patience = config.evaluation.patience
-    limits += [f"{counted(patience, 'evaluation')} without a better one"] if patience is not None else []
+    limits += [f"{pluralize(patience, 'evaluation')} without a better one"] if patience is not None else []
     return " or ".join(limits) + (", whichever comes first" if len(limits) > 1 else "")
 
 
@@ -70,7 +70,7 @@ def why(reason: str, config: Config) -> str:
         "steps": f"{_all(config.steps, 'step')} (training.steps)",
         "epochs": f"{_all(config.epochs, 'epoch')} (training.epochs)",
         "minutes": f"the {config.minutes or 0:g} minutes are over (training.minutes)",
-        "patience": f"no better for {counted(patience, 'evaluation')} (training.evaluation.patience)",
+        "patience": f"no better for {pluralize(patience, 'evaluation')} (training.evaluation.patience)",
     }.get(reason, reason)
 
 

@@ -20,11 +20,20 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from regard.core.checksummed_json import LONGEST, ZEROS, Damaged, Facts, read_json, write_json
+from regard.core.checksummed_json import LONGEST, ZEROS, CorruptFile, Facts, read_json, write_json
 from regard.core.errors import CheckpointError
-from regard.core.files import open_plain, replacing
+from regard.core.files import atomic_write, open_plain
 
-__all__ = ["Damaged", "Facts", "read_facts", "read_json", "read_shapes", "read_tensors", "write_json", "write_tensors"]
+__all__ = [
+    "CorruptFile",
+    "Facts",
+    "read_facts",
+    "read_json",
+    "read_shapes",
+    "read_tensors",
+    "write_json",
+    "write_tensors",
+]
 
 T = TypeVar("T")
 _KEY = "regard"  # where the facts stand in the header of a safetensors file
@@ -61,7 +70,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], facts: Facts) -> None:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     sha = hashlib.sha256()
-    with replacing(path) as part, part.open("wb") as file:
+    with atomic_write(path) as part, part.open("wb") as file:
         blocks = (_bytes(whole[name]) for name in ordered)
         for block in (memoryview(len(text).to_bytes(8, "little")), memoryview(text), *blocks):
             sha.update(block)
@@ -101,7 +110,7 @@ def _read(path: Path, reader: Callable[[BufferedReader], T]) -> T:
                 except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as wrong:
                     if before == _state(os.stat(path)) == _state(os.fstat(file.fileno())):
                         reason = f" ({wrong})" if isinstance(wrong, Mismatch) else ""
-                        raise Damaged(
+                        raise CorruptFile(
                             f"{path}: damaged or not written by regard{reason}; restore it from a copy"
                         ) from None
         except FileNotFoundError:

@@ -16,15 +16,15 @@ from regard.core.checksums import changes
 from regard.core.errors import CheckpointError, ConfigError, DataError, RegardError
 from regard.core.extras import require
 from regard.core.protocols import Loss
-from regard.core.seed import kept, seed_all
+from regard.core.seed import preserve_rng_state, seed_all
 from regard.core.task import Task
 from regard.training import checkpoint, data_paths, model_card, optimizer, pretrained, summary, tensor_files
 from regard.training.checkpoint import Tensors
 from regard.training.console import Console, Silent, open_console
 from regard.training.device import keep_freed_memory, number_format, recompute_blocks
 from regard.training.distributed import Engine, Processes, join, joined
-from regard.training.evaluator import chosen_goal
-from regard.training.pretrained import Taken
+from regard.training.evaluator import selection_metric
+from regard.training.pretrained import PretrainedReport
 from regard.training.recipe import Recipe
 from regard.training.run_folder import (
     Folder,
@@ -41,13 +41,13 @@ from regard.training.run_folder import (
 from regard.training.shape_check import check_shapes
 from regard.training.signals import listening
 from regard.training.step import move
-from regard.training.trainer import Trainer, Watch, nobody
+from regard.training.trainer import StepCallback, Trainer, no_callback
 
 _FREE_TO_CHANGE = ("training", "decoding")
 
 
 @dataclass(frozen=True)
-class Parts:
+class LoadedRun:
     """What a run folder holds, ready to use."""
 
     folder: Path
@@ -57,12 +57,14 @@ class Parts:
     trusted: bool = True  # False: a stranger's run, for which nothing is imported or fetched
 
 
-def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: Watch = nobody) -> Path:
+def train(
+    recipe: Recipe, out: Path | str, *, console: Console | None = None, watch: StepCallback = no_callback
+) -> Path:
     """Train a new run into the folder `out` and return it; `watch` sees the model after every step."""
     folder = Folder(Path(out))
-    recipe = data_paths.settled(recipe)
+    recipe = data_paths.with_absolute_paths(recipe)
     with ExitStack() as held:
-        held.enter_context(kept())
+        held.enter_context(preserve_rng_state())
         processes = held.enter_context(joined(recipe.training.hardware.device))
         task = None
         if processes.first:
@@ -71,7 +73,7 @@ def train(recipe: Recipe, out: Path | str, *, console: Console | None = None, wa
                 pretrained.check(recipe.start)
             task = pretrained.build_task(recipe)
             _begin(recipe, folder, task=task, processes=processes)
-            trusts.remember(folder.path)
+            trusts.mark_trusted(folder.path)
             held.enter_context(locked(folder))
         processes.wait()
         return _fit(recipe, folder, processes=processes, task=task, console=console, watch=watch)
@@ -82,7 +84,7 @@ def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) 
 
     Whatever can be wrong with a recipe is found before there is a folder.
     """
-    taken, tensors = _rehearse(recipe, task, device=processes.device)
+    taken, tensors = _dry_run(recipe, task, device=processes.device)
     data = task.fingerprint()
 
     def fill(draft: Folder) -> None:
@@ -97,16 +99,16 @@ def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) 
     create(folder.path, fill)
 
 
-def _rehearse(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Taken | None, Tensors]:
+def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[PretrainedReport | None, Tensors]:
     """Build everything once and compute the loss of one example; what is taken from another run."""
     number_format(recipe.training.hardware.precision, device)
     optimizer.check(recipe.training.optimizer)
-    chosen_goal(recipe, task)
+    selection_metric(recipe, task)
     if recipe.training.files.tensorboard:
         require("tensorboard", extra="tensorboard")
     model = build_model(recipe, task)
     taken, tensors = (None, {}) if recipe.start is None else pretrained.take(recipe.start, model, task)
-    if not len(task.plan(0, recipe.seed)):
+    if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("there are no training batches; give more data or a larger batch size")
     _one_example(recipe, task, model=model).total.backward()
     return taken, tensors
@@ -117,7 +119,7 @@ def resume(
     settings: Sequence[str] = (),
     *,
     console: Console | None = None,
-    watch: Watch = nobody,
+    watch: StepCallback = no_callback,
     trust: bool = False,
     new_log: bool = False,
 ) -> Path:
@@ -126,13 +128,13 @@ def resume(
     `new_log` sets a log aside that is lost or was changed, and begins a new one. `trust`: see `load_parts`.
     """
     folder = Folder(Path(out))
-    trusted = trust or trusts.remembered(folder.path)
-    with trusts.using(folder.path, trusted=trusted):
+    trusted = trust or trusts.is_trusted(folder.path)
+    with trusts.trust_scope(folder.path, trusted=trusted):
         old = read_recipe(folder)
     recipe = _changed(old, settings)
     with ExitStack() as held:
-        held.enter_context(trusts.using(folder.path, trusted=trusted))
-        held.enter_context(kept())
+        held.enter_context(trusts.trust_scope(folder.path, trusted=trusted))
+        held.enter_context(preserve_rng_state())
         processes = held.enter_context(joined(recipe.training.hardware.device))
         if processes.first:
             folder.check_links()
@@ -141,13 +143,13 @@ def resume(
             if recipe != old:
                 write_config(folder, recipe, read_identity(folder))
             if trusted:
-                trusts.remember(folder.path)
+                trusts.mark_trusted(folder.path)
         processes.wait()
         return _fit(recipe, folder, processes=processes, task=None, console=console, watch=watch, new_log=new_log)
 
 
 def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
-    data = data_paths.free(old)
+    data = data_paths.changeable_settings(old)
     for setting in settings:
         key = setting.partition("=")[0]
         section = key.partition(".")[0]
@@ -156,7 +158,7 @@ def _changed(old: Recipe, settings: Sequence[str]) -> Recipe:
             raise ConfigError(
                 f"{setting}: a trained run keeps its {section}; only training.…, decoding.…{where} change"
             )
-    return data_paths.settled(old.changed(settings)) if settings else old
+    return data_paths.with_absolute_paths(old.changed(settings)) if settings else old
 
 
 def _fit(
@@ -166,7 +168,7 @@ def _fit(
     processes: Processes,
     task: Task | None,
     console: Console | None,
-    watch: Watch,
+    watch: StepCallback,
     new_log: bool = False,
 ) -> Path:
     """The part that new and resumed runs share, on every process."""
@@ -192,9 +194,11 @@ def _fit(
         saved = folder.checkpoints()
         trainer.restore(saved[-1] if saved else None, identity=identity, new_log=new_log)
         taken = None if saved else pretrained.read(folder.path)
-        for line in summary.lines(recipe, task, model=trainer.engine.model, plan=trainer.plan, processes=processes):
+        for line in summary.describe_run(
+            recipe, task, model=trainer.engine.model, plan=trainer.plan, processes=processes
+        ):
             speaker.say(line)
-        for note in [*task.notes(), *(taken.lines() if taken else [])]:
+        for note in [*task.data_warnings(), *(taken.lines() if taken else [])]:
             speaker.say(note)
         with listening() as stop:
             now = trainer.fit(stop)
@@ -236,7 +240,7 @@ def _engine(recipe: Recipe, task: Task, *, folder: Folder, identity: Identity, p
 
 
 def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:
-    batch = task.batch(task.plan(0, recipe.seed)[0][:1])
+    batch = task.collate(task.epoch_batches(0, recipe.seed)[0][:1])
     return task.loss(model, move(batch, next(model.parameters()).device))
 
 
@@ -249,15 +253,15 @@ def build_model(recipe: Recipe, task: Task) -> nn.Module:
 
 def load_parts(
     path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu", trust: bool = False
-) -> Parts:
+) -> LoadedRun:
     """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe.
 
     A run that was trained here may import what it was trained with. For any other nothing from outside regard is
     imported, and nothing is fetched over a network, unless `trust` says so.
     """
     folder = Folder(Path(path))
-    trusted = trust or trusts.remembered(folder.path)
-    with kept(), trusts.using(folder.path, trusted=trusted), _in_one_line(folder, trusted=trusted):
+    trusted = trust or trusts.is_trusted(folder.path)
+    with preserve_rng_state(), trusts.trust_scope(folder.path, trusted=trusted), _in_one_line(folder, trusted=trusted):
         recipe = read_recipe(folder)
         identity = read_identity(folder)
         check_files(folder)
@@ -272,7 +276,7 @@ def load_parts(
         model = build()
         checkpoint.restore_weights(model, tensors, folder.model)
         model = model.to(device).eval()
-    return Parts(folder.path, recipe, task, model, trusted)
+    return LoadedRun(folder.path, recipe, task, model, trusted)
 
 
 @contextmanager

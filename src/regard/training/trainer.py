@@ -21,21 +21,21 @@ from regard.training.console import Console, Row, clock, describe
 from regard.training.device import Compiled
 from regard.training.distributed import Engine, Processes
 from regard.training.evaluator import Evaluator
-from regard.training.log import Board, NoReport, Pace, Report, set_aside
+from regard.training.log import NoReport, Report, TensorBoardWriter, Throughput, set_aside
 from regard.training.optimizer import schedule
 from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder, Identity
-from regard.training.signals import Interrupted, Stop
+from regard.training.signals import Interrupted, StopRequest
 from regard.training.step import Diverged, Outcome, Stepper, explain_nonfinite, write_nonfinite
 
 
-class Watch(Protocol):
+class StepCallback(Protocol):
     """Called after each step. It may look at the model but leaves it as it was."""
 
     def __call__(self, recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None: ...
 
 
-def nobody(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None:
+def no_callback(recipe: Recipe, task: Task, *, model: nn.Module, run: Path, step: int, last: bool) -> None:
     """The watch of a run that nobody watches."""
 
 
@@ -51,7 +51,7 @@ class Trainer:
         folder: Folder,
         processes: Processes,
         console: Console,
-        watch: Watch = nobody,
+        watch: StepCallback = no_callback,
     ) -> None:
         self.recipe, self.task, self.engine = recipe, task, engine
         self.folder, self.processes, self.console, self.watch = folder, processes, console, watch
@@ -61,7 +61,7 @@ class Trainer:
         self.now = Progress()
         self.plan: Sequence[Indices] = ()
         self.report: Report | NoReport = NoReport()
-        self._pace = Pace()
+        self._pace = Throughput()
         self._birth = time.monotonic()
         self._first = 0  # the step this process began after
         self._foretold = False  # whether it was said how long it will take
@@ -81,13 +81,13 @@ class Trainer:
         self.now.ended = self._over(time_used=time_used)  # a larger budget lets an ended run go on
         self._read_plan()
         if self.processes.first:
-            board = Board(self.folder.events, self.now.step) if self.config.files.tensorboard else None
-            position, counted = self.now.log, self.task.counted
+            board = TensorBoardWriter(self.folder.events, self.now.step) if self.config.files.tensorboard else None
+            position, counted = self.now.log, self.task.throughput_unit
             self.report = Report(self.folder, self.console, position=position, board=board, counted=counted)
             if not self.now.log["bytes"] and self.now.run is not None:
                 self.report.note({"step": self.now.step, "run": self.now.run})
 
-    def fit(self, stop: Stop) -> Progress:
+    def fit(self, stop: StopRequest) -> Progress:
         """Train until a budget is used up; Interrupted if a stop was asked for, with everything saved."""
         now, stepper = self.now, self._stepper()
         while now.ended is None:
@@ -141,7 +141,7 @@ class Trainer:
     def _read_plan(self) -> None:
         """The batches of this epoch; refused if the data is not what the run was trained on so far."""
         now = self.now
-        self.plan = self.task.plan(now.epoch, self.recipe.seed)
+        self.plan = self.task.epoch_batches(now.epoch, self.recipe.seed)
         if not len(self.plan):
             raise DataError("there are no training batches; give more data or a larger batch size")
         plan = checkpoint.checksum(self.plan)
@@ -182,7 +182,7 @@ class Trainer:
     def _write_row(self, outcome: Outcome) -> None:
         now, window = self.now, self.now.window
         self.console.moved(self._done())
-        self._foretell()
+        self._report_eta()
         if _due(now.step, self.config.files.log_every):
             tokens = max(1, window.tokens)
             row: Row = {"step": now.step, "epoch": now.epoch_of_step}
@@ -191,12 +191,12 @@ class Trainer:
             row |= {"lr": outcome.rate, "norm": outcome.norm}
             row |= {"skipped": window.skipped} if window.skipped else {}
             self.report.add(row, pace=self._pace, left=self._left())
-            now.window, self._pace, self._row_shown = Window(), Pace(), True
+            now.window, self._pace, self._row_shown = Window(), Throughput(), True
         elif not self._row_shown:
             loss = outcome.loss / max(1, outcome.tokens)
             self.console.doing(describe({"step": now.step, "epoch": now.epoch_of_step, "loss": loss}, self._left()))
 
-    def _foretell(self) -> None:
+    def _report_eta(self) -> None:
         """Say once how long the rest will take, when enough steps were timed; not where minutes are given."""
         steps, seconds = self.now.step - self._first, self._pace.seconds
         if self._foretold or self.config.minutes is not None or steps < 3 or seconds < 3.0:
@@ -255,7 +255,7 @@ class Trainer:
     def _total(self) -> int:
         """The last step, as far as steps and epochs say."""
         config = self.config
-        by_epochs = config.epochs * len(self.task.plan(0, self.recipe.seed)) if config.epochs else None
+        by_epochs = config.epochs * len(self.task.epoch_batches(0, self.recipe.seed)) if config.epochs else None
         return min(total for total in (config.steps, by_epochs, 10**12) if total is not None)
 
     def _done(self) -> float:

@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.kernels import short_keys
-from regard.attention.kernels.causal_blocks import BLOCK, LONGEST, attend_stepped, is_middling
+from regard.attention.kernels.causal_blocks import BLOCK, LONGEST, attend_causal_blocks, use_causal_blocks
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
@@ -29,7 +29,10 @@ def made(length, width=8, value=6):
 @pytest.mark.parametrize("length", [1, 5, BLOCK, BLOCK + 1, 2 * BLOCK, 2 * BLOCK + 7])
 def test_it_is_the_fused_kernel(length):
     q, k, v = made(length)
-    ours, theirs = attend_stepped(Dot(q, k, 0.3), v), scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)
+    ours, theirs = (
+        attend_causal_blocks(Dot(q, k, 0.3), v),
+        scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3),
+    )
     torch.testing.assert_close(ours, theirs)
     grad = torch.randn_like(ours)
     for one, other in zip(*(torch.autograd.grad(out, (q, k, v), grad) for out in (ours, theirs)), strict=True):
@@ -38,19 +41,19 @@ def test_it_is_the_fused_kernel(length):
 
 def test_second_derivatives():
     q, k, v = made(5, width=2, value=2)
-    assert torch.autograd.gradgradcheck(lambda *x: attend_stepped(Dot(x[0], x[1], 0.5), x[2]), (q, k, v))
+    assert torch.autograd.gradgradcheck(lambda *x: attend_causal_blocks(Dot(x[0], x[1], 0.5), x[2]), (q, k, v))
 
 
 def test_without_wide_vectors_the_fused_kernel_is_faster(monkeypatch):
     monkeypatch.setattr(short_keys, "WIDE", False)
     x = torch.randn(1, 1, 100, 64, requires_grad=True)
-    assert not is_middling(x, x)
+    assert not use_causal_blocks(x, x)
 
 
 def test_where_it_is_used(wide):
     def fits(length, width=64, **how):
         x = torch.randn(1, 1, length, width, requires_grad=True, **how)
-        return is_middling(x, x)
+        return use_causal_blocks(x, x)
 
     assert fits(BLOCK + 1) and fits(4 * 32, 32) and fits(100, dtype=torch.float64)
     assert not fits(BLOCK) and not fits(LONGEST + 1, 1024) and not fits(4 * 32 + 1, 32)
@@ -66,7 +69,7 @@ def test_attend_gives_the_same_with_and_without_gradients(wide, place):
     at = None if place is None else positions.build(place, 32, longest=200).place(heads=2, dim=32)
     attend = Attend(scores.build("scaled_dot", 32), place=at)
     q, k, v = (torch.randn(2, 2, 100, 32, requires_grad=True) for _ in range(3))
-    assert is_middling(q, k)
+    assert use_causal_blocks(q, k)
     learned = attend(q, k, v, Mask.causal())
     with torch.no_grad():
         torch.testing.assert_close(learned.detach(), attend(q, k, v, Mask.causal()))

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from regard.attention import scores
 from regard.attention.attend import Attend
-from regard.attention.image_layout import Canvas, canvas
+from regard.attention.image_layout import ImageBlocks2D, canvas
 from regard.attention.kernels import image_blocks
 from regard.attention.kernels.image_blocks import is_painted, plan
 from regard.attention.masks import Mask
 from regard.attention.record import record
 
 SMALL = st.builds(
-    Canvas,
+    ImageBlocks2D,
     height=st.integers(2, 7),
     width=st.integers(2, 7),
     query=st.tuples(st.integers(1, 4), st.integers(1, 4)),

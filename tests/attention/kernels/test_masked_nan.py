@@ -8,14 +8,14 @@ import torch
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.functional import attend as attend_once
-from regard.attention.kernels.masked_nan import hides, is_clean, without_hidden
+from regard.attention.kernels.masked_nan import hides, is_finite, without_hidden
 from regard.attention.masks import Mask
 from regard.core.errors import ShapeError
 from regard.layers.positions.relative import Relative
 
 HIDING = {
     "lengths": lambda n: Mask.lengths(torch.tensor([n, 3]), n),
-    "start": lambda n: Mask.starting(torch.tensor([0, n - 3])),
+    "start": lambda n: Mask.left_padded(torch.tensor([0, n - 3])),
     "pairs": lambda n: Mask.explicit(torch.arange(n).expand(n, n) < 3),
 }
 
@@ -56,8 +56,8 @@ def test_of_the_function_too_and_what_is_seen_is_named():
 
 
 def test_without_looking_it_is_never_certain():
-    assert is_clean(torch.ones(2)) and not is_clean(torch.tensor([1.0, torch.nan]))
-    assert not torch.vmap(lambda x: torch.ones(()) * is_clean(x))(torch.ones(2, 2)).any()
+    assert is_finite(torch.ones(2)) and not is_finite(torch.tensor([1.0, torch.nan]))
+    assert not torch.vmap(lambda x: torch.ones(()) * is_finite(x))(torch.ones(2, 2)).any()
     assert not hides(Mask.causal() & Mask.local(2)) and all(hides(make(6)) for make in HIDING.values())
 
 

@@ -19,7 +19,7 @@ def test_the_bias_of_a_mask_of_keys():
     assert plain.tolist() == [[[0, 0, 0, hidden, hidden]]]
     padded = short_keys.bias_of_keys(Mask.lengths(torch.tensor([1, 2])), 4, 2, 3, 2)
     assert padded.tolist() == 2 * [[[0, hidden, hidden]]] + 2 * [[[0, 0, hidden]]]
-    late = short_keys.bias_of_keys(Mask.starting(torch.tensor([0, 1])), 1, 2, 3, 1)
+    late = short_keys.bias_of_keys(Mask.left_padded(torch.tensor([0, 1])), 1, 2, 3, 1)
     assert late.tolist() == [[[0, 0, hidden]], [[hidden, 0, hidden]]]
 
 

@@ -6,7 +6,7 @@ import pytest
 from calling import call
 
 from regard.api.run import Run
-from regard.inspection.invariants import Verdict
+from regard.inspection.invariants import CheckResult
 
 
 def test_the_laws_are_kept(small, capsys):
@@ -16,7 +16,7 @@ def test_the_laws_are_kept(small, capsys):
 
 
 def test_a_broken_law_is_an_error(small, capsys, monkeypatch):
-    verdicts = [Verdict("1 cuts", True, "0"), Verdict("2 padding", False, "largest difference 1")]
+    verdicts = [CheckResult("1 cuts", True, "0"), CheckResult("2 padding", False, "largest difference 1")]
     monkeypatch.setattr(Run, "check", lambda run: verdicts)
     with pytest.raises(SystemExit):
         call("check", small)

@@ -8,14 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError
 from regard.data.builtin import scenes
 from regard.data.captions import dataset
-from regard.data.images.loader import Wanted
+from regard.data.images.loader import TargetShape
 
 FLICKR = Path("/work/shared/data/flickr8k")
-WANTED = Wanted(8, 8, 3)
+WANTED = TargetShape(8, 8, 3)
 
 
 def image(path, *, mode="RGB", size=(8, 8), seed=0):
@@ -143,11 +143,11 @@ def test_unknown_names_and_splits():
 
 
 def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing():
-    padded = dataset.beside([[[5, 6]], [[7], [8, 9, 5]]], 2, Marks())
+    padded = dataset.beside([[[5, 6]], [[7], [8, 9, 5]]], 2, SpecialTokens())
     assert padded.tokens.tolist() == [[2, 5, 6, 3, 0], [0] * 5, [2, 7, 3, 0, 0], [2, 8, 9, 5, 3]]
     assert padded.lengths.tolist() == [4, 0, 3, 5]
     torch.manual_seed(0)
-    drawn = {tuple(dataset.beside([[[5], [6], [7]]], 2, Marks()).tokens[:, 1].tolist()) for _ in range(30)}
+    drawn = {tuple(dataset.beside([[[5], [6], [7]]], 2, SpecialTokens()).tokens[:, 1].tolist()) for _ in range(30)}
     assert len(drawn) == 6  # any two of three, in any order
 
 

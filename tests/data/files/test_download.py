@@ -132,7 +132,10 @@ def test_checksums_are_those_of_the_real_files(shared_data):
 
 
 def test_for_a_stranger_s_run_nothing_is_fetched(server, tmp_path):
-    with trust.using(tmp_path, trusted=False), pytest.raises(TrustError, match=r"this run would fetch http.* over the"):
+    with (
+        trust.trust_scope(tmp_path, trusted=False),
+        pytest.raises(TrustError, match=r"this run would fetch http.* over the"),
+    ):
         download.fetch(server.url, tmp_path / "x", checksum=CHECKSUM)
     assert not (tmp_path / "x").exists()
 

@@ -8,14 +8,14 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.images.cache import HEADER, load, stored
-from regard.data.images.loader import Reader, Record, Wanted
+from regard.data.images.loader import Reader, Record, TargetShape
 from regard.data.images.resize import Shape
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 3, 2, 1), dtype=np.uint8)
 
 
 def reader():
-    made = Reader(Wanted())
+    made = Reader(TargetShape())
     made.shape = Shape(3, 2, 1)
     made.remarks.add("odd", "a")
     return made

@@ -6,14 +6,14 @@ import torch
 
 from regard.data.builtin import films
 from regard.data.ratings import dataset
-from regard.data.ratings.dataset import Wanted
+from regard.data.ratings.dataset import DatasetOptions
 from regard.data.ratings.history_batches import Histories
 from regard.data.ratings.splits import TEST, TRAIN, VALID
 
 
 @pytest.fixture(scope="module")
 def data():
-    return dataset.gather(films.make(30, 40, seed=3), Wanted(held_users=0.1, held_items=0.1))
+    return dataset.gather(films.make(30, 40, seed=3), DatasetOptions(held_users=0.1, held_items=0.1))
 
 
 @pytest.mark.parametrize("longest", [1, 3, 50])
@@ -56,7 +56,7 @@ def test_new_ones_have_no_number(data):
 
 @pytest.mark.parametrize("foretold", [False, True])
 def test_at_random_only_what_is_learnt_from_is_history(foretold):
-    data = dataset.gather(films.make(30, 40, seed=3), Wanted("random"))
+    data = dataset.gather(films.make(30, 40, seed=3), DatasetOptions("random"))
     histories = Histories(data, longest=100, split="random", foretold=foretold)
     for question in histories.questions(TEST):
         known = histories.before(question)
@@ -66,7 +66,7 @@ def test_at_random_only_what_is_learnt_from_is_history(foretold):
 
 @pytest.mark.parametrize(("split", "foretold"), [("random", False), ("random", True), ("leave_one_out", False)])
 def test_what_is_judged_is_never_in_sight(split, foretold):
-    data = dataset.gather(films.make(30, 40, seed=3), Wanted(split))
+    data = dataset.gather(films.make(30, 40, seed=3), DatasetOptions(split))
     histories = Histories(data, longest=10, split=split, foretold=foretold)
     lesson = histories.lesson(np.arange(8))
     size = lesson.people.history.shape[1]

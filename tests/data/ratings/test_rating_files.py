@@ -76,7 +76,7 @@ def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rated, listed)
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]))
     ages = [f"{listed.format(user)},{20 + user}" for user in (1, 2, 3)]
     (tmp_path / "users.csv").write_text("\n".join(["user,age", *ages]))
-    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.Wanted())
+    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.DatasetOptions())
     assert data.users.ids == ("1", "2", "3") and data.items.ids == tuple("123456")
     assert data.users.cells["age"] == ("21", "22", "23") and not data.notes
     for name in ("2", "2.0"):
@@ -93,7 +93,7 @@ def test_the_row_numbers_of_pandas_are_no_profile(tmp_path):
     (tmp_path / "ratings.csv").write_text(",user,item,rating\n0,1,a,3\n1,1,b,4\n2,1,c,5\n")
     (tmp_path / "users.csv").write_text(",user,age\n0,1,20\n")
     (tmp_path / "items.csv").write_text("Unnamed: 0,item,price\n0,a,1\n1,b,2\n2,c,3\n")
-    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.Wanted())
+    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.DatasetOptions())
     assert [field.name for field in (*data.users.fields, *data.items.fields)] == ["age", "price"]
 
 
@@ -120,9 +120,9 @@ def test_no_such_folder(tmp_path):
 @pytest.mark.skipif(not REAL.is_dir(), reason="MovieLens 100K is not there")
 def test_movielens_100k_as_it_is():
     found = rating_files.find(REAL, Columns())
-    data = dataset.gather(found, dataset.Wanted())
+    data = dataset.gather(found, dataset.DatasetOptions())
     assert (len(data.users.ids), len(data.items.ids), len(data.events.users)) == (943, 1682, 90570)
     assert [(data.parts == part).sum() for part in (1, 2)] == [943, 943]
     assert [field.kind for field in data.users.fields] == ["number", "category", "category"]
     with pytest.raises(DataError, match="training ratings come from the future"):  # its own test part is no later
-        dataset.gather(found, dataset.Wanted("files"))
+        dataset.gather(found, dataset.DatasetOptions("files"))

@@ -5,18 +5,18 @@ import pytest
 from regard.core.errors import DataError
 from regard.data.builtin import films
 from regard.data.ratings import dataset, user_query
-from regard.data.ratings.dataset import Listed, Wanted
+from regard.data.ratings.dataset import DatasetOptions, EntityTable
 from regard.data.ratings.profiles import Field
 
 
 @pytest.fixture(scope="module")
 def data():
-    return dataset.gather(films.make(30, 24, seed=3), Wanted())
+    return dataset.gather(films.make(30, 24, seed=3), DatasetOptions())
 
 
 def titled(*titles):
     ids = tuple(str(1000 + i) for i in range(len(titles)))
-    return Listed(ids, titles, (), {}, None, None)
+    return EntityTable(ids, titles, (), {}, None, None)
 
 
 ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugly, The (1966)", "Alien (1999)")
@@ -38,7 +38,7 @@ def test_titles_with_commas_articles_ids(text, places):
 
 def test_a_value_of_a_profile_may_have_commas():
     town = Field("town", "category", ("Seoul, Korea", "Paris"))
-    users = Listed((), (), (town, Field("age", "number")), {}, None, None)
+    users = EntityTable((), (), (town, Field("age", "number")), {}, None, None)
     found, remarks = user_query._profile(users, "town=Seoul, Korea, age=30")
     assert found == {"town": "Seoul, Korea", "age": "30"} and not remarks
     assert user_query._profile(users, "age=30;\n town=Paris, ")[0] == {"age": "30", "town": "Paris"}

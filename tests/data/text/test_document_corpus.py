@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.examples import Rows
+from regard.data.examples import Examples
 from regard.data.text import document_corpus
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.document_corpus import Limits
@@ -19,7 +19,7 @@ WIDE = Limits(sentence=50, sentences=50, longest=1000)
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    texts = document_corpus.SentenceTexts(Rows("x", lambda: iter(DOCUMENTS)), Splitter())
+    texts = document_corpus.SentenceTexts(Examples("x", lambda: iter(DOCUMENTS)), Splitter())
     assert list(texts) == list(texts)
     return tokenizers.train(texts, level="word", size=100)
 

@@ -3,11 +3,11 @@ import pytest
 from regard.core.errors import ConfigError
 from regard.data.text import labelled_sources
 from regard.data.text.document_files import Layout
-from regard.data.text.labelled_sources import Origin
+from regard.data.text.labelled_sources import LabelledSource
 
 
 def built_in(name, examples=30, seed=1):
-    return Origin(None, name, seed, examples)
+    return LabelledSource(None, name, seed, examples)
 
 
 @pytest.mark.parametrize("name", labelled_sources.REVIEWS)
@@ -40,17 +40,21 @@ def test_what_decides_is_known_of_built_in_reviews_alone(tmp_path):
 def test_files_are_split_where_they_come_without(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("".join(f"{i % 2}\ttext {i}\n" for i in range(60)))
-    assert set(labelled_sources.open_documents(Origin(path, "", 1, 0), Layout("1", "2"))) == {"train", "valid", "test"}
+    assert set(labelled_sources.open_documents(LabelledSource(path, "", 1, 0), Layout("1", "2"))) == {
+        "train",
+        "valid",
+        "test",
+    }
     path = tmp_path / "a.conll"
     path.write_text("".join(f"w{i}\tO\n\n" for i in range(60)))
-    assert set(labelled_sources.open_tagged(Origin(path, "", 1, 0))) == {"train", "valid", "test"}
+    assert set(labelled_sources.open_tagged(LabelledSource(path, "", 1, 0))) == {"train", "valid", "test"}
 
 
 def test_a_saved_dataset_is_read(tmp_path):
     datasets = pytest.importorskip("datasets")
     part = datasets.Dataset.from_dict({"text": [f"t {i}" for i in range(60)], "label": ["a", "b"] * 30})
     part.save_to_disk(tmp_path / "saved")
-    found = labelled_sources.open_documents(Origin(tmp_path / "saved", "", 1, 0), Layout())
+    found = labelled_sources.open_documents(LabelledSource(tmp_path / "saved", "", 1, 0), Layout())
     assert sum(len(list(rows)) for rows in found.values()) == 60
 
 

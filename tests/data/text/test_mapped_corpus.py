@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.data.text import mapped_corpus, pair_corpus
 from regard.data.text import tokenizer as tokenizers
@@ -28,7 +28,7 @@ def test_mapped_is_the_same_as_in_memory(tokenizer, tmp_path, monkeypatch):
     made = mapped_corpus.mapped(pairs(), tokenizer, tokenizer, folder=tmp_path)
     held = pair_corpus.in_memory(ROWS, tokenizer, tokenizer)
     examples = np.array([3, 0, 1])
-    for one, other in zip(made.batch(examples, Marks()), held.batch(examples, Marks()), strict=True):
+    for one, other in zip(made.batch(examples, SpecialTokens()), held.batch(examples, SpecialTokens()), strict=True):
         assert one.tokens.equal(other.tokens) and one.lengths.equal(other.lengths)
     assert made.blank == held.blank == 1 and made.pairs == held.pairs
     assert isinstance(made.source.tokens, np.memmap)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.data.text import byte_bpe, masking
 from regard.data.text import tokenizer as tokenizers
@@ -21,7 +21,7 @@ def test_the_mask_mark_comes_last_and_no_number_moves(level, tmp_path):
     plain = tokenizer(level)
     masked = masking.with_mask(plain)
     assert masking.marks_of(plain).mask is None
-    assert masking.marks_of(masked) == Marks(mask=plain.size) and masked.size == plain.size + 1
+    assert masking.marks_of(masked) == SpecialTokens(mask=plain.size) and masked.size == plain.size + 1
     assert masked.encode([TEXT]) == plain.encode([TEXT])
     assert masking.with_mask(masked) is masked
     masked.save(tmp_path / "x.json")
@@ -58,7 +58,7 @@ def test_gaps_are_whole_units_up_to_the_share(units, share, seed):
 
 def test_most_gaps_are_covered_some_replaced_some_left():
     row, chosen = np.full(20_000, 7), np.arange(20_000) < 10_000
-    seen = masking.cover(row, chosen, Marks(mask=49), 50, np.random.default_rng(0))
+    seen = masking.cover(row, chosen, SpecialTokens(mask=49), 50, np.random.default_rng(0))
     assert (seen[10_000:] == 7).all()
     covered, other = seen[:10_000] == 49, (seen[:10_000] != 49) & (seen[:10_000] != 7)
     assert 0.78 < covered.mean() < 0.82 and 0.08 < other.mean() < 0.12

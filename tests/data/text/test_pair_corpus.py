@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.data.text import pair_corpus
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.pair_files import Pairs
@@ -49,7 +49,7 @@ def test_chunks_are_joined(tokenizer, monkeypatch):
 
 def test_lengths_count_one_mark_a_side(tokenizer):
     made = pair_corpus.in_memory([("a b", "c")], tokenizer, tokenizer)
-    batch = made.batch(np.array([0]), Marks())
+    batch = made.batch(np.array([0]), SpecialTokens())
     source, target = made.lengths()
     assert source.tolist() == batch.source.lengths.tolist() and target.tolist() == (batch.target.lengths - 1).tolist()
 

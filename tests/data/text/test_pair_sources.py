@@ -7,11 +7,11 @@ from regard.core.errors import ConfigError
 from regard.data.files import download
 from regard.data.text import pair_sources
 from regard.data.text.pair_files import Languages
-from regard.data.text.pair_sources import Origin
+from regard.data.text.pair_sources import PairSource
 
 
 def origin(source="en", target="ko", *, path=None, name=pair_sources.BUILT_IN):
-    return Origin(path, name, Languages(source, target), seed=1)
+    return PairSource(path, name, Languages(source, target), seed=1)
 
 
 def opened(source="en", target="ko", path=None, count=50):

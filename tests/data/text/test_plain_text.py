@@ -9,11 +9,13 @@ import pytest
 from regard.core.errors import ConfigError, DataError
 from regard.data.files import download
 from regard.data.text import plain_text
-from regard.data.text.plain_text import Origin, open_text
+from regard.data.text.plain_text import PlainTextSource, open_text
 
 
 def texts(*paths, name=""):
-    return {split: list(documents) for split, documents in open_text(Origin(tuple(map(str, paths)), name)).items()}
+    return {
+        split: list(documents) for split, documents in open_text(PlainTextSource(tuple(map(str, paths)), name)).items()
+    }
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [("", open), (".gz", gzip.open), (".xz", lzma.open)])
@@ -98,9 +100,9 @@ def test_a_download_is_split_as_usual(tmp_path, monkeypatch):
 def test_the_key_changes_with_the_content(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("a" * 100)
-    keys = {documents.key for documents in open_text(Origin((str(path),), "")).values()}
+    keys = {documents.key for documents in open_text(PlainTextSource((str(path),), "")).values()}
     path.write_text("b" * 101)
-    assert len(keys | {documents.key for documents in open_text(Origin((str(path),), "")).values()}) == 4
+    assert len(keys | {documents.key for documents in open_text(PlainTextSource((str(path),), "")).values()}) == 4
 
 
 def test_what_cannot_be_read_is_named(tmp_path):

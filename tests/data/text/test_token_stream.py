@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError, FileError
 from regard.data.text import byte_bpe, token_stream
 from regard.data.text import tokenizer as tokenizers
@@ -42,7 +42,7 @@ def test_documents_stand_end_to_end_with_marks_between(monkeypatch, pieces):
     made = tokenizer("char")
     found = token_stream.in_memory(["cat", " ", "a mat", "dog"], made)
     rows = made.encode(["cat", "a mat", "dog"])
-    assert found.tokens.tolist() == [*rows[0], Marks.end, *rows[1], Marks.end, *rows[2]]
+    assert found.tokens.tolist() == [*rows[0], SpecialTokens.end, *rows[1], SpecialTokens.end, *rows[2]]
     assert found.characters == 11
 
 

@@ -23,7 +23,7 @@ def test_an_export_is_whole_for_its_weights_only(tmp_path):
 
 def test_what_was_found_out_is_kept_beside_the_export(tmp_path):
     cache.make(tmp_path / "export", "w", write("x"))
-    agreed = cache.Agreed(tmp_path / "export")
+    agreed = cache.EquivalenceCache(tmp_path / "export")
     assert agreed.found("k") is None and agreed.asked("a") is None
     agreed.note("k", {"why": "", "options": {}})
     agreed.note_words("a", "k")

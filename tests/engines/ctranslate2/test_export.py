@@ -5,14 +5,14 @@ import sys
 import pytest
 import torch
 
-from regard.core.data_specs import Marks, Text
+from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.errors import ConfigError, MissingExtra
 from regard.core.protocols import Padded
 from regard.decoding.strategy import build as build_decoding
 from regard.engines.ctranslate2.export import export
 from regard.models import bahdanau, transformer
 
-SIZES = Text(source=40, target=40, longest=32, joint=True)
+SIZES = Seq2SeqSpec(source=40, target=40, longest=32, joint=True)
 
 
 def build(**settings):
@@ -39,7 +39,7 @@ def test_answers_are_the_same(tmp_path, norm):
         suppress_sequences=never,
     )
     limits = torch.full((6,), 12)
-    expected = build_decoding("greedy")(model, model.start(source), marks=Marks(), limits=limits)
+    expected = build_decoding("greedy")(model, model.start(source), marks=SpecialTokens(), limits=limits)
     assert [tuple(map(int, result.hypotheses[0])) for result in results] == [best.tokens for (best,) in expected]
 
 

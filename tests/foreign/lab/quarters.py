@@ -14,9 +14,9 @@ from PIL import Image
 from torch import Tensor
 
 from regard.core.errors import DataError
-from regard.core.inspectable import Axis, Item, Output, Parent, Place, Shown
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.task import Answer, Task
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.task import Prediction, Task
 
 NAMES = ("top left", "top right", "bottom left", "bottom right")
 
@@ -57,9 +57,9 @@ class Batch(NamedTuple):
 
 
 class Finding(Task):
-    goal = Goal("error", more=False)
+    goal = TargetMetric("error", more=False)
     sizes = Quarters()
-    opens = (".png",)
+    input_suffixes = (".png",)
 
     def __init__(self, config: Config, examples: tuple[str, ...] = ()) -> None:
         self.config, self.examples = config, examples
@@ -73,11 +73,11 @@ class Finding(Task):
             image[top : top + 4, left : left + 4] += np.eye(4)
         return torch.from_numpy(images).float(), torch.from_numpy(labels)
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         order = np.random.default_rng([seed, epoch]).permutation(self.config.images)
         return [order[i : i + self.config.rows] for i in range(0, len(order), self.config.rows)]
 
-    def batch(self, examples: Indices) -> Batch:
+    def collate(self, examples: Indices) -> Batch:
         images, labels = self.images("train")
         return Batch(patches_of(images[examples]), labels[examples])
 
@@ -101,7 +101,7 @@ class Finding(Task):
             pixels = (images[number].clamp(0, 1) * 255).byte().numpy()
             Image.fromarray(pixels).save(folder / f"example{number}.png")
 
-    def read(self, text: str) -> Tensor:
+    def parse_input(self, text: str) -> Tensor:
         try:
             with Image.open(text) as image:
                 pixels = np.asarray(image.convert("L").resize((8, 8)), dtype=np.float32) / 255
@@ -109,19 +109,19 @@ class Finding(Task):
             raise DataError(f"{text}: not an image ({wrong})") from None
         return torch.from_numpy(pixels)
 
-    def answer(self, model: Any, inputs: Sequence[Tensor], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(self, model: Any, inputs: Sequence[Tensor], options: Options, decoding: Any) -> list[list[Prediction]]:
         if not inputs:
             return []
         with torch.no_grad():
             scores = model.readout(model(patches_of(torch.stack(list(inputs))))).log_softmax(dim=-1)
         best = scores.topk(options.top, dim=-1)
         return [
-            [Answer(NAMES[label], score, score, value=label) for score, label in zip(*row, strict=True)]
+            [Prediction(NAMES[label], score, score, value=label) for score, label in zip(*row, strict=True)]
             for row in zip(best.values.tolist(), best.indices.tolist(), strict=True)
         ]
 
-    def show(self, model: Any, given: Tensor, options: Options, decoding: Any) -> Shown:
-        answers = self.answer(model, [given], options, decoding)[0]
+    def inspect(self, model: Any, given: Tensor, options: Options, decoding: Any) -> Inspectable:
+        answers = self.predict(model, [given], options, decoding)[0]
         patches = patches_of(given[None])
         axes = {
             "question": Axis((Item("label", special=True),), "question"),
@@ -130,11 +130,14 @@ class Finding(Task):
         for i in range(4):
             items = tuple(Item(f"{NAMES[i]} {j + 1}") for j in range(4))
             axes[f"patches.{i}"] = Axis(items, f"patches {NAMES[i]}", Parent("quarters", i))
-        return Shown(
+        return Inspectable(
             title="an image",
             axes=axes,
-            rows={"question": (Place("question", None),)},
-            columns={"quarters": (Place("quarters"),), "patches": tuple(Place(f"patches.{i}", i) for i in range(4))},
+            rows={"question": (AxisRef("question", None),)},
+            columns={
+                "quarters": (AxisRef("quarters"),),
+                "patches": tuple(AxisRef(f"patches.{i}", i) for i in range(4)),
+            },
             outputs=tuple(Output(answer.text, answer.score, answer.rank) for answer in answers),
             replay=lambda: model.readout(model(patches)),
             chosen=torch.tensor([answers[0].value]),

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from regard.attention.scores import build
-from regard.attention.weigh import Anywhere
-from regard.layers.positions._relative_pitch import Intervals
+from regard.attention.weigh import NoPositionBias
+from regard.layers.positions._relative_pitch import RelativePitchTime
 
 PITCHES, HEADS, DIM = 7, 2, 4
 
 
-def build_intervals(voices: int, reach: int) -> Intervals:
-    return Intervals(Anywhere(), HEADS, DIM, pitches=PITCHES, voices=voices, reach=reach)
+def build_intervals(voices: int, reach: int) -> RelativePitchTime:
+    return RelativePitchTime(NoPositionBias(), HEADS, DIM, pitches=PITCHES, voices=voices, reach=reach)
 
 
-def pairwise(inside: Intervals, q: torch.Tensor, k: torch.Tensor, first: int) -> torch.Tensor:
+def pairwise(inside: RelativePitchTime, q: torch.Tensor, k: torch.Tensor, first: int) -> torch.Tensor:
     """The definition, pair by pair."""
     rows = []
     reach = inside.time.shape[1] - 1

@@ -6,7 +6,7 @@ import torch
 from regard.core.errors import ConfigError
 from regard.core.registry import names
 from regard.layers import positions
-from regard.layers.positions._two_dimensional import Plane
+from regard.layers.positions._two_dimensional import Position2D
 
 ADDED = [name for name in names("regard.layers.positions") if name not in ("relative", "rotary")]
 
@@ -14,7 +14,7 @@ ADDED = [name for name in names("regard.layers.positions") if name not in ("rela
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("dim", [6, 7])
 def test_each_half_is_a_scheme_of_its_own(name, dim):
-    plane = Plane(name, dim, height=4, width=5)
+    plane = Position2D(name, dim, height=4, width=5)
     told = plane.raster()
     assert told.shape == (20, dim)
     grid = told.view(4, 5, dim)
@@ -25,7 +25,7 @@ def test_each_half_is_a_scheme_of_its_own(name, dim):
 
 
 def test_it_is_the_sinusoids_of_both():
-    plane, line = Plane("sinusoidal", 8, height=4, width=5), positions.build("sinusoidal", 4, longest=5)
+    plane, line = Position2D("sinusoidal", 8, height=4, width=5), positions.build("sinusoidal", 4, longest=5)
     told = plane(torch.tensor([3]), torch.tensor([1]))
     assert told.equal(torch.cat([line.of_length(5)[3], line.of_length(5)[1]])[None])
 
@@ -33,4 +33,4 @@ def test_it_is_the_sinusoids_of_both():
 @pytest.mark.parametrize("name", ["relative", "rotary"])
 def test_schemes_inside_the_score_are_refused(name):
     with pytest.raises(ConfigError, match=f"^position='{name}' counts along one axis, inside the score; for rows and"):
-        Plane(name, 8, height=4, width=5)
+        Position2D(name, 8, height=4, width=5)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.models import seq2seq
@@ -15,7 +15,7 @@ from regard.tasks._shared.teacher_forcing import (
     without_read,
 )
 
-SIZES = Text(source=11, target=9, longest=20)
+SIZES = Seq2SeqSpec(source=11, target=9, longest=20)
 SOURCES, TARGETS = [[5, 6, 3], [7, 3], [8, 9, 10, 3]], [[2, 4, 5, 3], [2, 6, 7, 8, 4, 3], [2, 3]]
 
 

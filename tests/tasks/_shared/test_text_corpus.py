@@ -2,7 +2,7 @@ import pytest
 
 from regard.core.errors import CheckpointError, DataError
 from regard.data.text import token_stream
-from regard.data.text.plain_text import Origin
+from regard.data.text.plain_text import PlainTextSource
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Beginning, Corpus, beginnings, build_tokenizer
 
@@ -12,7 +12,7 @@ def origin(tmp_path):
     (tmp_path / "train.txt").write_text("the cat sat on the mat\n" * 20)
     (tmp_path / "valid.txt").write_text("a cat")
     (tmp_path / "test.txt").write_text(" ")
-    return Origin((str(tmp_path),), "")
+    return PlainTextSource((str(tmp_path),), "")
 
 
 def tokenizer(origin, level="char", size=300):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.data_specs import Captions, Marks
+from regard.core.data_specs import CaptioningSpec, SpecialTokens
 from regard.core.errors import ConfigError
 from regard.data.builtin import scenes
 from regard.data.captions import dataset
@@ -26,12 +26,12 @@ def part():
 @pytest.fixture(scope="module")
 def words(part):
     texts = [text for each in part.captions for text in each]
-    return grounding.Words(tokenizer.train(texts, level="word", size=100), Marks())
+    return grounding.Words(tokenizer.train(texts, level="word", size=100), SpecialTokens())
 
 
 def model_of(words, **change):
     torch.manual_seed(0)
-    sizes = Captions(SIDE, SIDE, 3, words.vocabulary.size, longest=30)
+    sizes = CaptioningSpec(SIDE, SIDE, 3, words.vocabulary.size, longest=30)
     return captioner.build(replace(captioner.TINY, stride=8, **change), sizes)
 
 
@@ -73,7 +73,7 @@ def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
 def test_every_word_has_weights_over_all_cells(part, words, change):
     model, images = model_of(words, **change).eval(), to_tensor(part.images(np.arange(2)))
     captions = torch.tensor([[2, 5, 6, 7, 3], [2, 5, 3, 0, 0]])
-    looked = grounding.look(model, images, captions, pad=0)
+    looked = grounding.attention_over_grid(model, images, captions, pad=0)
     assert looked.weights.shape == (2, 4, 36)
     assert torch.allclose(looked.weights.sum(dim=-1), torch.ones(2, 4), atol=1e-5)
     losses = model.losses(images, captions, pad=0)
@@ -92,10 +92,10 @@ def test_cells_and_parts_cover_the_image():
 
 def test_a_covered_region_is_grey_and_the_rest_as_it_was():
     image = np.zeros((4, 8, 3), np.uint8)
-    changed = grounding.covered(image, (0.5, 0.0, 1.0, 0.5))
+    changed = grounding.occlude(image, (0.5, 0.0, 1.0, 0.5))
     assert (changed[:2, 4:] == grounding.GREY).all() and changed.sum() == 2 * 4 * 3 * grounding.GREY
     assert image.sum() == 0
-    assert grounding.covered(image, (0.1, 0.1, 0.11, 0.11)).sum() > 0  # never nothing
+    assert grounding.occlude(image, (0.1, 0.1, 0.11, 0.11)).sum() > 0  # never nothing
 
 
 def test_taking_cells_away_changes_what_is_said(part, words):

@@ -12,7 +12,7 @@ def test_an_image_is_bright_where_was_looked_and_dim_elsewhere():
     image = np.full((8, 8, 3), 200, np.uint8)
     weights = np.zeros((2, 2))
     weights[1, 0] = 0.7
-    made = overlay.lit(image, weights).astype(int)
+    made = overlay.tint_by_attention(image, weights).astype(int)
     assert made[6, 1].sum() > 2 * made[1, 1].sum()
     assert (made[1, 1] == 50).all() and (made[:4] == made[0, 0]).all()
 

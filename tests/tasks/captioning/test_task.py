@@ -11,7 +11,7 @@ from regard.core.errors import ConfigError
 from regard.decoding.strategy import build as decoder
 from regard.models import captioner
 from regard.tasks import captioning
-from regard.tasks._shared.image_inputs import GivenImage
+from regard.tasks._shared.image_inputs import InputImage
 from regard.tasks.captioning import TINY, Config, Options
 
 
@@ -46,16 +46,16 @@ def test_every_word_counts_once(task, model):
 def test_images_are_turned_at_times():
     turning = captioning.build(replace(TINY, flip=0.5))
     examples = np.arange(12)
-    plain = turning.see.rows(turning.collection.split("train").pixels, examples)
+    plain = turning.image_encoder.rows(turning.collection.split("train").pixels, examples)
     torch.manual_seed(0)
-    images = turning.batch(examples).images
+    images = turning.collate(examples).images
     turned = [bool((one == other.flip(2)).all()) for one, other in zip(images, plain, strict=True)]
     same = [bool((one == other).all()) for one, other in zip(images, plain, strict=True)]
     assert any(turned) and any(same) and all(a != b for a, b in zip(turned, same, strict=True))
 
 
 def test_images_are_moved_by_a_few_pixels(task):
-    moved = captioning.build(replace(TINY, crop=2)).batch(np.arange(8)).images
+    moved = captioning.build(replace(TINY, crop=2)).collate(np.arange(8)).images
     plain = task.batch(np.arange(8)).images
     assert moved.shape == plain.shape and not torch.equal(moved, plain)
     wide = torch.nn.functional.pad(plain, (2, 2, 2, 2), value=-1.0)
@@ -66,7 +66,7 @@ def test_images_are_moved_by_a_few_pixels(task):
 def test_images_lose_their_colours_at_times():
     pale_at_times = captioning.build(replace(TINY, grey=0.5))
     torch.manual_seed(0)
-    images = pale_at_times.batch(np.arange(12)).images
+    images = pale_at_times.collate(np.arange(12)).images
     pale = {bool((image == image[:1]).all()) for image in images}
     assert pale == {True, False}
 
@@ -75,9 +75,9 @@ def test_captions_that_are_too_long_are_counted_and_left_out():
     short = captioning.build(replace(TINY, longest=6))
     said = sum(map(len, short.collection.split("train").captions))
     left = sum(len(text.split()) >= 6 for each in short.collection.split("train").captions for text in each)
-    assert short.notes() == [f"{left} of {said} training captions are longer than 6 tokens: left out"]
+    assert short.data_warnings() == [f"{left} of {said} training captions are longer than 6 tokens: left out"]
     with pytest.raises(ConfigError, match="no caption is as short as longest=3 tokens; give a larger number"):
-        captioning.build(replace(TINY, longest=3)).plan(0, 1)
+        captioning.build(replace(TINY, longest=3)).epoch_batches(0, 1)
 
 
 def test_korean_scenes():
@@ -94,11 +94,11 @@ def test_files_decide_by_bleu(tmp_path, monkeypatch):
     rows = "".join(f"{number}.png\ta picture of {number}\n{number}.png\tnumber {number}\n" for number in range(5))
     (tmp_path / "data" / "captions.tsv").write_text(rows)
     task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
-    assert task.goal.metric == "bleu4" and any("another size: brought to 8x8" in note for note in task.notes())
+    assert task.goal.metric == "bleu4" and any("another size: brought to 8x8" in note for note in task.data_warnings())
     model = captioner.build(captioner.TINY, task.sizes)
     scores = task.evaluate(model, "test", decoder("greedy"))
     assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4"}
-    assert "more_exact" not in task.report(model, "test", decoder("greedy"))
+    assert "more_exact" not in task.extra_metrics(model, "test", decoder("greedy"))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_cannot_be_is_refused(change, text):
 
 
 def _given(task):
-    return GivenImage("x.png", task.collection.split("valid").images(np.arange(1))[0], ())
+    return InputImage("x.png", task.collection.split("valid").images(np.arange(1))[0], ())
 
 
 def test_asking_for_more_captions_does_not_change_the_first(task, model):

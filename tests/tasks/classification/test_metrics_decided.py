@@ -25,8 +25,11 @@ def test_shares_lie_between_nothing_and_everything():
         (flat_attention, {"deciding_words"}),
     ):
         model = module.build(module.TINY, task.sizes)
-        found = [metrics.shares(model, made, cuts, tokenizer=task.tokenizer, budget=budget) for budget in (200, 9000)]
+        found = [
+            metrics.attention_on_evidence(model, made, cuts, tokenizer=task.tokenizer, budget=budget)
+            for budget in (200, 9000)
+        ]
         assert set(found[0]) == names and all(0 <= value <= 1 for value in found[0].values())
         for name in names:  # batches do not matter
             assert abs(found[0][name] - found[1][name]) < 1e-4
-    assert metrics.shares(Blind(), made, cuts, tokenizer=task.tokenizer, budget=100) == {}
+    assert metrics.attention_on_evidence(Blind(), made, cuts, tokenizer=task.tokenizer, budget=100) == {}

@@ -35,13 +35,13 @@ def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
     model = hierarchical.build(hierarchical.Config(), task.sizes)
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     for epoch in range(5):
-        for numbers in task.plan(epoch, 1):
-            loss = task.loss(model, task.batch(numbers))
+        for numbers in task.epoch_batches(epoch, 1):
+            loss = task.loss(model, task.collate(numbers))
             optimizer.zero_grad()
             (loss.total / loss.count).backward()
             optimizer.step()
     assert task.evaluate(model, "valid", None)["accuracy"] > 0.95
-    report = task.report(model, "valid", None)
+    report = task.extra_metrics(model, "valid", None)
     assert report["deciding_sentence"] > 0.7 and report["deciding_words"] > 0.4  # a short training
     assert sum(value for name, value in report.items() if name.startswith("confusion.")) == 500
 
@@ -49,7 +49,7 @@ def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
 def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_path):
     path = write(tmp_path / "a.tsv", [*ROWS, ("pos", " "), ("neg", "")])
     task = classification.build(Config(path=path, level="word", minimum=1))
-    assert "2 of" in " ".join(task.notes()) or task.training.blank < 2
+    assert "2 of" in " ".join(task.data_warnings()) or task.training.blank < 2
     folder = tmp_path / "splits"
     folder.mkdir()
     write(folder / "train.tsv", ROWS)
@@ -113,16 +113,16 @@ def test_several_labels(tmp_path):
     model = hierarchical.build(hierarchical.TINY, task.sizes)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     for epoch in range(12):
-        for numbers in task.plan(epoch, 1):
-            loss = task.loss(model, task.batch(numbers))
+        for numbers in task.epoch_batches(epoch, 1):
+            loss = task.loss(model, task.collate(numbers))
             optimizer.zero_grad()
             (loss.total / loss.count).backward()
             optimizer.step()
     scores = task.evaluate(model, "valid", None)
     assert scores["f1"] > 0.8 and {"f1_macro", "accuracy", "loss"} <= set(scores)
-    (best, *others), (none, *_) = task.answer(model, ["I am so happy with you", "a chair"], Options(top=2), None)
+    (best, *others), (none, *_) = task.predict(model, ["I am so happy with you", "a chair"], Options(top=2), None)
     assert best.text in ("joy, love", "love, joy") and none.text == "none" and len(others) == 2
-    assert "right.joy" in task.report(model, "valid", None) and "f1_macro" in task.signatures()
+    assert "right.joy" in task.extra_metrics(model, "valid", None) and "f1_macro" in task.signatures()
 
 
 def test_labels_come_likeliest_first(task, model):

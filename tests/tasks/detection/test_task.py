@@ -58,12 +58,12 @@ def test_the_parts_of_the_loss_are_named_and_add_up(prepared):
     assert set(loss.parts) == {"class", "distance", "overlap"}
     assert float(loss.total) == pytest.approx(sum(float(part) for part in loss.parts.values()), rel=1e-5)
     one = detection.build(replace(detection.TINY, distance_weight=0.0, overlap_weight=0.0))
-    alone = one.loss(model, one.batch(np.arange(2)))
+    alone = one.loss(model, one.collate(np.arange(2)))
     assert float(alone.total) == pytest.approx(float(alone.parts["class"]))
 
 
 def test_boxes_turn_with_their_image():
-    plain, turned = (detection.build(replace(detection.TINY, flip=flip)).batch(np.arange(3)) for flip in (0.0, 1.0))
+    plain, turned = (detection.build(replace(detection.TINY, flip=flip)).collate(np.arange(3)) for flip in (0.0, 1.0))
     assert turned.images.equal(plain.images.flip(3))
     boxes, other = plain.truth.boxes[0, 0], turned.truth.boxes[0, 0]
     assert other.tolist() == pytest.approx([1 - float(boxes[0]), *boxes[1:].tolist()], abs=1e-6)
@@ -113,7 +113,7 @@ def test_boxes_of_coco_are_read(tmp_path):
     assert task.classes == ("dog", "cat")
     part = task.collection.split("train")
     assert part.boxes[0].tolist() == [[0.25, 0.25, 0.75, 0.75]] and part.labels[0].tolist() == [1]
-    assert task.notes() == ["0.png: a box without an area inside the image: left out"]
+    assert task.data_warnings() == ["0.png: a box without an area inside the image: left out"]
 
 
 def test_what_is_not_coco_is_refused(tmp_path):

@@ -3,7 +3,7 @@ import base64
 import numpy as np
 import torch
 
-from regard.core.data_specs import Words
+from regard.core.data_specs import EmbeddingSpec
 from regard.models import skipgram
 from regard.tasks.embeddings import inspect
 from regard.tasks.embeddings.word_space import Space, Term
@@ -11,7 +11,7 @@ from regard.tasks.embeddings.word_space import Space, Term
 
 def made(count=30):
     torch.manual_seed(0)
-    model = skipgram.build(skipgram.TINY, Words(count + 4))
+    model = skipgram.build(skipgram.TINY, EmbeddingSpec(count + 4))
     return model, Space([f"w{i}" for i in range(count)], model.vectors.weight.detach().numpy()[4:])
 
 

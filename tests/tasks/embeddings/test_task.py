@@ -102,7 +102,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, config, model, tmp_path):
     again = embeddings.build(replace(config, paths=("nowhere",)), tmp_path)
     assert again.sizes == task.sizes and again.examples == task.examples and task.examples
     assert (
-        again.answer(model, ["cat"], Options(), None)[0][0].text
+        again.predict(model, ["cat"], Options(), None)[0][0].text
         == task.answer(model, ["cat"], Options(), None)[0][0].text
     )
 
@@ -117,7 +117,9 @@ def test_the_first_words_are_those_of_the_text(config, tmp_path):
     """Rare words too: with a mark in their place a text looks as if it were read in a wrong encoding."""
     path = tmp_path / "rare.txt"
     path.write_text("그리고 the " + "the cat sat on the mat\n" * 300)
-    assert embeddings.build(replace(config, paths=(path,))).overview()[1].startswith("first words: 그리고 the the cat")
+    assert (
+        embeddings.build(replace(config, paths=(path,))).data_summary()[1].startswith("first words: 그리고 the the cat")
+    )
 
 
 def test_missing_or_short_text_is_one_clear_line(task, config, tmp_path):

@@ -66,7 +66,7 @@ def test_accuracy_is_the_share_of_right_answers(prepared):
 
 def test_the_loss_of_mixed_images_is_shared_among_their_classes(tmp_path):
     task = image_classification.build(replace(image_classification.TINY, mixup=0.5))
-    batch = task.batch(task.plan(0, 1)[0])
+    batch = task.collate(task.epoch_batches(0, 1)[0])
     model = vit.build(vit.TINY, task.sizes).eval()
     log_p = model(batch.images).log_softmax(dim=1).detach()
     rows = torch.arange(8)
@@ -109,9 +109,9 @@ def test_images_without_a_class_are_left_out_and_that_is_said(tmp_path):
         folder = (tmp_path / "a", tmp_path / "b", tmp_path)[number % 3]
         Image.fromarray(np.full((4, 4), number, np.uint8)).save(folder / f"{number}.png")
     task = image_classification.build(Config(path=tmp_path, rows=100))
-    (note,) = task.notes()
+    (note,) = task.data_warnings()
     assert note.endswith("training images have no class and are left out")
-    assert len(task.plan(0, 1)[0]) == len(task.collection.split("train")) - int(note.split()[0])
+    assert len(task.epoch_batches(0, 1)[0]) == len(task.collection.split("train")) - int(note.split()[0])
 
 
 @pytest.mark.parametrize(

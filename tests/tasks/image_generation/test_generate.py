@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Pixels
-from regard.core.protocols import Subject
+from regard.core.data_specs import ImageGenerationSpec
+from regard.core.protocols import ImageCondition
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, pixel_cnn
-from regard.tasks.image_generation.generate import UNKNOWN, paint, paint_all, progress, teacher_forced
+from regard.tasks.image_generation.generate import UNKNOWN, generate, paint, progress, teacher_forced
 
-SIZES = Pixels(height=5, width=4, channels=3, levels=4, classes=2)
+SIZES = ImageGenerationSpec(height=5, width=4, channels=3, levels=4, classes=2)
 HOW = sample.Config(seed=3)
 CHANGES = [
     {"attention": "full"},
@@ -21,7 +21,7 @@ CHANGES = [
 
 
 def subject(count):
-    return Subject(torch.arange(count) % 3, torch.zeros(count, 0, dtype=torch.long))
+    return ImageCondition(torch.arange(count) % 3, torch.zeros(count, 0, dtype=torch.long))
 
 
 def models():
@@ -39,7 +39,7 @@ def test_the_score_of_what_is_made_is_that_of_the_whole(model):
     painted = paint(model, subject(2), known, levels=4, how=HOW)
     assert painted.levels.min() >= 0 and painted.levels.max() < 4
     for row in range(2):
-        alone = Subject(*(part[row : row + 1] for part in subject(2)))
+        alone = ImageCondition(*(part[row : row + 1] for part in subject(2)))
         whole = -teacher_forced(model, painted.levels[row : row + 1], alone, levels=4)
         assert float(painted.scores[row]) == pytest.approx(float(whole), rel=1e-4)
     first = paint(model, subject(1), known[:1], levels=4, how=HOW)
@@ -59,7 +59,7 @@ def test_what_is_known_stays_wherever_it_is():
 
 def test_any_number_is_made(monkeypatch):
     monkeypatch.setattr("regard.tasks.image_generation.generate.TOGETHER", 2)
-    assert paint_all(next(models()), subject(3), None, sizes=SIZES, how=None).shape == (3, 60)
+    assert generate(next(models()), subject(3), None, sizes=SIZES, how=None).shape == (3, 60)
 
 
 def test_progress_is_drawn_where_somebody_watches(monkeypatch, capsys):

@@ -137,7 +137,7 @@ def test_levels_drawn_at_random_are_drawn_once_for_a_split(tmp_path):
     config = replace(image_generation.TINY, levels=2, rounding="random", classes="ignored")
     task, model = prepared(config, tmp_path)
     assert task.evaluate(model, "valid", None) == task.evaluate(model, "valid", None)
-    first, second = (task.batch(np.arange(8)).pixels for _ in range(2))
+    first, second = (task.collate(np.arange(8)).pixels for _ in range(2))
     assert not first.equal(second) and set(first.unique().tolist()) == {0, 1}
 
 

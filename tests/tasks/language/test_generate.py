@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.data_specs import Tokens
+from regard.core.data_specs import LanguageSpec
 from regard.decoding import strategy
 from regard.models import gpt
-from regard.tasks.language.generate import go_on, nats, no_source
+from regard.tasks.language.generate import generate, nats, no_source
 
-SIZES = Tokens(size=20, longest=16)
+SIZES = LanguageSpec(size=20, longest=16)
 CPU = torch.device("cpu")
 
 
@@ -37,7 +37,7 @@ def test_a_long_text_is_scored_in_windows_that_overlap_by_half(model):
 
 def ask(model, prompts, count, **settings):
     search = strategy.build("sample", **{"temperature": 0.7, "forbid": (3,), **settings})
-    return go_on(model, prompts, count=count, sizes=SIZES, decoding=search, device=CPU)
+    return generate(model, prompts, count=count, sizes=SIZES, decoding=search, device=CPU)
 
 
 @torch.no_grad()
@@ -52,7 +52,7 @@ def test_texts_outgrow_the_context_by_reading_its_last_half_again(model):
 @torch.no_grad()
 def test_greedy_texts_follow_from_what_is_seen(model):
     search = strategy.build("greedy", forbid=(3,))
-    ((text,),) = go_on(model, [(5, 6)], count=40, sizes=SIZES, decoding=search, device=CPU)
+    ((text,),) = generate(model, [(5, 6)], count=40, sizes=SIZES, decoding=search, device=CPU)
     whole = [5, 6, *text.tokens]
     seen = whole[15 - 7 : 15]  # the context of 16 holds a start mark and 15 tokens; 7 of them are read anew
     logits, _ = model(torch.tensor([[2, *seen]]), model.start(no_source(1, CPU)))
@@ -100,9 +100,9 @@ def test_prompts_of_one_length_are_read_together_and_stay_in_their_order(model, 
     monkeypatch.setattr("regard.tasks.language.generate.READ", read)
     prompts = [(5, 6), (7,), (8, 9), (), (10, 11), (12,)]
     search = strategy.build("greedy", forbid=(3,))
-    together = go_on(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
+    together = generate(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
     for prompt, some in zip(prompts, together, strict=True):
-        alone = go_on(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
+        alone = generate(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
         assert some[0].tokens == alone[0][0].tokens
 
 
@@ -112,9 +112,9 @@ def test_a_prompt_that_nearly_fills_the_context_goes_on_beside_short_ones(model,
     """It is over long before the others: in the batch it must not go on behind the last place that is learned."""
     prompts = [tuple(range(4, 4 + length)), *[(5,)] * 9]
     search = strategy.build("greedy", forbid=(3,))
-    together = go_on(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
+    together = generate(model, prompts, count=30, sizes=SIZES, decoding=search, device=CPU)
     for prompt, some in zip(prompts[:2], together, strict=False):
-        alone = go_on(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
+        alone = generate(model, [prompt], count=30, sizes=SIZES, decoding=search, device=CPU)
         assert some[0].tokens == alone[0][0].tokens
 
 
@@ -125,7 +125,7 @@ def test_the_least_length_is_that_of_the_whole_text(model, least):
     model.encoder.last.bias.fill_(1.0)
     model.readout.weight[SIZES.marks.end] = 9.0  # it ends wherever it may
     search = strategy.build("greedy", min_length=least)
-    ((text,),) = go_on(model, [(5, 6)], count=60, sizes=SIZES, decoding=search, device=CPU)
+    ((text,),) = generate(model, [(5, 6)], count=60, sizes=SIZES, decoding=search, device=CPU)
     assert len(text.tokens) == least and text.ended
 
 
@@ -133,7 +133,7 @@ def test_the_least_length_is_that_of_the_whole_text(model, least):
 @pytest.mark.parametrize("name", ["greedy", "sample", "beam"])
 def test_what_is_not_to_come_twice_does_not_in_another_window(model, name):
     search = strategy.build(name, no_repeat=2, forbid=(3,))
-    for (text,) in go_on(model, [(5, 6), (8,)], count=70, sizes=SIZES, decoding=search, device=CPU):
+    for (text,) in generate(model, [(5, 6), (8,)], count=70, sizes=SIZES, decoding=search, device=CPU):
         grams = list(zip(text.tokens, text.tokens[1:], strict=False))
         assert len(text.tokens) > 30 and len(set(grams)) == len(grams)
 

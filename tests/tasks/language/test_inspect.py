@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Marks, Tokens
+from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
 from regard.models import gpt
@@ -20,18 +20,20 @@ def test_raw_pieces_join_to_the_text(level):
     made = tokenizer(level)
     (row,) = made.encode(["the cat  sat,\n\tand a mat"])
     assert "".join(raw_text(token, made) for token in row).removeprefix(" ") == "the cat  sat,\n\tand a mat"
-    assert raw_text(Marks.end, made) == ""
+    assert raw_text(SpecialTokens.end, made) == ""
 
 
 @pytest.fixture
 def shown():
     torch.manual_seed(0)
     made = tokenizer("char")
-    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), Tokens(made.size, longest=16)).eval()
+    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(made.size, longest=16)).eval()
     prompt = tuple(made.encode(["the "])[0])
     text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, ended=True)
     with torch.no_grad():
-        return show(model, prompt, text, tokenizer=made, marks=Marks(), source=no_source(1, torch.device("cpu")))
+        return show(
+            model, prompt, text, tokenizer=made, marks=SpecialTokens(), source=no_source(1, torch.device("cpu"))
+        )
 
 
 def test_every_token_has_its_alternatives(shown):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.text.plain_text import Origin
+from regard.data.text.plain_text import PlainTextSource
 from regard.decoding import strategy
 from regard.inspection import invariants
 from regard.models import gpt
@@ -16,7 +16,7 @@ TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 30
 SAMPLE = strategy.build("sample", temperature=0.8)
 
 
-class Numbered(strategy.Decoding):
+class Numbered(strategy.DecodingStrategy):
     """Inputs of three requests: two, one and one."""
 
     def numbers(self, count):
@@ -134,17 +134,17 @@ def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
     config = Config(**{**vars(task.config), "paths": ("nowhere",)})
     again = language.build(config, tmp_path)
     assert again.examples == task.examples and again.sizes == task.sizes
-    one, other = (each.answer(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
+    one, other = (each.predict(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
     assert one[0][0].text == other[0][0].text
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        again.plan(0, 1)
+        again.epoch_batches(0, 1)
 
 
 def test_a_text_shorter_than_the_context_is_refused(task, tmp_path):
     (tmp_path / "x.txt").write_text("too short")
     config = Config(paths=(str(tmp_path / "x.txt"),), level="char", context=64)
     with pytest.raises(DataError, match=r"the training text has 8 tokens, fewer than data.context=64"):
-        language.build(config).plan(0, 1)
+        language.build(config).epoch_batches(0, 1)
 
 
 def test_the_overview_says_how_much_text_there_is(task):
@@ -166,7 +166,7 @@ def test_other_wrong_settings_are_refused():
 
 
 def test_the_default_is_the_documentation_inside_python():
-    assert Config().origin == Origin((), "python")
+    assert Config().origin == PlainTextSource((), "python")
 
 
 def test_a_changed_text_has_another_fingerprint(task, tmp_path):

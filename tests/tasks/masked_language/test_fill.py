@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.core.data_specs import Masked
+from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import CheckpointError
 from regard.data.text import masking
 from regard.data.text import tokenizer as tokenizers
@@ -26,7 +26,7 @@ def model(request, tokenizer):
     torch.manual_seed(0)
     change = {"segments": 0} if request.param is bert else {}
     config = type(request.param.TINY)(**{**vars(request.param.TINY), **change})
-    return request.param.build(config, Masked(tokenizer.size, 16, masking.marks_of(tokenizer))).eval()
+    return request.param.build(config, MaskedLMSpec(tokenizer.size, 16, masking.marks_of(tokenizer))).eval()
 
 
 @given(st.lists(st.lists(st.floats(-9, 0), min_size=1, max_size=4), min_size=1, max_size=3), st.integers(1, 9))

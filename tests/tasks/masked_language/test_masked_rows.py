@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.data.text import masking, tokenizer
 from regard.data.text.token_stream import Stream
 from regard.tasks.masked_language.masked_rows import SALTS, Rows, Shape
 
-MARKS = Marks(mask=60)
+MARKS = SpecialTokens(mask=60)
 TEXT = np.arange(200) % 50 + 4
 
 

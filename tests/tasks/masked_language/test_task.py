@@ -82,7 +82,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, config, tmp_path):
     assert again.sizes == task.sizes and again.examples == task.examples
     assert again.examples and all("[MASK]" in text for text in again.examples)
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
-        again.plan(0, 1)
+        again.epoch_batches(0, 1)
 
 
 def test_the_vocabulary_of_another_task_gets_a_mask_mark(config, tmp_path):

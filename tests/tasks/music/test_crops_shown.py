@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.core.protocols import Announced
+from regard.core.protocols import MusicCondition
 from regard.data.music import midi
 from regard.data.music.notes import Note
 from regard.decoding import strategy
@@ -43,7 +43,7 @@ def test_voices_or_all_but_a_gap_are_shown():
 
 def test_what_is_shown_is_not_counted(task, model):
     batch = task.batch(task.plan(0, 1)[0])
-    assert isinstance(batch.source, Announced)
+    assert isinstance(batch.source, MusicCondition)
     given, labels = batch.source.given.tokens, batch.target.tokens[:, 1:]
     assert ((given == 0) | (given == labels)).all() and (given > 0).any()
     assert task.loss(model, batch).count == int(((labels != 0) & (given == 0)).sum())

@@ -49,7 +49,7 @@ def melody(tmp_path: Path, task: Music) -> Path:
 
 def compose(task: Music, model, given: str = "", **wishes) -> list[Composition]:
     """The pieces of one request, with the settings of `sample` as the run's own."""
-    (answers,) = task.answer(model, [task.read(given)], Options(**wishes), strategy.build("sample"))
+    (answers,) = task.predict(model, [task.parse_input(given)], Options(**wishes), strategy.build("sample"))
     return [answer.value for answer in answers]
 
 

@@ -2,17 +2,17 @@
 
 import torch
 
-from regard.core.data_specs import Notes
+from regard.core.data_specs import MusicSpec
 from regard.core.protocols import Padded
 from regard.models import music_transformer
-from regard.tasks.music.generate import Sliding
+from regard.tasks.music.generate import SlidingWindowDecoder
 
 
 def test_it_reads_the_latest_bars_anew_when_the_memory_is_full():
     torch.manual_seed(0)
-    model = music_transformer.build(music_transformer.TINY, Notes(conditions=5, tokens=19, longest=12)).eval()
+    model = music_transformer.build(music_transformer.TINY, MusicSpec(conditions=5, tokens=19, longest=12)).eval()
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
-    sliding = Sliding(model, lambda place: model.start(none), longest=12, bar=4)
+    sliding = SlidingWindowDecoder(model, lambda place: model.start(none), longest=12, bar=4)
     tokens = torch.randint(4, 19, (1, 40))
     state = sliding.start(tokens)
     with torch.no_grad():

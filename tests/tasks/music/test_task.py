@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from regard.core.data_specs import Notes
+from regard.core.data_specs import MusicSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.protocols import Goal
+from regard.core.protocols import TargetMetric
 from regard.data.music import midi
 from regard.data.music.grid_encoding import REST
 from regard.data.music.key import find_key, shift_key
@@ -56,8 +56,8 @@ def model_for(task, **changes):
 def test_a_batch_is_crops_of_transposed_pieces(config):
     task = build(config)
     whole = [marked(task.encoding.encode(piece.content)) for piece in task.split("train")]
-    for examples in task.plan(0, 1):
-        batch = task.batch(examples)
+    for examples in task.epoch_batches(0, 1):
+        batch = task.collate(examples)
         for number, row, length in zip(examples, batch.target.tokens, batch.target.lengths, strict=True):
             crop = crops.unpack(int(number))
             expected = task.encoding.shift(whole[crop.piece], crop.shift)[crop.place :][: config.crop + 1]
@@ -69,8 +69,8 @@ def test_a_batch_is_crops_of_transposed_pieces(config):
 def test_augmentation_never_leaves_the_range(config):
     task = build(replace(config, transpose=40))
     for epoch in range(3):
-        for examples in task.plan(epoch, 1):
-            tokens = task.batch(examples).target.tokens
+        for examples in task.epoch_batches(epoch, 1):
+            tokens = task.collate(examples).target.tokens
             assert tokens.min() >= 0
             assert tokens.max() < task.sizes.tokens
 
@@ -78,10 +78,10 @@ def test_augmentation_never_leaves_the_range(config):
 def test_padding_is_never_counted(config):
     task = build(config)
     model = model_for(task).eval()
-    batch = task.batch(np.array([crops.pack(Crop(0, 0)), crops.pack(Crop(0, 128))]))
+    batch = task.collate(np.array([crops.pack(Crop(0, 0)), crops.pack(Crop(0, 128))]))
     assert (batch.target.tokens == 0).any()
     both = task.loss(model, batch)
-    alone = [task.loss(model, task.batch(np.array([crops.pack(Crop(0, place))]))) for place in (0, 128)]
+    alone = [task.loss(model, task.collate(np.array([crops.pack(Crop(0, place))]))) for place in (0, 128)]
     assert both.count == sum(part.count for part in alone) == int((batch.target.lengths - 1).sum())
     assert both.total.item() == pytest.approx(sum(part.total.item() for part in alone), rel=1e-5)
 
@@ -132,8 +132,8 @@ def test_conditions_are_told_move_with_the_key_and_are_dropped(config):
     keys = [find_key(task.encoding.notes(piece.content)) for piece in task.split("train")]
     seen = set()
     for epoch in range(3):
-        for examples in task.plan(epoch, 1):
-            for number, row in zip(examples, task.batch(examples).source.tokens.tolist(), strict=True):
+        for examples in task.epoch_batches(epoch, 1):
+            for number, row in zip(examples, task.collate(examples).source.tokens.tolist(), strict=True):
                 crop = crops.unpack(int(number))
                 names = [task.classes.names[token - 4] for token in row if token]
                 told = [name for name in names if name.startswith("key:")]
@@ -148,9 +148,9 @@ def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task.save(tmp_path)
     again = load(config, tmp_path)
     path, nothing = again.examples
-    content = again.read(path).opened.content
+    content = again.parse_input(path).opened.content
     assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
-    assert again.read(nothing) is None and again.read(" ") is None
+    assert again.parse_input(nothing) is None and again.parse_input(" ") is None
     (tmp_path / "example.mid").unlink()  # a run that is older than examples
     older = load(config, tmp_path)
     assert older.examples == ("",)
@@ -169,7 +169,7 @@ def test_saved_loaded_saved_is_the_same(config, tmp_path):
     for name in ("music.json", "example.mid"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert again.sizes == task.sizes == build(config, tmp_path / "one").sizes
-    assert isinstance(again.sizes, Notes)
+    assert isinstance(again.sizes, MusicSpec)
 
 
 def test_events_with_tempo(tmp_path):
@@ -182,7 +182,7 @@ def test_events_with_tempo(tmp_path):
     assert fast[-1].start == pytest.approx(0.9 * 19 * 0.25, abs=0.02)
     torch.manual_seed(0)
     model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.sizes)
-    assert task.loss(model, task.batch(task.plan(0, 1)[0])).total.isfinite()
+    assert task.loss(model, task.collate(task.epoch_batches(0, 1)[0])).total.isfinite()
     assert 0 < task.evaluate(model, "valid", None)["nats"] < 20
     folder = tmp_path / "run"
     folder.mkdir()
@@ -222,11 +222,11 @@ def test_splits_that_are_not_there(config, tmp_path):
 
 def test_what_is_reported(config):
     task = build(config)
-    assert task.goal == Goal("nats", more=False)
+    assert task.goal == TargetMetric("nats", more=False)
     assert task.goal.metric in task.evaluate(model_for(task), "valid", None)
     assert task.signatures()["nats"].startswith("mean -log p per note token (rests included; marks and padding not)")
-    assert task.notes() == []
-    assert task.overview() == [
+    assert task.data_warnings() == []
+    assert task.data_summary() == [
         "pieces: train 3, valid 1, test 0; 51 tokens of the encoding 'grid'",
         "first piece: train 0 -> 6.7 s",
     ]

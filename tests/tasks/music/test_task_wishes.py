@@ -44,11 +44,11 @@ def test_nothing_is_drawn_at_temperature_0():
 
 
 def test_what_changes_nothing_of_what_is_looked_at_is_refused():
-    Options().looking(file=True)
-    Options(seconds=3.0, seed=2).looking(file=False)
+    Options().check_inspect_options(file=True)
+    Options(seconds=3.0, seed=2).check_inspect_options(file=False)
     with pytest.raises(ConfigError, match=r"^seconds, seed: a file is looked at as it is; make a piece with generate,"):
-        Options(seconds=3.0, seed=2).looking(file=True)
+        Options(seconds=3.0, seed=2).check_inspect_options(file=True)
     with pytest.raises(
         ConfigError, match=r"^harmonise: without a file a short piece from nothing is looked at; make a"
     ):
-        Options(harmonise=Path("x")).looking(file=False)
+        Options(harmonise=Path("x")).check_inspect_options(file=False)

@@ -20,7 +20,7 @@ def test_ndcg_hits_and_mrr_are_those_of_scikit_learn(scored):
     metrics = pytest.importorskip("sklearn.metrics")
     scores, chosen, seen = scored
     ranked = recommendation_metrics.rank(scores, chosen, seen, top=10)
-    found = recommendation_metrics.of_ranks(ranked.ranks, top=10)
+    found = recommendation_metrics.ranking_metrics(ranked.ranks, top=10)
     truth = np.eye(30)[chosen.numpy()]
     assert found["ndcg@10"] == pytest.approx(metrics.ndcg_score(truth, scores.numpy(), k=10))
     assert found["hr@10"] == pytest.approx(
@@ -41,7 +41,7 @@ def test_lists_without_what_was_seen_are_those_of_scikit_learn():
     ranked = recommendation_metrics.rank(
         torch.from_numpy(scores), torch.from_numpy(chosen), torch.from_numpy(seen), top=5
     )
-    found, truth = recommendation_metrics.of_ranks(ranked.ranks, top=5), np.eye(40)[chosen]
+    found, truth = recommendation_metrics.ranking_metrics(ranked.ranks, top=5), np.eye(40)[chosen]
     assert found["ndcg@5"] == pytest.approx(metrics.ndcg_score(truth, left, k=5))
     assert found["hr@5"] == pytest.approx(metrics.top_k_accuracy_score(chosen, left, k=5, labels=range(40)))
     assert found["mrr"] == pytest.approx(metrics.label_ranking_average_precision_score(truth, left))
@@ -58,11 +58,11 @@ def test_what_was_seen_is_left_out_and_what_was_chosen_never_is():
 def test_equal_scores_have_the_middle_rank():
     ranked = recommendation_metrics.rank(torch.zeros(2, 11), torch.tensor([0, 7]), torch.full((2, 0), -1), top=3)
     assert ranked.ranks.tolist() == [6.0, 6.0]
-    assert recommendation_metrics.of_ranks(ranked.ranks, top=5)["hr@5"] == 0.0
+    assert recommendation_metrics.ranking_metrics(ranked.ranks, top=5)["hr@5"] == 0.0
 
 
 def test_coverage_and_novelty():
-    found = recommendation_metrics.of_lists(torch.tensor([[0, 1], [0, 2]]), np.array([8, 4, 4, 0]), top=2)
+    found = recommendation_metrics.coverage_and_novelty(torch.tensor([[0, 1], [0, 2]]), np.array([8, 4, 4, 0]), top=2)
     assert found["coverage@2"] == 0.75
     assert found["novelty@2"] == pytest.approx((1 + 2 + 1 + 2) / 4)
 

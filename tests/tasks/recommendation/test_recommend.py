@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.core.data_specs import Choices
+from regard.core.data_specs import RecommendationSpec
 from regard.core.errors import ConfigError
 from regard.models import recommender
 from regard.tasks.recommendation import recommend
@@ -20,8 +20,8 @@ def test_nearly_all_of_the_best_are_found():
 
 
 def test_several_heads_are_refused():
-    sizes = Choices(users=1, items=4, user_fields=(), item_fields=(), longest=2)
+    sizes = RecommendationSpec(users=1, items=4, user_fields=(), item_fields=(), longest=2)
     model = recommender.build(recommender.Config(dim=8, hidden=8, choice_heads=2), sizes)
-    shelf = recommender.Shelf(torch.arange(1, 5), torch.zeros(4, 0))
+    shelf = recommender.ItemCatalog(torch.arange(1, 5), torch.zeros(4, 0))
     with pytest.raises(ConfigError, match="search=approximate needs one head and a score that is an inner product"):
         recommend.index_of(model, torch.zeros(1, 8), shelf)

@@ -112,8 +112,8 @@ def test_every_answer_has_reasons_and_the_check(task, model):
 def test_taking_a_reason_away_is_as_if_it_were_never_told(task, model):
     told = task.read(f"age=30, occupation=artist | {task.data.items.titles[1]}; {task.data.items.titles[2]}")
     fewer = task.read(f"age=30 | {task.data.items.titles[2]}")
-    people, _ = recommend.people_of(task, told)
-    wanted, _ = recommend.people_of(task, fewer)
+    people, _ = recommend.user_batch(task, told)
+    wanted, _ = recommend.user_batch(task, fewer)
     found = explain.without(explain.without(people, 3, model.fields), 2, model.fields)
     for one, other in zip(found, wanted, strict=True):
         assert torch.equal(one, other)
@@ -144,7 +144,7 @@ def test_approximate_lists_are_of_what_comes_next():
     task = recommendation.build(replace(TINY, objective="ratings"))
     message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
     with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
-        task.answer(trained(task, 0), [task.read(task.examples[0])], Options(search="approximate"), None)
+        task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(search="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):
@@ -168,14 +168,14 @@ def test_opinions_are_learnt(objective, metric):
     before, after = (task.evaluate(each, "test", None)[metric] for each in (fresh, model))
     assert after > before if objective == "clicks" else after < before
     pytest.importorskip("sklearn")
-    beside = task.report(model, "test", None)
+    beside = task.extra_metrics(model, "test", None)
     assert 0 < beside["factorisation_auc"] <= 1 and beside["factorisation_log_loss"] > 0
-    (answers,) = task.answer(model, [task.read(task.examples[0])], Options(count=3), None)
+    (answers,) = task.predict(model, [task.parse_input(task.examples[0])], Options(count=3), None)
     assert len(answers) == 3 and answers[0].value.reasons.rank_without is not None
     scores = [answer.score for answer in answers]
     low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # ratings that are foretold, or log p
     assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
-    outputs = task.show(model, task.read(task.examples[0]), Options(count=3), None).outputs
+    outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(count=3), None).outputs
     assert [output.score for output in outputs] == (scores if objective == "clicks" else [None] * 3)
 
 
@@ -203,7 +203,7 @@ def test_what_few_ratings_cannot_tell_is_left_out_of_the_report(tmp_path, star):
     """What is learnt from is all the same, and what is held out is all liked, or all not."""
     pytest.importorskip("sklearn")
     task = recommendation.build(recommendation.Config(path=_rated(tmp_path / "r.csv", star), objective="ratings"))
-    found = task.report(recommender.build(recommender.TINY, task.sizes).eval(), "test", None)
+    found = task.extra_metrics(recommender.build(recommender.TINY, task.sizes).eval(), "test", None)
     assert set(found) == {"factorisation_rmse"} and found["factorisation_rmse"] == pytest.approx(1.0)
 
 
@@ -235,9 +235,9 @@ def test_users_with_one_rating_are_learnt_from_but_leave_nothing_to_ask(tmp_path
     task = recommendation.Recommendation(
         config, dataset.gather(rating_files.find(config.path, Columns()), config.wanted)
     )
-    assert "9 users have fewer than three ratings (9 have one)" in task.notes()[0]
+    assert "9 users have fewer than three ratings (9 have one)" in task.data_warnings()[0]
     model = recommender.build(recommender.TINY, task.sizes)
-    assert task.loss(model, task.batch(task.plan(0, 1)[0])).total.item() > 0
+    assert task.loss(model, task.collate(task.epoch_batches(0, 1)[0])).total.item() > 0
     with pytest.raises(DataError, match="no rating is held out for 'valid': users have too few"):
         task.evaluate(model, "valid", None)
 

@@ -52,7 +52,7 @@ def test_emoji_and_a_sentence_of_ten_thousand_words():
     task = tagging.build(tagging.TINY)
     model = bilstm_crf.build(bilstm_crf.TINY, task.sizes).eval()
     for text in ("👩‍👩‍👧 in Paris 😀", "word " * 10_000):
-        ((answer,),) = task.answer(model, [text], Options(), None)
+        ((answer,),) = task.predict(model, [text], Options(), None)
         tags = [line.split("\t")[1] for line in answer.render(".conll").decode().splitlines()]
         assert tag_schemes.broken(tags, "bio") is None
     assert answer.remarks == ("longer than 200 tokens: read in 51 parts",)
@@ -66,7 +66,7 @@ def test_an_untrained_model_gives_valid_tags(output, scheme):
     settings = dict(vars(tagger.TINY)) | {"output": output}
     model = tagger.build(tagger.Config(**settings), task.sizes).eval()
     texts = [sentence.text for sentence in task.sentences["valid"]][:40]
-    for (answer,) in task.answer(model, texts, Options(), None):
+    for (answer,) in task.predict(model, texts, Options(), None):
         tags = [line.rpartition("\t")[2] for line in answer.render(".conll").decode().splitlines()]
         assert tag_schemes.broken(tags, "bio") is None
 
@@ -85,7 +85,7 @@ def test_subwords_words_and_characters(settings):
     task = tagging.build(Config(examples=80, vocabulary=600, **settings))
     model = tagger.build(tagger.TINY, task.sizes)
     assert 0 <= task.evaluate(model, "valid", None)["f1"] <= 1
-    shown = task.show(model.eval(), "Anna lived in Paris.", Options(), None)
+    shown = task.inspect(model.eval(), "Anna lived in Paris.", Options(), None)
     assert shown.outputs[0].tokens and len(shown.outputs[0].tokens) == len(shown.axes[shown.answered].items)
     for item in shown.axes["units"].items:
         assert "Anna lived in Paris."[slice(*item.span)] == item.text
@@ -113,7 +113,7 @@ def test_a_type_unseen_in_training_counts_as_missed(tmp_path):
 
 def test_blank_text_is_refused():
     with pytest.raises(DataError, match="there is no sentence to tag; give some text"):
-        tagging.build(tagging.TINY).read(" ")
+        tagging.build(tagging.TINY).parse_input(" ")
 
 
 def test_a_split_without_sentences(tmp_path):
@@ -125,9 +125,9 @@ def test_a_split_without_sentences(tmp_path):
 
 
 def test_long_training_sentences_are_noted():
-    assert tagging.build(tagging.TINY).notes() == []
+    assert tagging.build(tagging.TINY).data_warnings() == []
     task = tagging.build(Config(examples=60, vocabulary=500, longest=5))
-    assert task.notes()[0].startswith("long training sentences make ")
+    assert task.data_warnings()[0].startswith("long training sentences make ")
 
 
 def test_a_damaged_run_folder(tmp_path):

@@ -150,8 +150,8 @@ def test_asking_for_more_does_not_change_the_first(own):
     decoding = build(own) if own == "greedy" else build("beam", width=2)
     texts = ["The nurse is reading.", "The cook reads a book."]
     for count in (2, 7):
-        more = task.answer(model, texts, Options(nbest=count), decoding)
-        for alone, several in zip(task.answer(model, texts, Options(), decoding), more, strict=True):
+        more = task.predict(model, texts, Options(nbest=count), decoding)
+        for alone, several in zip(task.predict(model, texts, Options(), decoding), more, strict=True):
             assert several[0].text == alone[0].text and len(several) <= count
             ranks = [answer.rank for answer in several[1:]]
             assert ranks == sorted(ranks, reverse=True)

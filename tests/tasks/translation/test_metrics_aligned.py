@@ -75,4 +75,4 @@ def test_data_without_truth_has_no_rate(tmp_path):
     (tmp_path / "x.tsv").write_text("".join(f"a{i}\tb{i}\n" for i in range(60)), encoding="utf-8")
     config = translation.Config(path=tmp_path / "x.tsv", source="1", target="2", vocabulary=200)
     task = translation.build(config)
-    assert task.report(build(task, bahdanau), "test", None) == {} and "aer" not in task.signatures()
+    assert task.extra_metrics(build(task, bahdanau), "test", None) == {} and "aer" not in task.signatures()

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from regard.core.errors import CheckpointError, ConfigError, DataError
-from regard.core.protocols import Goal, Hypothesis, Padded
+from regard.core.protocols import Hypothesis, Padded, TargetMetric
 from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.data.text.pair_files import Pairs
 from regard.decoding.strategies import beam
-from regard.decoding.strategy import Decoding, build
+from regard.decoding.strategy import DecodingStrategy, build
 from regard.models import transformer
 from regard.tasks import translation
 from regard.tasks.translation import Config, Options, inspect
@@ -51,7 +51,7 @@ class Copier(nn.Module):
         return source
 
 
-class Copying(Decoding):
+class Copying(DecodingStrategy):
     """Gives the source, and as a second best nothing."""
 
     def __call__(self, model, state, *, marks, limits, **_):
@@ -113,7 +113,7 @@ def test_evaluation_runs_free(task):
 
 
 def test_a_perfect_model_has_full_marks(copying, monkeypatch):
-    assert copying.goal == Goal("bleu", more=True)
+    assert copying.goal == TargetMetric("bleu", more=True)
     model = Copier()
     monkeypatch.setattr(translation, "loss_per_token", lambda *_, **__: 0.0)  # the copier has no logits
     scores = copying.evaluate(model, "test", COPY)
@@ -194,14 +194,14 @@ def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
     texts = [source for source, _ in first.split("valid")]
     assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
     assert second.sizes == first.sizes and second.examples == first.examples
-    assert second.probes == first.probes and len(first.probes) > 3
+    assert second.comparison_inputs == first.comparison_inputs and len(first.comparison_inputs) > 3
 
 
 def test_a_resumed_task_has_the_same_batches(task, tmp_path):
     task.save(tmp_path)
     again = translation.build(SMALL, folder=tmp_path)
     examples = task.plan(0, 1)[0]
-    assert again.batch(examples).target.tokens.equal(task.batch(examples).target.tokens)
+    assert again.collate(examples).target.tokens.equal(task.batch(examples).target.tokens)
 
 
 def test_left_out_pairs_are_told(tmp_path):
@@ -211,11 +211,11 @@ def test_left_out_pairs_are_told(tmp_path):
         (tmp_path / f"{name}.tsv").write_text("a\tb\n", encoding="utf-8")
     config = Config(path=tmp_path, source="1", target="2", level="word", longest=5, vocabulary=300)
     task = translation.build(config)
-    assert task.notes() == [
+    assert task.data_warnings() == [
         "1 of 64 training pairs are longer than 5 tokens and are left out",
         "1 of 64 training pairs have an empty side and are left out",
     ]
-    assert sum(map(len, task.plan(0, 1))) == 62
+    assert sum(map(len, task.epoch_batches(0, 1))) == 62
 
 
 def test_the_data_is_told_in_a_few_lines(task):
@@ -275,13 +275,13 @@ def test_impossible_settings_are_errors(change, message):
 
 def test_a_budget_that_no_sentence_fits_is_an_error():
     with pytest.raises(DataError, match="no sentence pair fits tokens=2; the shortest of 300 needs"):
-        translation.build(replace(SMALL, tokens=2)).plan(0, 1)
+        translation.build(replace(SMALL, tokens=2)).epoch_batches(0, 1)
 
 
 def test_a_large_corpus_is_gone_through_in_chapters(monkeypatch):
     monkeypatch.setattr(batching, "CHAPTER", 100)
     task = translation.build(SMALL)
-    epochs = [np.concatenate(task.plan(epoch, 1)) for epoch in range(6)]
+    epochs = [np.concatenate(task.epoch_batches(epoch, 1)) for epoch in range(6)]
     assert all(len(epoch) == 100 for epoch in epochs)
     for turn in (epochs[:3], epochs[3:]):
         assert sorted(np.concatenate(turn)) == list(range(300))
@@ -291,6 +291,6 @@ def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copyin
     monkeypatch.setenv("REGARD_DATA", str(tmp_path))
     far = translation.build(replace(copying.config, memory=0))
     assert isinstance(far.corpus.source.tokens, np.memmap) and list((tmp_path / "corpora").iterdir())
-    for one, other in zip(copying.plan(1, 1), far.plan(1, 1), strict=True):
+    for one, other in zip(copying.plan(1, 1), far.epoch_batches(1, 1), strict=True):
         assert np.array_equal(one, other)
-        assert far.batch(one).source.tokens.equal(copying.batch(one).source.tokens)
+        assert far.collate(one).source.tokens.equal(copying.batch(one).source.tokens)

@@ -7,13 +7,13 @@ from pathlib import Path
 from toys import summing
 from toys.summing import DEFAULTS, SIZES, VERB, Config, Options
 
-from regard.core.protocols import Goal
+from regard.core.protocols import TargetMetric
 
 __all__ = ["DEFAULTS", "SIZES", "VERB", "Config", "Options", "build", "load"]
 
 
 class Falling(summing.Summing):
-    goal = Goal("score", more=False)
+    goal = TargetMetric("score", more=False)
 
     def evaluate(self, model, split, decoding):
         return {"score": super().evaluate(model, split, decoding)["loss"]}

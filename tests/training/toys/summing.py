@@ -15,8 +15,8 @@ from torch.nn import functional
 from toys.gated import Sums
 
 from regard.core.errors import DataError
-from regard.core.protocols import Goal, Loss
-from regard.core.task import Answer, Task
+from regard.core.protocols import Loss, TargetMetric
+from regard.core.task import Prediction, Task
 
 VERB = "add"
 SIZES = Sums
@@ -43,7 +43,7 @@ class Options:
 
 
 class Summing(Task):
-    goal = Goal("accuracy", more=True)
+    goal = TargetMetric("accuracy", more=True)
     examples = ("1 2 3", "2 2")
 
     def __init__(self, config: Config, words: int) -> None:
@@ -54,11 +54,11 @@ class Summing(Task):
         self.rows = rng.integers(1, words, size=(config.examples, 5))
         self.lengths = rng.integers(2, 6, size=config.examples)
 
-    def plan(self, epoch, seed):
+    def epoch_batches(self, epoch, seed):
         order = np.random.default_rng([seed, epoch]).permutation(self.config.examples)
         return [order[i : i + self.config.batch] for i in range(0, len(order), self.config.batch)]
 
-    def batch(self, examples):
+    def collate(self, examples):
         rows = self.rows[examples].copy()
         rows[np.arange(5)[None] >= self.lengths[examples][:, None]] = 0
         return Batch(torch.from_numpy(rows), torch.from_numpy(np.asarray(examples)))
@@ -79,7 +79,7 @@ class Summing(Task):
         return (batch.tokens.cumsum(1) % self.sizes.words).masked_fill(batch.tokens == 0, -100)
 
     def evaluate(self, model, split, decoding):
-        batch = self.batch(np.arange(min(10, self.config.examples)))
+        batch = self.collate(np.arange(min(10, self.config.examples)))
         guess = model(batch.tokens).argmax(-1)
         right = (guess == self.sums(batch))[batch.tokens > 0]
         return {"accuracy": float(right.float().mean()), "loss": float(self.loss(model, batch).total)}
@@ -87,15 +87,15 @@ class Summing(Task):
     def signatures(self):
         return {"accuracy": "share of right sums"}
 
-    def read(self, text):
+    def parse_input(self, text):
         try:
             return [int(word) for word in text.split()]
         except ValueError:
             raise DataError(f"{text!r}: give whole numbers") from None
 
-    def answer(self, model, inputs, options, decoding):
+    def predict(self, model, inputs, options, decoding):
         sums = [model(torch.tensor([numbers])).argmax(-1)[0].tolist() for numbers in inputs]
-        return [[Answer(" ".join(map(str, numbers)))] for numbers in sums]
+        return [[Prediction(" ".join(map(str, numbers)))] for numbers in sums]
 
     def save(self, folder: Path) -> None:
         (folder / "words.json").write_text(json.dumps({"words": self.sizes.words}))

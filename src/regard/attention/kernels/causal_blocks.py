@@ -16,22 +16,22 @@ from torch import Tensor
 
 from regard.attention.kernels import short_keys
 from regard.attention.score import Dot
-from regard.core.tracing import followed, gradients
+from regard.core.tracing import gradients, is_tracing
 
 BLOCK = 64  # queries of a block
 LONGEST = 512  # keys; over more, keeping the weights takes too much memory
 SHARE = 4  # keys for each feature of a head; with more, the passes over the weights take longer than the products
 
 
-def is_middling(q: Tensor, k: Tensor) -> bool:
+def use_causal_blocks(q: Tensor, k: Tensor) -> bool:
     """Are queries (b h t d) and keys (b h s d) more than a few, on a CPU of wide vectors, with gradients wanted?"""
     plain = q.device.type == "cpu" and q.dtype in (torch.float32, torch.float64) and q.dtype == k.dtype
-    if not (plain and torch.is_grad_enabled() and q.requires_grad) or followed():  # no look at a length before this
+    if not (plain and torch.is_grad_enabled() and q.requires_grad) or is_tracing():  # no look at a length before this
         return False
     return short_keys.WIDE and BLOCK < k.shape[2] <= min(LONGEST, SHARE * k.shape[3])
 
 
-def attend_stepped(dot: Dot, v: Tensor) -> Tensor:
+def attend_causal_blocks(dot: Dot, v: Tensor) -> Tensor:
     """Queries (b h t d), as many keys, values (b h t e) -> (b h t e); every query looks at the keys up to its own."""
     q, k, scale = dot
     apply: Any = _Stepped.apply

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from regard.attention.masks import Mask
-from regard.core.tracing import gradients, transformed, unsized
+from regard.core.tracing import gradients, is_exporting, transformed
 
 CHUNK = 2**22  # numbers held at once: 16 MB in float32
 KEPT = 4  # chunks whose inner numbers may stay until the backward pass: a little memory instead of the work done twice
@@ -58,7 +58,7 @@ def in_chunks(plain: Plain, q: Tensor, k: Tensor, v: Tensor, mask: Mask, *, inne
     """Queries (b h t d), keys (b h s d), values (b h s e) -> (b h t e), by `plain` on some queries at a time;
     `inner` is how many numbers it holds per pair, `weigh` the module that it weighs by."""
     t, s = q.shape[-2], k.shape[-2]
-    if unsized() or transformed():
+    if is_exporting() or transformed():
         return plain(weigh, q, k, v, mask, s - t)
     rows = chunk_rows(q, s, inner)
     if rows * KEPT >= t:

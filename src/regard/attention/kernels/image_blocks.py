@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.attention.image_layout import Canvas, seen
+from regard.attention.image_layout import ImageBlocks2D, seen
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 
@@ -37,14 +37,14 @@ def is_painted(mask: Mask, t: int, s: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _most(canvas: Canvas) -> int:
+def _most(canvas: ImageBlocks2D) -> int:
     """The most keys that a block looks at."""
     bounds = (canvas.bounds(block) for block in range(canvas.blocks))
     return max(len(seen(canvas, block)) + end - first for block, (first, end) in enumerate(bounds))
 
 
 @lru_cache(maxsize=64)  # the same for every layer and every step
-def plan(canvas: Canvas, t: int) -> Plan:
+def plan(canvas: ImageBlocks2D, t: int) -> Plan:
     """How the first `t` places are attended block by block, none looking ahead."""
     count = canvas.block_of(t - 1) + 1
     bounds = [canvas.bounds(block) for block in range(count)]
@@ -62,7 +62,7 @@ def plan(canvas: Canvas, t: int) -> Plan:
     return Plan(queries, keys, allowed[:, None], back[:t])
 
 
-def attend_painted(dot: Dot, v: Tensor, canvas: Canvas, kernel: Kernel) -> Tensor:
+def attend_image_blocks(dot: Dot, v: Tensor, canvas: ImageBlocks2D, kernel: Kernel) -> Tensor:
     """Queries (b h t d), keys (b h t d), values (b h t e) -> (b h t e), causal, by `kernel` on each block."""
     q, k, scale = dot
     b, h, t, _ = q.shape

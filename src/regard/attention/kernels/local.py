@@ -18,7 +18,7 @@ from torch.nn.functional import pad
 from regard.attention.masks import Mask
 from regard.attention.score import Dot
 from regard.core.errors import ShapeError
-from regard.core.tracing import followed, gradients
+from regard.core.tracing import gradients, is_tracing
 
 Kernel = Callable[[Dot, Tensor, Mask], Tensor]
 SHORT = 64  # below this a block costs more than it saves
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
 
 def is_local(mask: Mask, t: int, s: int) -> bool:
     """Can the mask be computed block by block, and does that pay?"""
-    if t != s or mask.canvas is not None or mask.pairs is not None or mask.start is not None or not mask.regional:
+    if t != s or mask.canvas is not None or mask.pairs is not None or mask.start is not None or not mask.is_local:
         return False
     grid = _grid(mask, s)
     if grid is None:
@@ -180,7 +180,7 @@ def _restore(mixed: Tensor, grid: Grid, b: int, h: int) -> Tensor:
 
 def overlapping(x: Tensor, length: int, step: int) -> Tensor:
     """Contiguous (r s d) -> (r n length d): a window at every `step`, as many as are whole; a view."""
-    if followed():
+    if is_tracing():
         return _plain(x, length, step)
     windows: Tensor = _Overlapping.apply(x, length, step)  # type: ignore[no-untyped-call]  # torch's stub
     return windows

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.masks import Mask
-from regard.core.tracing import followed
+from regard.core.tracing import is_tracing
 
 
 def hides(mask: Mask) -> bool:
@@ -18,9 +18,9 @@ def hides(mask: Mask) -> bool:
     return mask.keys is not None or mask.pairs is not None or mask.start is not None
 
 
-def is_clean(mixed: Tensor) -> bool:
+def is_finite(mixed: Tensor) -> bool:
     """Is it certain that nothing hidden has leaked into the output? Where it cannot be looked at, it is not."""
-    if mixed.device.type != "cpu" or followed():
+    if mixed.device.type != "cpu" or is_tracing():
         return False
     return bool(mixed.detach().sum().isfinite())
 

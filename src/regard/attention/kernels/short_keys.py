@@ -59,7 +59,7 @@ def bias_of_keys(mask: Mask, t: int, length: int, columns: int, heads: int) -> T
     """The mask of `t` queries over the first `length` of `columns` keys -> (b·h 1 columns) or (1 1 columns), to be
     added to scores: 0 where a key may be looked at, -inf elsewhere. None where the mask is not the same for all queries
     of a row, and where a row may look at nothing, which would be NaN."""
-    if mask.pairs is not None or mask.regional or (mask.ordered and t > 1) or length == 0:
+    if mask.pairs is not None or mask.is_local or (mask.ordered and t > 1) or length == 0:
         return None
     if mask.keys is None and mask.start is None:
         most = 1 << columns.bit_length()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.core.tracing import followed, gradients
+from regard.core.tracing import gradients, is_tracing
 
 BLOCK = 2**21  # numbers of a block: 8 MB in float32, which stays in the cache that cores share
 SMALL = 2**18  # numbers up to which three plain kernels are quicker
@@ -24,7 +24,7 @@ def tanh_scores(a: Tensor, c: Tensor, weight: Tensor) -> Tensor:
     """(b h t d), (b h s d), (d) -> (b h t s)."""
     (b, h, t, d), s = a.shape, c.shape[2]
     full = a.dtype == c.dtype == weight.dtype and a.dtype in (torch.float32, torch.float64)
-    if followed() or not full or t <= 2 or b * h * t * s * d <= SMALL:  # one query shares nothing
+    if is_tracing() or not full or t <= 2 or b * h * t * s * d <= SMALL:  # one query shares nothing
         return _plain(a, c, weight)
     apply: Any = _TanhScores.apply
     scores: Tensor = apply(a, c, weight)

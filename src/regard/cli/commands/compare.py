@@ -11,7 +11,7 @@ import typer
 
 from regard.cli.commands import evaluate
 from regard.cli.completion import comparing
-from regard.cli.predict_command import Asking, looked_into
+from regard.cli.predict_command import PredictCommand, looked_into
 from regard.cli.settings import INSIDE, Json, Trust, settings_of
 from regard.core.errors import RegardError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from regard.inspection.json_format import Inspection
 
 PANEL = INSIDE
-Command = Asking
+Command = PredictCommand
 Facts = dict[str, Any]  # what is known of a run, by the name of the column
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from regard.cli.help import PlainCommand, PlainGroup
-from regard.cli.settings import START, Words, settings_of
+from regard.cli.settings import START, SettingsCommand, settings_of
 from regard.core.describe import constant, source_of
-from regard.core.errors import DataError, counted
+from regard.core.errors import DataError, pluralize
 
 PANEL = START
 SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
@@ -19,7 +19,7 @@ SHOWN = 20  # findings of one kind and file that are printed; the rest is counte
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
-@app.command(cls=Words)
+@app.command(cls=SettingsCommand)
 def check(
     context: typer.Context,
     path: Annotated[
@@ -55,7 +55,7 @@ def check(
         if count > SHOWN:
             print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
     levels = Counter(finding.level for finding in findings)
-    errors, warnings = (counted(levels[level], level) for level in ("error", "warning"))
+    errors, warnings = (pluralize(levels[level], level) for level in ("error", "warning"))
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
         raise DataError(f"{path}: {errors}; mend what is named above before training")

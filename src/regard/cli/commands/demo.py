@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli import predict_command
-from regard.cli.settings import START, Words, settings_of
+from regard.cli.settings import START, SettingsCommand, settings_of
 from regard.core.registry import find
 from regard.tasks import FIRST
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = START
-Command = Words
+Command = SettingsCommand
 
 
 def run(
@@ -71,13 +71,13 @@ def show(trained: Run, console: Console) -> None:
 def draw_map(trained: Run, given: str, console: Console) -> None:
     """The kind of map of an input that is worth looking at first; nothing where the model has no attention."""
     from regard.cli.tables import draw
-    from regard.inspection.collect import glance
+    from regard.inspection.collect import inspect_quickly
     from regard.inspection.report import subject
 
     looked = subject(trained)
     if not looked.attends:
         return
-    seen = glance(looked, given)
+    seen = inspect_quickly(looked, given)
     first = seen.first
     if first is None:
         return

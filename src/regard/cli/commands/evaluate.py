@@ -14,7 +14,7 @@ import typer
 
 from regard.cli import help
 from regard.cli.help import Section
-from regard.cli.settings import USE, Folder, Json, Trust, Words, settings_of, to_options
+from regard.cli.settings import USE, Folder, Json, SettingsCommand, Trust, settings_of, to_options
 from regard.cli.tables import tables
 from regard.core.errors import DataError, FileError
 
@@ -26,7 +26,7 @@ USUAL, ELSE = "test", "valid"  # the split that is scored where none is named, a
 CHOICES = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
 
 
-class Command(Words):
+class Command(SettingsCommand):
     """Its help has what an evaluation of the run's task can be told."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
@@ -82,7 +82,7 @@ def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
 
     if not run.own_data:
         return False
-    known = run.tested(**asked).fingerprint() if asked else read_identity(Folder(run.folder)).data or {}
+    known = run.evaluation_task(**asked).fingerprint() if asked else read_identity(Folder(run.folder)).data or {}
     return USUAL not in known and ELSE in known
 
 
@@ -101,7 +101,7 @@ def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({
         **({"data": " ".join(other)} if other else {}),
         "decoding": decoding,
         "scores": scores,
-        "signatures": run.tested(**asked).signatures(),
+        "signatures": run.evaluation_task(**asked).signatures(),
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - begin, 1),
     }

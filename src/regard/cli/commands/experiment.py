@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.settings import INSIDE
-from regard.core.errors import ConfigError, MissingExtra, nearest
+from regard.core.errors import ConfigError, MissingExtra, did_you_mean
 from regard.core.registry import find, names
 
 PANEL = INSIDE
@@ -42,7 +42,7 @@ def run(
         raise ConfigError(f"--minutes {minutes:g}: give more than 0 and less than a day")
     effort, name = (minutes or (FULL if full else QUICK)) / QUICK, name.replace("_", "-")
     if name and name not in (known := [*_listed(), ALL]):
-        raise ConfigError(f"unknown experiment {name!r}; {nearest(name, known)}")
+        raise ConfigError(f"unknown experiment {name!r}; {did_you_mean(name, known)}")
     if name == ALL:
         _conduct_all(out, effort)
     elif name:

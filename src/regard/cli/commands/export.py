@@ -20,8 +20,8 @@ def run(
     trust: Trust = False,
 ) -> None:
     """Write a run as a folder that another program reads, after both were found to compute the same."""
-    from regard.convert.export_run import leave
+    from regard.convert.export_run import export_run
 
     target = out if out is not None else folder.with_name(f"{folder.resolve().name}-{to}")
-    for line in leave(folder, to, target, trust=trust):
+    for line in export_run(folder, to, target, trust=trust):
         print(line)

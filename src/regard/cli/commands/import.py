@@ -20,9 +20,9 @@ def run(
 ) -> None:
     """Make a run of a Marian, Pegasus, BERT, GPT-2 or ViT model, after its logits were found to be the same here."""
     from regard.api.run import load
-    from regard.convert.import_model import bring
+    from regard.convert.import_model import import_model
 
-    made = load(bring(source, out))
+    made = load(import_model(source, out))
     kind = f"{made.recipe.model.name} for {made.recipe.task.name}"
     print(f"{out}: {kind}, {made.parameters:,} parameters, the same logits as in transformers")
     print(f"look inside: regard check {out}; use it: regard {made.verb} {out} …")

@@ -12,7 +12,7 @@ from regard.cli import help
 from regard.cli.help import Section
 from regard.cli.settings import START
 from regard.core.describe import constant, source_of, summary
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import names
 
 PANEL = START
@@ -37,7 +37,7 @@ def run(
         return
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in _all():
-        raise ConfigError(f"nothing of the kind {kind!r} to list; {nearest(plural, _all())}")
+        raise ConfigError(f"nothing of the kind {kind!r} to list; {did_you_mean(plural, _all())}")
     if name is not None:
         help.show(list(_one(plural, name)))
         return
@@ -65,7 +65,7 @@ def _one(kind: str, name: str) -> Iterator[Section]:
     """All that a file says of itself."""
     listed = _all()[kind]
     if name not in listed and ("." not in name or kind == RECIPES):
-        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {nearest(name, listed)}")
+        raise ConfigError(f"unknown {kind.removesuffix('s')} {name!r}; {did_you_mean(name, listed)}")
     if kind == RECIPES:
         print(listed[name].read_text(encoding="utf-8"), end="")
         return

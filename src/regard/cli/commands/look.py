@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.predict_command import Asking, subject_of
+from regard.cli.predict_command import PredictCommand, subject_of
 from regard.cli.settings import INSIDE, Folder, Trust, settings_of
 from regard.core.errors import RegardError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PANEL = INSIDE
-Command = Asking
+Command = PredictCommand
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
             raise RegardError(f"{path}: --{suffix[1:]} writes a file that ends in {suffix}")
     from regard.inspection import figures
     from regard.inspection.collect import collect
-    from regard.inspection.report import Look
+    from regard.inspection.report import InspectionReport
 
     if html is None and png is None and pdf is None:
         from regard.serve.server import listen
@@ -57,7 +57,7 @@ def run(
             )
         return
     looked = subject_of(folder, settings_of(context), trust=trust)
-    seen = Look(collect(looked, given))
+    seen = InspectionReport(collect(looked, given))
     if html is not None:
         seen.save(html)
         print(f"wrote {html}")

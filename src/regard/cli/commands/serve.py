@@ -37,7 +37,7 @@ def run(
 
     If REGARD_KEY is set in the environment, every request must have that key.
     """
-    from regard.serve.server import Starting, address, listen, serve, serve_in_processes
+    from regard.serve.server import ServerConfig, address, listen, serve, serve_in_processes
 
     if workers < 1:
         raise ConfigError(f"--workers {workers}: give the number of processes, 1 or more")
@@ -46,7 +46,7 @@ def run(
         raise ConfigError(f"{KEY}: a key goes in a header of a request, so it has ASCII letters, digits and signs only")
     if KEY in os.environ and (not key or key != key.strip()):
         raise ConfigError(f"{KEY} is set, but empty or with spaces at its ends; give a key, or unset it to want none")
-    starting = Starting(tuple(folders), given, host, key, engine, trust, _say)
+    starting = ServerConfig(tuple(folders), given, host, key, engine, trust, _say)
     with listen(host, port) as taken:
         where = f"on {address(taken, host)} (Ctrl+C ends)"
         if workers > 1:

@@ -11,7 +11,7 @@ import typer
 
 from regard.cli import completion, help
 from regard.cli.help import Section
-from regard.cli.settings import TRAIN, Trust, Words, settings_of
+from regard.cli.settings import TRAIN, SettingsCommand, Trust, settings_of
 from regard.core import config as configs
 from regard.core.errors import ConfigError, RegardError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PANEL = TRAIN
 
 
-class Command(Words):
+class Command(SettingsCommand):
     """Its help has the settings of the task that is named, and of its model or the one that is named."""
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:

@@ -7,28 +7,28 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs
-from regard.core.data_specs import Masked
+from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs
+from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
-from regard.core.protocols.masked_lm import Gaps
+from regard.core.protocols.masked_lm import MaskedBatch
 from regard.models.bert import Config
 
 MODEL, TEMPLATE = "bert", "{start} $A {end}"
 ATTENTION = {"q": "self.query", "k": "self.key", "v": "self.value", "o": "output.dense"}
 
 
-def check(config: Config, sizes: Masked) -> None:
+def check(config: Config, sizes: MaskedLMSpec) -> None:
     """What BERT has: normalisation behind each part, learned places, layers of their own."""
     expect("BERT", config, {"norm": "post", "position": "learned", "share_layers": False, "width": config.dim})
 
 
-def outside(config: Config, sizes: Masked, library: Any) -> Any:
+def outside(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A BertForMaskedLM of the same shape; a BertForPreTraining where pairs of texts are told apart."""
     kind = library.BertForPreTraining if sizes.pairs else library.BertForMaskedLM
     return kind(library.BertConfig(**shape(config, sizes)))
 
 
-def shape(config: Config, sizes: Masked) -> dict[str, Any]:
+def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
     """The settings that every BERT of theirs has."""
     return {
         "vocab_size": sizes.size,
@@ -70,29 +70,32 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     }
 
 
-def pairs(config: Config, sizes: Masked) -> list[Pair]:
+def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     """Which weights are which."""
     inner, head = "encoder.embedding", "cls.predictions"
-    found = [Pair((f"{inner}.table.weight",), "bert.embeddings.word_embeddings.weight")]
-    found += [Pair((f"{inner}.position.table.weight",), "bert.embeddings.position_embeddings.weight")]
+    found = [WeightMapping((f"{inner}.table.weight",), "bert.embeddings.word_embeddings.weight")]
+    found += [WeightMapping((f"{inner}.position.table.weight",), "bert.embeddings.position_embeddings.weight")]
     if config.segments:
-        found += [Pair((f"{inner}.segments.weight",), "bert.embeddings.token_type_embeddings.weight")]
+        found += [WeightMapping((f"{inner}.segments.weight",), "bert.embeddings.token_type_embeddings.weight")]
     found += both(f"{inner}.norm", "bert.embeddings.LayerNorm")
     for number in range(config.layers):
         found += _block(f"encoder.layers.{number}", f"bert.encoder.layer.{number}")
     found += both("head.dense", f"{head}.transform.dense") + both("head.norm", f"{head}.transform.LayerNorm")
-    found += [Pair(("readout.weight",), f"{head}.decoder.weight")]
-    found += [Pair(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
+    found += [WeightMapping(("readout.weight",), f"{head}.decoder.weight")]
+    found += [WeightMapping(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
     if sizes.pairs:
         turned = lambda own: own[0].flip(0)  # noqa: E731  # an argument; there the first says that a text follows
         back = lambda other: [other.flip(0)]  # noqa: E731  # an argument
         found += both("pooler.0", "bert.pooler.dense")
-        found += [Pair((f"pairs.{part}",), f"cls.seq_relationship.{part}", turned, back) for part in ("weight", "bias")]
+        found += [
+            WeightMapping((f"pairs.{part}",), f"cls.seq_relationship.{part}", turned, back)
+            for part in ("weight", "bias")
+        ]
     return found
 
 
-def _block(ours: str, theirs: str) -> list[Pair]:
-    found: list[Pair] = []
+def _block(ours: str, theirs: str) -> list[WeightMapping]:
+    found: list[WeightMapping] = []
     for name, other in ATTENTION.items():
         found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
     found += both(f"{ours}.around_self.norm", f"{theirs}.attention.output.LayerNorm")
@@ -101,17 +104,17 @@ def _block(ours: str, theirs: str) -> list[Pair]:
     return found + both(f"{ours}.around_feedforward.norm", f"{theirs}.output.LayerNorm")
 
 
-def tables(sizes: Masked) -> dict[str, str]:
+def tables(sizes: MaskedLMSpec) -> dict[str, str]:
     """The weights that have a row for each token, and whose vocabulary that is."""
     return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
 
 
-def difference(ours: Any, theirs: Any, sizes: Masked, ids: Any) -> float:
+def difference(ours: Any, theirs: Any, sizes: MaskedLMSpec, ids: Any) -> float:
     """Of two texts, one of them padded, all of whose tokens are foretold."""
     text, lengths = torch.randint(sizes.marks.first, sizes.size, (2, 8)), torch.tensor([8, 5])
     seen = torch.arange(8) < lengths[:, None]
     nothing = torch.zeros_like(text)
-    foretold = ours(Gaps(text, text, lengths, seen, nothing, nothing))
+    foretold = ours(MaskedBatch(text, text, lengths, seen, nothing, nothing))
     output = theirs(input_ids=ids("text", text), attention_mask=seen.long())
     logits = output.logits if hasattr(output, "logits") else output.prediction_logits
     real = torch.arange(sizes.marks.first, sizes.size)

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs, flipped, scaled
-from regard.core.data_specs import Tokens
+from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs, flipped, scaled
+from regard.core.data_specs import LanguageSpec
 from regard.core.errors import ConfigError
 from regard.models.gpt import Config
 from regard.tasks.language.generate import no_source
@@ -17,12 +17,12 @@ MODEL, TEMPLATE = "gpt", "{start} $A"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
-def check(config: Config, sizes: Tokens) -> None:
+def check(config: Config, sizes: LanguageSpec) -> None:
     """What GPT-2 has: learned places, and no number of its own for each token's logit."""
     expect("GPT-2", config, {"position": "learned", "bias": False})
 
 
-def outside(config: Config, sizes: Tokens, library: Any) -> Any:
+def outside(config: Config, sizes: LanguageSpec, library: Any) -> Any:
     """A GPT2LMHeadModel of the same shape. Where embeddings are scaled here, it has two tables."""
     marks = sizes.marks
     return library.GPT2LMHeadModel(
@@ -70,12 +70,12 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return model, {"context": config.n_positions}
 
 
-def pairs(config: Config, sizes: Tokens) -> list[Pair]:
+def pairs(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
     """Which weights are which."""
     factor = math.sqrt(config.dim) if config.scale else 1.0
     found = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
-    found += [Pair(("readout.weight",), "lm_head.weight")]
-    found += [Pair(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
+    found += [WeightMapping(("readout.weight",), "lm_head.weight")]
+    found += [WeightMapping(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
     for number in range(config.layers):
         ours, theirs = f"encoder.layers.{number}", f"transformer.h.{number}"
         found += flipped([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
@@ -87,12 +87,12 @@ def pairs(config: Config, sizes: Tokens) -> list[Pair]:
     return found + both("encoder.last", "transformer.ln_f")
 
 
-def tables(sizes: Tokens) -> dict[str, str]:
+def tables(sizes: LanguageSpec) -> dict[str, str]:
     """The weights that have a row for each token, and whose vocabulary that is."""
     return dict.fromkeys(("encoder.embedding.table.weight", "readout.weight", "readout.bias"), "text")
 
 
-def difference(ours: Any, theirs: Any, sizes: Tokens, ids: Any) -> float:
+def difference(ours: Any, theirs: Any, sizes: LanguageSpec, ids: Any) -> float:
     """Of two texts."""
     text = torch.randint(sizes.marks.first, sizes.size, (2, min(9, sizes.longest)))
     found, _ = ours(text, ours.start(no_source(2, text.device)))

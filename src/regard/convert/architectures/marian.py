@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert.weight_map import Pair, Tensors, expect, expect_theirs, ordered
-from regard.core.data_specs import Text
+from regard.convert.weight_map import Tensors, WeightMapping, expect, expect_theirs, ordered
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.models.transformer import Config
@@ -19,21 +19,21 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": 
 ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 
 
-def check(config: Config, sizes: Text) -> None:
+def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Marian has: normalisation behind each part, sinusoidal places, an even number of features."""
     expect("Marian", config, {"norm": "post", "position": "sinusoidal", "score": "scaled_dot"})
     if config.dim % 2:
         raise ConfigError(f"model.dim={config.dim} does not fit the layout of Marian, which has an even number")
 
 
-def outside(config: Config, sizes: Text, library: Any) -> Any:
+def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
     one = sizes.joint and config.share
     own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
     return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
 
 
-def shape(config: Config, sizes: Text) -> dict[str, Any]:
+def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
     """The settings that every Transformer of theirs has."""
     return {
         "vocab_size": sizes.source,
@@ -83,7 +83,7 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     }
 
 
-def pairs(config: Config, sizes: Text) -> list[Pair]:
+def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
     """Which weights are which."""
     order = turns(config.dim)
     found = [ordered("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
@@ -93,7 +93,9 @@ def pairs(config: Config, sizes: Text) -> list[Pair]:
         for number in range(count):
             found += _block(f"{side}.layers.{number}", f"model.{side}.layers.{number}", order, cross=side == "decoder")
     if config.bias:
-        found.append(Pair(("readout.bias",), "final_logits_bias", lambda own: own[0][None], lambda other: [other[0]]))
+        found.append(
+            WeightMapping(("readout.bias",), "final_logits_bias", lambda own: own[0][None], lambda other: [other[0]])
+        )
     return found
 
 
@@ -103,8 +105,8 @@ def turns(dim: int) -> Tensor:
     return torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
 
 
-def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Pair]:
-    found: list[Pair] = []
+def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[WeightMapping]:
+    found: list[WeightMapping] = []
     looks = [("self_attn", "self_attn", "around_self"), *([("cross_attn", "encoder_attn", "around_cross")] * cross)]
     for attention, their_attention, around in looks:
         for name, other in ATTENTION.items():
@@ -116,17 +118,17 @@ def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Pair]:
     return found + norm(f"{ours}.around_feedforward.norm", f"{theirs}.final_layer_norm", order)
 
 
-def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[Pair]:
+def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[WeightMapping]:
     """A layer that reads the features, or that writes them."""
     weight = ordered(f"{ours}.weight", f"{theirs}.weight", order, (0,) if out else (1,))
     return [weight, ordered(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
 
 
-def norm(ours: str, theirs: str, order: Tensor) -> list[Pair]:
+def norm(ours: str, theirs: str, order: Tensor) -> list[WeightMapping]:
     return [ordered(f"{ours}.{part}", f"{theirs}.{part}", order, (0,)) for part in ("weight", "bias")]
 
 
-def tables(sizes: Text) -> dict[str, str]:
+def tables(sizes: Seq2SeqSpec) -> dict[str, str]:
     """The weights that have a row for each token, and whose vocabulary that is."""
     return {
         "encoder.embedding.table.weight": "source",
@@ -136,7 +138,7 @@ def tables(sizes: Text) -> dict[str, str]:
     }
 
 
-def difference(ours: Any, theirs: Any, sizes: Text, ids: Any) -> float:
+def difference(ours: Any, theirs: Any, sizes: Seq2SeqSpec, ids: Any) -> float:
     """Of a batch of two sources, one of them padded, and their beginnings of translations."""
     source = torch.randint(sizes.marks.first, sizes.source, (2, 7))
     target = torch.randint(sizes.marks.first, sizes.target, (2, 6))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from regard.convert.architectures import marian
-from regard.convert.weight_map import Pair, expect
-from regard.core.data_specs import Text
+from regard.convert.weight_map import WeightMapping, expect
+from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.models.transformer import Config
 
@@ -14,7 +14,7 @@ MODEL, TEMPLATE = marian.MODEL, marian.TEMPLATE
 tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 
-def check(config: Config, sizes: Text) -> None:
+def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
     expect("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "share": True})
     if not sizes.joint:
@@ -25,7 +25,7 @@ def check(config: Config, sizes: Text) -> None:
         raise ConfigError(f"model.dim={config.dim} does not fit the layout of Pegasus, which has an even number")
 
 
-def outside(config: Config, sizes: Text, library: Any) -> Any:
+def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A PegasusForConditionalGeneration of the same shape."""
     return library.PegasusForConditionalGeneration(library.PegasusConfig(**marian.shape(config, sizes)))
 
@@ -36,7 +36,7 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return model, {"joint": True, "longest": theirs.config.max_position_embeddings}
 
 
-def pairs(config: Config, sizes: Text) -> list[Pair]:
+def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
     """Which weights are which: those of Marian, and the norms behind both stacks."""
     order, found = marian.turns(config.dim), marian.pairs(config, sizes)
     for side in ("encoder", "decoder"):

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from regard.convert.architectures import bert
-from regard.convert.weight_map import Pair, Tensors, both, expect
-from regard.core.data_specs import Masked
+from regard.convert.weight_map import Tensors, WeightMapping, both, expect
+from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.models.bert import Config
 
@@ -18,7 +18,7 @@ tables, difference = bert.tables, bert.difference
 PLACES, BASE = "encoder.embedding.position.table.weight", "roberta_prelayernorm"
 
 
-def check(config: Config, sizes: Masked) -> None:
+def check(config: Config, sizes: MaskedLMSpec) -> None:
     """What it has: normalisation before each part, learned places, layers of their own, texts without pairs."""
     wanted = {"norm": "pre", "position": "learned", "share_layers": False, "width": config.dim}
     expect("RoBERTa-PreLayerNorm", config, wanted)
@@ -26,7 +26,7 @@ def check(config: Config, sizes: Masked) -> None:
         raise ConfigError("data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which has no head for pairs")
 
 
-def outside(config: Config, sizes: Masked, library: Any) -> Any:
+def outside(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A RobertaPreLayerNormForMaskedLM of the same shape."""
     marks = sizes.marks
     own = {"max_position_embeddings": sizes.longest + marks.pad + 1, "bos_token_id": marks.start}
@@ -41,27 +41,27 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**bert.settings("RoBERTa-PreLayerNorm", config), "norm": "pre"}, {"context": places, "pairs": "none"}
 
 
-def pairs(config: Config, sizes: Masked) -> list[Pair]:
+def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     """Which weights are which."""
     inner, theirs, skipped = "encoder.embedding", f"{BASE}.embeddings", sizes.marks.pad + 1
-    found = [Pair((f"{inner}.table.weight",), f"{theirs}.word_embeddings.weight")]
-    found += [Pair((PLACES,), f"{theirs}.position_embeddings.weight", lambda own: _behind(own[0], skipped))]
+    found = [WeightMapping((f"{inner}.table.weight",), f"{theirs}.word_embeddings.weight")]
+    found += [WeightMapping((PLACES,), f"{theirs}.position_embeddings.weight", lambda own: _behind(own[0], skipped))]
     if config.segments:
-        found += [Pair((f"{inner}.segments.weight",), f"{theirs}.token_type_embeddings.weight")]
+        found += [WeightMapping((f"{inner}.segments.weight",), f"{theirs}.token_type_embeddings.weight")]
     found += both(f"{inner}.norm", f"{theirs}.LayerNorm") + both("encoder.last", f"{BASE}.LayerNorm")
     for number in range(config.layers):
         found += _block(f"encoder.layers.{number}", f"{BASE}.encoder.layer.{number}")
     found += both("head.dense", "lm_head.dense") + both("head.norm", "lm_head.layer_norm")
-    found += [Pair(("readout.weight",), "lm_head.decoder.weight")]
-    return found + [Pair(("readout.bias",), f"lm_head.{name}") for name in ("bias", "decoder.bias")]
+    found += [WeightMapping(("readout.weight",), "lm_head.decoder.weight")]
+    return found + [WeightMapping(("readout.bias",), f"lm_head.{name}") for name in ("bias", "decoder.bias")]
 
 
 def _behind(places: torch.Tensor, skipped: int) -> torch.Tensor:
     return torch.cat([places.new_zeros(skipped, places.shape[1]), places])
 
 
-def _block(ours: str, theirs: str) -> list[Pair]:
-    found: list[Pair] = []
+def _block(ours: str, theirs: str) -> list[WeightMapping]:
+    found: list[WeightMapping] = []
     for name, other in bert.ATTENTION.items():
         found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
     found += both(f"{ours}.around_self.norm", f"{theirs}.attention.LayerNorm")

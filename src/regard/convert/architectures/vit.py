@@ -6,15 +6,15 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Pair, Tensors, both, expect, expect_theirs, reshaped
-from regard.core.data_specs import Pictures
+from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs, reshaped
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.models.vit import Config
 
 MODEL, TEMPLATE = "vit", ""
 
 
-def check(config: Config, sizes: Pictures) -> None:
+def check(config: Config, sizes: ImageClassificationSpec) -> None:
     """What ViT has: patches without a border, a class token, learned places."""
     wanted = {"tokens": "patches", "pool": "class", "position": "learned", "axes": 1, "score": "scaled_dot"}
     expect("ViT", config, wanted)
@@ -23,7 +23,7 @@ def check(config: Config, sizes: Pictures) -> None:
         raise ConfigError(f"images of {size} pixels are no whole patches of {config.patch}, as ViT wants them")
 
 
-def outside(config: Config, sizes: Pictures, library: Any) -> Any:
+def outside(config: Config, sizes: ImageClassificationSpec, library: Any) -> Any:
     """A ViTForImageClassification of the same shape."""
     return library.ViTForImageClassification(
         library.ViTConfig(
@@ -65,7 +65,7 @@ def sides(size: Any) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
-def pairs(config: Config, sizes: Pictures) -> list[Pair]:
+def pairs(config: Config, sizes: ImageClassificationSpec) -> list[WeightMapping]:
     """Which weights are which."""
     side, dim = config.patch, config.dim
     flat, square = (dim, sizes.channels * side**2), (dim, sizes.channels, side, side)
@@ -74,7 +74,7 @@ def pairs(config: Config, sizes: Pictures) -> list[Pair]:
         reshaped("first", "vit.embeddings.cls_token", (1, 1, dim), (1, dim)),
         reshaped("places.table.weight", "vit.embeddings.position_embeddings", (1, count, dim), (count, dim)),
         reshaped("tokens.project.weight", f"{project}.weight", square, flat),
-        Pair(("tokens.project.bias",), f"{project}.bias"),
+        WeightMapping(("tokens.project.bias",), f"{project}.bias"),
     ]
     for number in range(config.layers):
         ours, theirs = f"layers.{number}", f"vit.layers.{number}"
@@ -87,12 +87,12 @@ def pairs(config: Config, sizes: Pictures) -> list[Pair]:
     return found + both("last", "vit.layernorm") + both("readout", "classifier")
 
 
-def tables(sizes: Pictures) -> dict[str, str]:
+def tables(sizes: ImageClassificationSpec) -> dict[str, str]:
     """There is no vocabulary."""
     return {}
 
 
-def difference(ours: Any, theirs: Any, sizes: Pictures, ids: Any) -> float:
+def difference(ours: Any, theirs: Any, sizes: ImageClassificationSpec, ids: Any) -> float:
     """Of two images."""
     images = torch.rand(2, sizes.channels, sizes.height, sizes.width) * 2 - 1
     return float((ours(images) - theirs(pixel_values=images).logits).abs().max())

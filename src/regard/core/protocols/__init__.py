@@ -22,7 +22,7 @@ class Padded(NamedTuple):
     lengths: Tensor  # (b)
 
 
-class Announced(NamedTuple):
+class MusicCondition(NamedTuple):
     """What is told of a piece beforehand: classes, as those of `Padded`, and tokens that it will have."""
 
     tokens: Tensor  # (b c) classes
@@ -56,14 +56,14 @@ class Decoder(Protocol):
         """(b t) -> logits (b t v) and the state after them: readout(features)."""
 
 
-class Subject(NamedTuple):
+class ImageCondition(NamedTuple):
     """What images are to be of."""
 
     labels: Tensor  # (b) classes; the number of classes itself where none is told
     small: Tensor  # (b h·w·c) levels of the images that are to be enlarged, in raster order; (b 0) where there are none
 
 
-class Painter(Protocol):
+class ImageGenerator(Protocol):
     """What a task knows of a model that makes images: a decoder whose sequence is an image in an order of its own."""
 
     @property
@@ -74,7 +74,7 @@ class Painter(Protocol):
     def readout(self) -> Any:
         """A readout over levels, with `logits(features, given)` and `loss(features, labels)`."""
 
-    def start(self, subject: Subject) -> State:
+    def start(self, subject: ImageCondition) -> State:
         """The state before the first place."""
 
     def features(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
@@ -105,7 +105,7 @@ class Loss(NamedTuple):
     parts: Mapping[str, Tensor] = MappingProxyType({})  # named sums, logged beside the total, each divided by the count
 
 
-class Goal(NamedTuple):
+class TargetMetric(NamedTuple):
     """What "best" means for a task: which of its scores decides, and in which direction."""
 
     metric: str

@@ -9,7 +9,7 @@ from torch import Tensor
 from regard.core.protocols import Padded, Readout
 
 
-class Gaps(NamedTuple):
+class MaskedBatch(NamedTuple):
     """Texts (b t) some of whose tokens are to be foretold. A model takes of it what it needs."""
 
     seen: Tensor  # (b t) tokens, most of the gaps covered by mask marks
@@ -25,14 +25,14 @@ class Gaps(NamedTuple):
         return Padded(self.seen, self.lengths)
 
 
-class Foretold(NamedTuple):
+class MaskedLMOutput(NamedTuple):
     """What a model makes of texts with gaps."""
 
     features: Tensor  # (n d) of each gap, row by row: what its readout takes
     first: Tensor | None = None  # (b d) of the first token of each text, for `pairs`
 
 
-class Filler(Protocol):
+class MaskedLM(Protocol):
     """A model that fills gaps."""
 
     @property
@@ -42,5 +42,5 @@ class Filler(Protocol):
     def pairs(self) -> Readout | None:
         """Tells from the first token whether a second text follows the first: two classes; None: it cannot."""
 
-    def __call__(self, given: Gaps) -> Foretold:
+    def __call__(self, given: MaskedBatch) -> MaskedLMOutput:
         """Texts with gaps -> features of the gaps."""

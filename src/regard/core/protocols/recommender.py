@@ -8,18 +8,18 @@ from typing import NamedTuple, Protocol
 from torch import Tensor
 
 
-class Shelf(NamedTuple):
+class ItemCatalog(NamedTuple):
     """The items that there are to choose from."""
 
     numbers: Tensor  # (n) of each item's own vector; 0: it has none, and is known by its profile alone
     profiles: Tensor  # (n p)
 
-    def take(self, places: Tensor) -> Shelf:
+    def take(self, places: Tensor) -> ItemCatalog:
         """Some of the items."""
-        return Shelf(self.numbers[places], self.profiles[places])
+        return ItemCatalog(self.numbers[places], self.profiles[places])
 
 
-class People(NamedTuple):
+class UserBatch(NamedTuple):
     """Users and what they chose so far, oldest first, padding on the right."""
 
     numbers: Tensor  # (b) of each user's own vector; 0: a new user
@@ -30,38 +30,38 @@ class People(NamedTuple):
     lengths: Tensor  # (b)
 
 
-class Parts(NamedTuple):
+class StateContributions(NamedTuple):
     """A state as a sum: what each thing that is known of a user adds to it."""
 
     shares: Tensor  # (r d)
     weights: Tensor  # (r) attention, mean of the heads
 
 
-class Chooser(Protocol):
+class RecommenderModel(Protocol):
     """A model of what is chosen next, and of what is thought of it."""
 
     @property
     def fields(self) -> Sequence[int]:
         """The widths of the fields of a user's profile, which the model reads one by one; none: it reads no profile."""
 
-    def states(self, people: People, shelf: Shelf) -> Tensor:
+    def states(self, people: UserBatch, shelf: ItemCatalog) -> Tensor:
         """(b 1+t d): what is known of each user before the first choice and after each one."""
 
     def gates(self, states: Tensor) -> Tensor:
         """(m d) -> (m h): the log of each head's share of the choice."""
 
-    def scores(self, states: Tensor, shelf: Shelf) -> Tensor:
+    def scores(self, states: Tensor, shelf: ItemCatalog) -> Tensor:
         """(m d) -> (m h n): how well each item suits, by every head, before the softmax over items."""
 
-    def vectors(self, states: Tensor, shelf: Shelf) -> tuple[Tensor, Tensor] | None:
+    def vectors(self, states: Tensor, shelf: ItemCatalog) -> tuple[Tensor, Tensor] | None:
         """Queries (h m e) and keys (h n e) whose inner products are the scores; None where the score is not one."""
 
-    def context(self, states: Tensor, shelf: Shelf) -> Tensor | None:
+    def context(self, states: Tensor, shelf: ItemCatalog) -> Tensor | None:
         """(m d) -> (m e): the items' values, weighed by how well each suits; None where the model has no values."""
 
-    def opinions(self, people: People, shelf: Shelf, places: Tensor, sight: Tensor | None = None) -> Tensor:
+    def opinions(self, people: UserBatch, shelf: ItemCatalog, places: Tensor, sight: Tensor | None = None) -> Tensor:
         """Places on the shelf (b k) -> (b k): what each user will think of those items, as logits, told by the part of
         the history that is in sight (b k t); none given: by all of it."""
 
-    def parts(self, people: People, shelf: Shelf) -> Parts | None:
+    def parts(self, people: UserBatch, shelf: ItemCatalog) -> StateContributions | None:
         """One user -> the last state as a sum over what is known; None where the model has no such sum."""

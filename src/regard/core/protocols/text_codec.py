@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from regard.core.data_specs import Marks
-from regard.core.prediction import Answer
+from regard.core.data_specs import SpecialTokens
+from regard.core.prediction import Prediction
 from regard.core.protocols import Hypothesis
 
 Rows = list[list[int]]
 
 
-class QuickTask(Protocol):
+class TextCodec(Protocol):
     """A task by its run folder alone. A module data/text/TASK_codec.py has `load(data, folder)`, which makes one of the [data]
     section of a recipe and the files of a run, and VERBS, the task's own."""
 
     @property
-    def marks(self) -> Marks: ...
+    def marks(self) -> SpecialTokens: ...
 
     def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What is asked and the settings of the decoder -> those of the one search that answers it; None where one
@@ -30,5 +30,5 @@ class QuickTask(Protocol):
     def limit(self, row: Sequence[int]) -> int:
         """The most tokens that the answer to a row may have."""
 
-    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Answer]]:
+    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
         """Hypotheses of each row, best first -> answers; none of an empty row."""

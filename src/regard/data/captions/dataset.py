@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.core import checksums
-from regard.core.data_specs import Marks
-from regard.core.errors import ConfigError, DataError, counted, nearest
+from regard.core.data_specs import SpecialTokens
+from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.core.files import cache_folder
 from regard.core.protocols import Indices, Padded
 from regard.data import batching
@@ -32,7 +32,7 @@ from regard.data.images.cache import Stored, stored
 from regard.data.images.dataset import complete, stamp
 from regard.data.images.image_files import Pixels, open_image
 from regard.data.images.listing import is_image
-from regard.data.images.loader import Reader, Record, Wanted
+from regard.data.images.loader import Reader, Record, TargetShape
 from regard.data.images.resize import Shape
 
 BUILT_IN = "scenes"
@@ -73,7 +73,7 @@ class CaptionCollection(NamedTuple):
     def split(self, name: str) -> Captioned:
         """The images of a split, or an error that lists the splits there are."""
         if name not in self.splits:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
+            raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.splits)}")
         return self.splits[name]
 
 
@@ -87,7 +87,7 @@ class CaptionBatch(NamedTuple):
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
-        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {did_you_mean(name, (BUILT_IN,))}")
 
 
 def make_scenes(count: int, *, side: int, language: Language, seed: int, **how: Any) -> CaptionCollection:
@@ -112,7 +112,7 @@ def text_of(words: Sequence[Word]) -> str:
     return " ".join(word.text for word in words)
 
 
-def beside(rows: Sequence[Sequence[Sequence[int]]], count: int, marks: Marks) -> Padded:
+def beside(rows: Sequence[Sequence[Sequence[int]]], count: int, marks: SpecialTokens) -> Padded:
     """Captions of each image as tokens -> `count` of each side by side (b·count t), start and end marks around each;
     of more, so many are drawn; where there are fewer, empty rows stand in."""
     padded: list[list[int]] = []
@@ -123,7 +123,7 @@ def beside(rows: Sequence[Sequence[Sequence[int]]], count: int, marks: Marks) ->
     return batching.pad(padded)
 
 
-def read_files(path: Path, wanted: Wanted, *, seed: int) -> CaptionCollection:
+def read_files(path: Path, wanted: TargetShape, *, seed: int) -> CaptionCollection:
     """A folder of images (or archives of them) and files of captions, or one such file -> images with captions."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give images with their captions beside them")
@@ -133,7 +133,7 @@ def read_files(path: Path, wanted: Wanted, *, seed: int) -> CaptionCollection:
     if not matched.captions:
         if not matched.missing:
             raise DataError(f"{path}: all captions are empty; write what is to be said of the images")
-        missing = f"{counted(len(matched.missing), 'image')} not found: {matched.missing[0]!r} …"
+        missing = f"{pluralize(len(matched.missing), 'image')} not found: {matched.missing[0]!r} …"
         raise DataError(f"{path}: no caption has its image, {missing}; write names as those of the files")
     given = {name: np.array(rows, np.int64) for name, rows in matched.splits.items() if rows}
     loose = given.pop("", np.zeros(0, np.int64))
@@ -220,7 +220,7 @@ def listed(what: str, names: Sequence[str]) -> list[str]:
     return [f"{len(names)} {what}: {', '.join(names[:LISTED])}{more}"]
 
 
-def _images(root: Path, wanted: Wanted) -> Stored:
+def _images(root: Path, wanted: TargetShape) -> Stored:
     """Every image below a folder, its path as its class; read once and mapped from the cache afterwards."""
     reader = Reader(wanted)
     key = sha256(f"captions 1 {wanted} {stamp(root)}".encode()).hexdigest()[:24]

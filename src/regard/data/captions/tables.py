@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 from regard.data.examples import SPLITS, plain, split_of
 from regard.data.files import tables
 from regard.data.files.tables import Record
@@ -115,7 +115,7 @@ def _by_name(file: Path, record: Record, columns: Columns, own: str | None) -> C
     text = _joined(cells[columns.caption :] if last else [cells[columns.caption]])
     told = "" if columns.split is None else cells[columns.split].strip().lower()
     if told and told not in (*SPLITS, "restval"):
-        raise DataError(f"{file}:{record.line}: no split {told!r}; {nearest(told, SPLITS)}")
+        raise DataError(f"{file}:{record.line}: no split {told!r}; {did_you_mean(told, SPLITS)}")
     return Caption(_name(cells[columns.image]), text, SPLITS.get(told, "train") if told else own)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from regard.core import config as configs
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data import examples
 from regard.data.captions import files as captions_files
 from regard.data.checks import captions, pairs, ratings, tagged
@@ -59,7 +59,7 @@ REPEATED = 10  # a column is one of labels if each of its values stands in so ma
 
 
 @dataclass(frozen=True)
-class Told:
+class PairOptions:
     """What can be said of sentence pairs."""
 
     source: str = USUAL.source
@@ -74,7 +74,7 @@ def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = Non
     `told` are settings of [data], as for training: source, target, columns, header; label, text, header, separator.
     """
     if layout != "auto" and layout not in LAYOUTS:
-        raise ConfigError(f"no layout {layout!r}; {nearest(layout, ['auto', *LAYOUTS])}")
+        raise ConfigError(f"no layout {layout!r}; {did_you_mean(layout, ['auto', *LAYOUTS])}")
     chosen = detect(path, told) if layout == "auto" else layout
     if chosen == "ratings":
         return ratings.check(path, told)
@@ -92,7 +92,7 @@ def check(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = Non
 
 
 def _languages(told: Mapping[str, Any]) -> Languages:
-    return Languages(**dataclasses.asdict(configs.from_dict(Told, dict(told), "data")))
+    return Languages(**dataclasses.asdict(configs.from_dict(PairOptions, dict(told), "data")))
 
 
 def remarks(path: Path, layout: str = "auto", told: Mapping[str, Any] | None = None) -> list[str]:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError
 from regard.data import examples
-from regard.data.checks.findings import Different, Finding
-from regard.data.examples import Rows
+from regard.data.checks.findings import DistinctTexts, Finding
+from regard.data.examples import Examples
 from regard.data.files import archives, tables
 from regard.data.text import document_files
 from regard.data.text.document_files import Document, Layout
@@ -39,7 +39,7 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     seen: dict[str, Held] = {}
     counts: dict[str, Counter[str]] = {}
     first: dict[str, dict[str, str]] = {}  # split -> label -> where it stands first
-    different = Different(splits)
+    different = DistinctTexts(splits)
     for split in sorted(splits, key=lambda name: name != "train"):
         counts[split], first[split] = Counter(), {}
         for document in _readable(splits[split], findings):
@@ -79,7 +79,7 @@ def guess(path: Path) -> Layout:
     return Layout(str(held[0] + 1), str(held[1] + 1))
 
 
-def _readable(split: Rows[Document], findings: list[Finding]) -> Iterator[Document]:
+def _readable(split: Examples[Document], findings: list[Finding]) -> Iterator[Document]:
     """The documents of a split up to the first that cannot be read, which is a finding."""
     try:
         yield from split

@@ -26,7 +26,7 @@ class Finding(NamedTuple):
         return f"{place}: {self.level}: {self.text}"
 
 
-class Different:
+class DistinctTexts:
     """How many different texts there are for training, counted as far as it matters; and whether they can be split."""
 
     def __init__(self, splits: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import DataError, RegardError
 from regard.data import examples
-from regard.data.checks.findings import Different, Finding, unreadable
+from regard.data.checks.findings import DistinctTexts, Finding, unreadable
 from regard.data.examples import plain, split_of
 from regard.data.files import tables, text_files
 from regard.data.files.encodings import UTF8, Form, UnknownEncoding
@@ -229,7 +229,7 @@ def check(path: Path, languages: Languages | None = None) -> list[Finding]:
         return [unreadable(wrong, path)]
     if len(splits := {group.split for group in groups}) == 1:  # which is trained on, whatever its name
         splits, groups = {"train"}, [group._replace(split="train") for group in groups]
-    different = Different(splits)
+    different = DistinctTexts(splits)
     for group in sorted(groups, key=lambda group: group.split == "train"):  # train is looked up in the others
         sizes: list[tuple[Row, list[int]]] = []
         for row in rows(group, languages, findings):

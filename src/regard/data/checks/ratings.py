@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.core import config as configs
-from regard.core.errors import ConfigError, DataError, counted
+from regard.core.errors import ConfigError, DataError, pluralize
 from regard.data.checks.findings import Finding, unreadable
 from regard.data.examples import plain
 from regard.data.ratings import dataset, rating_files, splits, tables
 from regard.data.ratings import tables as ratings
-from regard.data.ratings.dataset import Collection, Wanted
+from regard.data.ratings.dataset import Collection, DatasetOptions
 from regard.data.ratings.profiles import as_number
 from regard.data.ratings.tables import KINDS, SEPARATORS, Columns, as_seconds
 
@@ -37,17 +37,17 @@ def first(path: Path, told: Mapping[str, Any] | None = None) -> list[str]:
     """How many ratings there are, of whom and of what; nothing where they cannot be read."""
     with suppress(DataError, ConfigError):
         data = _read(path, told or {})
-        sizes = f"{counted(len(data.users.ids), 'user')} and {counted(len(data.items.ids), 'item')}"
+        sizes = f"{pluralize(len(data.users.ids), 'user')} and {pluralize(len(data.items.ids), 'item')}"
         fields = [f"{field.name} ({field.kind})" for listed in (data.users, data.items) for field in listed.fields]
         profiles = f"; profiles: {', '.join(fields)}" if fields else ""
-        return [f"{counted(len(data.events.users), 'rating')} of {sizes}{profiles}"]
+        return [f"{pluralize(len(data.events.users), 'rating')} of {sizes}{profiles}"]
     return []
 
 
 def _read(path: Path, told: Mapping[str, Any]) -> Collection:
     named = {name for name in told if name in Columns.__dataclass_fields__}
     columns = configs.from_dict(Columns, {name: told[name] for name in named}, "data")
-    wanted = configs.from_dict(Wanted, {name: told[name] for name in told if name not in named}, "data")
+    wanted = configs.from_dict(DatasetOptions, {name: told[name] for name in told if name not in named}, "data")
     data = dataset.gather(rating_files.find(path, columns), wanted)
     splits.check_asked(data.parts, wanted.split)
     return data

@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from regard.core.errors import DataError
 from regard.data import examples
 from regard.data.checks.documents import RARE, similar
-from regard.data.checks.findings import Different, Finding
+from regard.data.checks.findings import DistinctTexts, Finding
 from regard.data.files.text_files import lines
 from regard.data.text import tag_schemes, tagged_files
 from regard.data.text.tag_schemes import NAMES, Scheme
@@ -39,7 +39,7 @@ def check(path: Path) -> list[Finding]:
     findings += _mixed(files)
     kinds: dict[str, Counter[str]] = {}
     seen: dict[str, tuple[str, str]] = {}
-    different = Different(given)
+    different = DistinctTexts(given)
     for file in files:
         findings += _broken(file)
         for block in file.blocks:

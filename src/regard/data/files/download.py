@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from regard.core import trust
 from regard.core.checksums import of_file
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, digest
 
 BLOCK = 1 << 16
@@ -70,7 +70,7 @@ SETS = {
 def get(name: str, folder: Path | None = None) -> Path:
     """A data set's name -> the folder its files are in, downloaded first where they are not there yet, or damaged."""
     if name not in SETS:
-        raise ConfigError(f"no data set {name!r} to download; {nearest(name, SETS)}")
+        raise ConfigError(f"no data set {name!r} to download; {did_you_mean(name, SETS)}")
     place = (folder or cache_folder()) / name
     for file, checksum in SETS[name].files.items():
         if not (place / file).exists():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.core.errors import DataError
-from regard.data.examples import ARCHIVES, PACKED, Rows
+from regard.data.examples import ARCHIVES, PACKED, Examples
 from regard.data.files import encodings
 from regard.data.files.encodings import Form
 
@@ -109,7 +109,7 @@ def remarks(paths: Iterable[Path]) -> list[str]:
     return [f"{path}: read as {form.name}" for path, form in forms if form.encoding != "utf-8"]
 
 
-def said(splits: Iterable[Rows[Any]]) -> list[str]:
+def said(splits: Iterable[Examples[Any]]) -> list[str]:
     """How the files of splits are written, where that is not plain UTF-8."""
     return remarks(path for rows in splits for path in rows.files)
 

@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder
 from regard.core.protocols import Indices
 from regard.data import huggingface_images
 from regard.data.builtin import digits
 from regard.data.images.cache import SPLITS, VERSION, Read, Stored, stored
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Reader, Record, Wanted
+from regard.data.images.loader import Reader, Record, TargetShape
 from regard.data.images.resize import Shape
 
 BUILT_IN = "digits"
@@ -29,12 +29,12 @@ HoldOut = Literal["image", "class"]
 
 
 @dataclass(frozen=True)
-class Origin:
+class ImageSource:
     """Which images: those of a path, which comes first, or of a name."""
 
     path: Path | None = None
     name: str = BUILT_IN  # digits, or hf:owner/dataset
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: TargetShape = field(default_factory=TargetShape)
     held_out: HoldOut = "image"  # what is held out for missing splits: single images, or whole classes
     seed: int = 1
 
@@ -70,7 +70,7 @@ class Collection(NamedTuple):
     def split(self, name: str) -> Images:
         """The images of a split, or an error that lists the splits there are."""
         if name not in self.splits:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
+            raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.splits)}")
         return self.splits[name]
 
     @property
@@ -89,7 +89,7 @@ def _parts(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
         yield images.take(np.arange(low, min(low + MOST, len(images))))
 
 
-def collect(origin: Origin) -> Collection:
+def collect(origin: ImageSource) -> Collection:
     """An origin -> its images; those of files are read once and mapped from the cache afterwards."""
     images = _read(origin)
     given = {name: np.flatnonzero(images.splits == number) for number, name in enumerate(SPLITS)}
@@ -101,7 +101,7 @@ def collect(origin: Origin) -> Collection:
     return Collection(splits, images.classes, images.shape, images.remarks)
 
 
-def _read(origin: Origin) -> Stored:
+def _read(origin: ImageSource) -> Stored:
     reader = Reader(origin.wanted)
     if origin.path is None and origin.name == BUILT_IN:
         pixels, labels = digits.load()
@@ -115,12 +115,14 @@ def _read(origin: Origin) -> Stored:
         read, key = partial(_from_name, reader, origin.name), origin.name
     else:
         known = (BUILT_IN, f"{huggingface_images.PREFIX}owner/dataset")
-        raise ConfigError(f"no data {origin.name!r}; files are given as data.path=…; {nearest(origin.name, known)}")
+        raise ConfigError(
+            f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, known)}"
+        )
     named = sha256(f"{VERSION} {origin.wanted} {key}".encode()).hexdigest()[:24]
     return stored(reader, read, key=named, folder=cache_folder() / "images")
 
 
-def _of_built_in(wanted: Wanted) -> Shape:
+def _of_built_in(wanted: TargetShape) -> Shape:
     side = digits.SIDE
     return Shape(wanted.height or side, wanted.width or side, wanted.channels or 1, wanted.fit, wanted.fill)
 
@@ -136,7 +138,7 @@ def stamp(path: Path) -> str:
     return "".join(f"{file.resolve()}:{fact.st_size}:{fact.st_mtime_ns};" for file, fact in facts)
 
 
-def _keys(images: Stored, origin: Origin) -> NDArray[np.uint64]:
+def _keys(images: Stored, origin: ImageSource) -> NDArray[np.uint64]:
     """A number for each image, the same for equal images (or for all of one class), unlike from seed to seed."""
     salt = origin.seed.to_bytes(16, "little", signed=True)
     if origin.held_out == "class":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data.builtin import scenes
 from regard.data.examples import split_of
 from regard.data.images.dataset import complete
@@ -45,7 +45,7 @@ class ObjectCollection(NamedTuple):
     def split(self, name: str) -> Labelled:
         """The images of a split, or an error that lists the splits there are."""
         if name not in self.splits:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, self.splits)}")
+            raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.splits)}")
         return self.splits[name]
 
 
@@ -150,4 +150,4 @@ def _some(part: Labelled, rows: NDArray[np.int64]) -> Labelled:
 def check_source(name: str) -> None:
     """An error unless a name is that of the built-in scenes."""
     if name != BUILT_IN:
-        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, (BUILT_IN,))}")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {did_you_mean(name, (BUILT_IN,))}")

@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetShape:
     """The shape that is asked for; 0 is that of the first image."""
 
     height: int = 0
@@ -68,7 +68,7 @@ class Remarks:
 class Reader:
     """Records of one shape from images of any; the first image decides what was not asked for."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: TargetShape) -> None:
         self.wanted = wanted
         self.shape: Shape | None = None
         self.remarks = Remarks()
@@ -161,6 +161,6 @@ def blocks(path: Path) -> Iterator[Block]:
         yield block
 
 
-def as_given(shape: Shape) -> Wanted:
+def as_given(shape: Shape) -> TargetShape:
     """A shape that is known as what is wanted of further images."""
-    return Wanted(*astuple(shape))
+    return TargetShape(*astuple(shape))

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.data.music import midi, musicxml
@@ -215,7 +215,7 @@ class EventsGrammar:
         self.kind, self.pitch, self.length = kinds
         self.before, self.steps, self.held = before, max(1, steps), held
         self.least = max(1, min(least, steps))
-        self.ending = torch.arange(len(self.kind)) == Marks.end
+        self.ending = torch.arange(len(self.kind)) == SpecialTokens.end
 
     def allowed(self, history: Tensor) -> Tensor:
         whole = torch.cat([self.before.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi, musicxml
 from regard.data.music.encoding import Opened, Spot, Tokens
@@ -26,7 +26,7 @@ from regard.data.music.metre import Metre, Pace
 from regard.data.music.notes import Note, Reading, within
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
-REST = Marks.end + 1  # the token of a rest; pitches follow
+REST = SpecialTokens.end + 1  # the token of a rest; pitches follow
 SILENT = -1
 NAMES = ("Soprano", "Alto", "Tenor", "Bass")
 
@@ -208,7 +208,7 @@ class GridGrammar:
         self.before, self.end, self.least = before, end, least  # in tokens
         self.given = given  # (places) tokens of the whole piece, 0 where any may come; or none
         self.notes = torch.arange(size) >= REST
-        self.ending = torch.arange(size) == Marks.end
+        self.ending = torch.arange(size) == SpecialTokens.end
 
     def allowed(self, history: Tensor) -> Tensor:
         place = self.before + history.shape[1]

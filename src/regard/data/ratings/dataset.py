@@ -29,7 +29,7 @@ LISTS, TABLE = "catalogue.json", "events.safetensors"
 
 
 @dataclass(frozen=True)
-class Listed:
+class EntityTable:
     """Users, or items: ids, what people call them, and their profiles as cells and as features."""
 
     ids: tuple[str, ...]
@@ -58,8 +58,8 @@ class Listed:
 class Collection:
     """All of it."""
 
-    users: Listed
-    items: Listed
+    users: EntityTable
+    items: EntityTable
     events: Events
     parts: Whole  # (n) of each event: TRAIN, VALID, TEST or COLD
     scale: tuple[float, float]
@@ -117,23 +117,23 @@ def load(folder: Path) -> Collection:
         raise CheckpointError(f"{folder}: users, items and ratings cannot be read ({wrong})") from None
 
 
-def _to_json(listed: Listed) -> dict[str, Any]:
+def _to_json(listed: EntityTable) -> dict[str, Any]:
     fields = [asdict(field) for field in listed.fields]
     return {"ids": listed.ids, "titles": listed.titles, "fields": fields, "cells": dict(listed.cells)}
 
 
-def _from_json(table: Any, arrays: Mapping[str, Any], name: str) -> Listed:
+def _from_json(table: Any, arrays: Mapping[str, Any], name: str) -> EntityTable:
     fields = tuple(
         Field(**{**field, "values": tuple(field["values"]), "edges": tuple(field["edges"])})
         for field in table["fields"]
     )
     cells = {column: tuple(values) for column, values in table["cells"].items()}
     told = tuple(table["ids"]), tuple(table["titles"])
-    return Listed(*told, fields, cells, arrays[f"profiles of {name}"], arrays[f"held {name}"])
+    return EntityTable(*told, fields, cells, arrays[f"profiles of {name}"], arrays[f"held {name}"])
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DatasetOptions:
     """How a collection is made from tables."""
 
     split: Split = "leave_one_out"
@@ -152,7 +152,7 @@ class Wanted:
             raise ConfigError(f"disliked={low:g} must be below liked={high:g}; what lies between is left out")
 
 
-def gather(found: Found, wanted: Wanted) -> Collection:
+def gather(found: Found, wanted: DatasetOptions) -> Collection:
     """Tables -> the collection, every event in its part; what comes from the future is refused."""
     numbered = numbering.number(found, wanted.scale)
     events, columns = _clear(numbered.events, wanted.left_out), found.columns
@@ -227,7 +227,7 @@ class _Told(NamedTuple):
     read: bool  # whether there is to be a profile
 
 
-def _listed(ids: Sequence[str], told: _Told, held: Bools) -> Listed:
+def _listed(ids: Sequence[str], told: _Told, held: Bools) -> EntityTable:
     """Everyone who is listed or has ratings, in the order of their numbers."""
     table = told.table
     columns = rating_files.profile_columns(table, (told.key, told.title)) if told.read else {}
@@ -242,4 +242,4 @@ def _listed(ids: Sequence[str], told: _Told, held: Bools) -> Listed:
     each_told = [{name: cells[name][place] for name in kinds} for place in range(len(ids))]
     named = [] if table is None or told.title not in table.columns else table.column(told.title)
     titles = tuple(named[rows[each]] if named and each in rows else each for each in ids)
-    return Listed(tuple(ids), titles, fields, cells, profiles.encode(fields, each_told), held)
+    return EntityTable(tuple(ids), titles, fields, cells, profiles.encode(fields, each_told), held)

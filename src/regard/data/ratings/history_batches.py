@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.core.protocols import Indices
-from regard.core.protocols.recommender import People, Shelf
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.data.ratings.dataset import Collection
 from regard.data.ratings.events import Whole
 from regard.data.ratings.splits import COLD, TRAIN, Split
@@ -25,18 +25,18 @@ class Window(NamedTuple):
     first: bool  # whether the history begins here, so that its first choice is foretold from the profile alone
 
 
-class Lesson(NamedTuple):
+class HistoryBatch(NamedTuple):
     """A batch: users, the items, and what was chosen after each state."""
 
-    people: People  # histories (b t)
-    shelf: Shelf
+    people: UserBatch  # histories (b t)
+    shelf: ItemCatalog
     chosen: Tensor  # (b 1+t) places of what was chosen next
     ratings: Tensor  # (b 1+t) what was thought of it, from -1 to 1
     counted: Tensor  # (b 1+t) bool: whether there is such a choice
     sight: Tensor  # (1+t t) bool: what of the history may be known when a choice is judged
 
 
-class Question(NamedTuple):
+class TestCase(NamedTuple):
     """What did this user choose at this row, given all before it?"""
 
     user: int
@@ -64,11 +64,11 @@ class Histories:
         self._timeless = split == "random" and not foretold
 
     @cached_property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> ItemCatalog:
         """All items; those that are held out have no number, and so no vector of their own."""
         held = self.collection.items.held
         numbers = np.where(held, 0, np.arange(1, len(held) + 1))
-        return Shelf(torch.from_numpy(numbers), torch.from_numpy(self.collection.items.profiles))
+        return ItemCatalog(torch.from_numpy(numbers), torch.from_numpy(self.collection.items.profiles))
 
     @cached_property
     def windows(self) -> list[Window]:
@@ -103,7 +103,7 @@ class Histories:
     def _days(self) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         return np.asarray(self.collection.days)
 
-    def lesson(self, numbers: Indices) -> Lesson:
+    def lesson(self, numbers: Indices) -> HistoryBatch:
         """Window numbers -> a batch."""
         windows = [self.windows[number] for number in numbers]
         people = self.people([w.user for w in windows], [w.rows[:-1] for w in windows])
@@ -117,9 +117,9 @@ class Histories:
             counted[i, 0 if window.first else 1 : count] = True
         order = np.arange(size)
         sight = order[:, None] != order[:-1] if self._timeless else order[:, None] > order[:-1]
-        return Lesson(people, self.shelf, *map(torch.from_numpy, (chosen, ratings, counted, sight)))
+        return HistoryBatch(people, self.shelf, *map(torch.from_numpy, (chosen, ratings, counted, sight)))
 
-    def people(self, users: Sequence[int], rows: Sequence[Whole]) -> People:
+    def people(self, users: Sequence[int], rows: Sequence[Whole]) -> UserBatch:
         """Users and rows of the collection for each -> histories, padded on the right."""
         size, count = max((len(mine) for mine in rows), default=0), len(users)
         history, lengths = np.zeros((count, size), np.int64), np.array([len(mine) for mine in rows], np.int64)
@@ -131,31 +131,31 @@ class Histories:
         places = np.array(users, np.int64)
         numbers = np.where(self.collection.users.held[places], 0, places + 1)
         profiles = self.collection.users.profiles[places]
-        return People(*map(torch.from_numpy, (numbers, profiles, history, ratings, times, lengths)))
+        return UserBatch(*map(torch.from_numpy, (numbers, profiles, history, ratings, times, lengths)))
 
-    def before(self, question: Question) -> Whole:
+    def before(self, question: TestCase) -> Whole:
         """The rows of all that the user had chosen before, oldest first; where times do not count, of all others."""
         begin, end = self.collection.starts[question.user : question.user + 2]
         rows = np.arange(begin, end if self._timeless else question.row)
         found: Whole = rows[self._usable[rows] & (rows != question.row)]
         return found
 
-    def ask(self, questions: Sequence[Question]) -> People:
+    def ask(self, questions: Sequence[TestCase]) -> UserBatch:
         """Questions -> the histories before them, as much as is read."""
         return self.people([q.user for q in questions], [self.before(q)[-self.longest :] for q in questions])
 
-    def questions(self, part: int) -> list[Question]:
+    def questions(self, part: int) -> list[TestCase]:
         """The events of a part (splits.VALID, splits.TEST), each a question."""
         return self._asked(np.flatnonzero(self.collection.parts == part))
 
-    def of_new_users(self) -> list[Question]:
+    def of_new_users(self) -> list[TestCase]:
         """The last event of each user who is held out, where the item is not."""
         users, items = self.collection.users.held, self.collection.items.held
         events = self.collection.events
         rows = np.flatnonzero(users[events.users] & ~items[events.items])
         return self._asked(np.array([mine[-1] for _, mine in _by_user(rows, events.users[rows])], dtype=np.int64))
 
-    def of_new_items(self) -> list[Question]:
+    def of_new_items(self) -> list[TestCase]:
         """The events of items that are held out, of users who are not."""
         events, held = self.collection.events, self.collection.items.held
         return self._asked(
@@ -164,9 +164,9 @@ class Histories:
             )
         )
 
-    def _asked(self, rows: Whole) -> list[Question]:
+    def _asked(self, rows: Whole) -> list[TestCase]:
         users = self.collection.events.users
-        return [Question(int(users[row]), int(row)) for row in rows]
+        return [TestCase(int(users[row]), int(row)) for row in rows]
 
 
 def _by_user(rows: Whole, users: Whole) -> list[tuple[int, Whole]]:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 
 Kind = Literal["number", "category", "several", "text"]
 KINDS: tuple[Kind, ...] = ("number", "category", "several", "text")
@@ -73,7 +73,7 @@ class Field:
             return None
         if self.kind == "number":
             return f"{self.name}={cell!r} is no number, so it counts as not told"
-        return f"{self.name}={cell!r} was never seen, so it counts as not told; {nearest(cell, self.values[:60])}"
+        return f"{self.name}={cell!r} was never seen, so it counts as not told; {did_you_mean(cell, self.values[:60])}"
 
 
 def as_number(cell: str) -> float | None:
@@ -133,9 +133,9 @@ def chosen(wanted: Sequence[str], columns: Mapping[str, Sequence[str]], where: s
         name, _, told = setting.partition(":")
         kind = next((kind for kind in KINDS if kind == told), None)
         if name not in columns:
-            raise ConfigError(f"{where}: no column {name!r} for a profile; {nearest(name, columns)}")
+            raise ConfigError(f"{where}: no column {name!r} for a profile; {did_you_mean(name, columns)}")
         if told and kind is None:
-            raise ConfigError(f"{where}: {setting!r}: no kind {told!r} of a column; {nearest(told, KINDS)}")
+            raise ConfigError(f"{where}: {setting!r}: no kind {told!r} of a column; {did_you_mean(told, KINDS)}")
         found[name] = kind
     return found or dict.fromkeys(columns)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 from regard.core.extras import require
 from regard.data.examples import plain
 from regard.data.files import encodings
@@ -55,7 +55,7 @@ class Table:
     def column(self, name: str) -> list[str]:
         """The cells of a column; a name that is not there is an error that suggests one."""
         if name not in self.columns:
-            raise DataError(f"{self.path}: no column {name!r}; {nearest(name, self.columns)}")
+            raise DataError(f"{self.path}: no column {name!r}; {did_you_mean(name, self.columns)}")
         return self.columns[name]
 
     def place(self, row: int) -> str:
@@ -269,7 +269,7 @@ def named(table: Table, columns: Columns) -> Table:
 def _remedy(table: Table, taken: Mapping[str, str | None], side: str, wanted: str) -> str:
     """What to say where a column is not there: which it may be, of those that are nothing else."""
     free = {name: cells[:LOOKED_AT] for name, cells in table.columns.items() if name not in taken.values()}
-    hint = nearest(wanted, free)
+    hint = did_you_mean(wanted, free)
     begin = f"{hint} Say" if hint.endswith("?") else f"{hint}; say"
     if any(taken.values()):
         likely = _suggested(free, [side])
@@ -288,7 +288,7 @@ def listed(table: Table, side: str, wanted: str) -> Table:
     usual = side if wanted.isdigit() else wanted  # a number is that of a column of the ratings
     own = _by_name(list(table.columns), side, usual, "id")
     if own is None:
-        known = nearest(usual, table.columns)
+        known = did_you_mean(usual, table.columns)
         raise DataError(f"{table.path}: no column {usual!r}; {known}; it has the ids that are in the ratings")
     return renamed(table, {own: wanted}, ids=(wanted,))
 

@@ -7,15 +7,15 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from regard.core.errors import DataError, nearest
-from regard.data.ratings.dataset import Collection, Listed
+from regard.core.errors import DataError, did_you_mean
+from regard.data.ratings.dataset import Collection, EntityTable
 from regard.data.ratings.tables import whole
 
 ARTICLE = re.compile(r"^(the|a|an)\s+(.*?)(\s*\(\d{4}\))?$", re.IGNORECASE)
 YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
 
 
-class Asked(NamedTuple):
+class UserQuery(NamedTuple):
     """A user to recommend something to: a known one, or one who is told of."""
 
     user: int | None  # the place of a known user
@@ -33,7 +33,7 @@ def parse(text: str) -> tuple[str, str, str]:
     return "", profile.strip(), history.strip()
 
 
-def resolve(collection: Collection, *, user: str, profile: str, history: str) -> Asked:
+def resolve(collection: Collection, *, user: str, profile: str, history: str) -> UserQuery:
     """Texts -> who is asked for; what is not known is an error or a remark, with the nearest that there is."""
     place = _user(collection.users, user) if user else None
     told, remarks = _profile(collection.users, profile)
@@ -42,10 +42,10 @@ def resolve(collection: Collection, *, user: str, profile: str, history: str) ->
     missing = [field.name for field in collection.users.fields if not {**cells, **told}.get(field.name, "")]
     if missing and (profile or place is not None):
         remarks.append(f"not told: {', '.join(missing)}")
-    return Asked(place, {**cells, **told}, items, place is not None and not history, tuple(remarks))
+    return UserQuery(place, {**cells, **told}, items, place is not None and not history, tuple(remarks))
 
 
-def _user(users: Listed, name: str) -> int:
+def _user(users: EntityTable, name: str) -> int:
     name = name if name in users.places else whole([name])[0]
     if name not in users.places:
         count = f"there are {len(users.ids)}, from {users.ids[0]!r} to {users.ids[-1]!r}"
@@ -53,7 +53,7 @@ def _user(users: Listed, name: str) -> int:
     return users.places[name]
 
 
-def _profile(users: Listed, text: str) -> tuple[dict[str, str], list[str]]:
+def _profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
     """'age=30, occupation=artist' -> the cells that are known, and remarks on those that are not."""
     cells: dict[str, str] = {}
     remarks: list[str] = []
@@ -63,7 +63,9 @@ def _profile(users: Listed, text: str) -> tuple[dict[str, str], list[str]]:
         if not equals:
             raise DataError(f"profile: {part!r} is not of the form name=value, for example age=30")
         if name not in fields:
-            raise DataError(f"profile: users have no {name!r}; {nearest(name, fields) if fields else 'they have none'}")
+            raise DataError(
+                f"profile: users have no {name!r}; {did_you_mean(name, fields) if fields else 'they have none'}"
+            )
         wrong = fields[name].unknown(value)
         if wrong and "," in value:
             raise DataError(
@@ -87,7 +89,7 @@ def _assignments(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def items_in(text: str, items: Listed) -> list[int]:
+def items_in(text: str, items: EntityTable) -> list[int]:
     """Titles or ids with commas, semicolons or line ends between them; a title may have commas itself, or stand in
     quotation marks."""
     index = _index(items)
@@ -112,7 +114,7 @@ def _named(text: str, index: Mapping[str, int]) -> int | None:
     return index.get(_key(text), index.get(_key(bare[1:-1].replace('""', '"'))) if quoted else None)
 
 
-def _index(items: Listed) -> dict[str, int]:
+def _index(items: EntityTable) -> dict[str, int]:
     """Ways to name an item -> its place: the title, the title without its year where only one has it, the id."""
     index: dict[str, int] = {}
     short: dict[str, list[int]] = {}
@@ -134,7 +136,7 @@ def _key(title: str) -> str:
     return text.casefold()
 
 
-def _unknown(pieces: list[str], items: Listed, index: Mapping[str, int]) -> str:
+def _unknown(pieces: list[str], items: EntityTable, index: Mapping[str, int]) -> str:
     near = [
         match for text in (",".join(pieces), pieces[0]) for match in difflib.get_close_matches(_key(text), index, 2)
     ]

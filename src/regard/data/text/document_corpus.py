@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 from regard.core.protocols import Indices
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 from regard.data import batching
 from regard.data import examples as example_splits
 from regard.data.batching import Lengths
-from regard.data.examples import Rows
+from regard.data.examples import Examples
 from regard.data.text import byte_bpe, pair_corpus
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.document_files import Document
@@ -91,7 +91,7 @@ class Labelled(NamedTuple):
 class SentenceTexts:
     """The sentences of documents as texts, to be gone through again and again: what a vocabulary is made from."""
 
-    documents: Rows[Document]
+    documents: Examples[Document]
     splitter: Splitter
 
     def __iter__(self) -> Iterator[str]:
@@ -101,11 +101,11 @@ class SentenceTexts:
 
 
 def vocabulary(
-    documents: Rows[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
+    documents: Examples[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
 ) -> Tokenizer:
     """Documents -> a tokenizer made from their sentences; `level` is one of data.tokens, or bytes."""
     read = SentenceTexts(documents, splitter)
-    texts = example_splits.held(Rows(documents.where, read.__iter__, bytes=documents.bytes))
+    texts = example_splits.held(Examples(documents.where, read.__iter__, bytes=documents.bytes))
     choices: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}
     if level == "bytes":
         return byte_bpe.train(texts, **choices)
@@ -139,7 +139,9 @@ def numbers_of(document: Document, names: Sequence[str]) -> list[int]:
     """The labels of a document as numbers; a label that is not among the names is an error."""
     for label in document.labels:
         if label not in names:
-            raise DataError(f"{document.place}: label {label!r} is not in the training data; {nearest(label, names)}")
+            raise DataError(
+                f"{document.place}: label {label!r} is not in the training data; {did_you_mean(label, names)}"
+            )
     return [names.index(label) for label in document.labels]
 
 
@@ -213,7 +215,7 @@ def plan(lengths: Lengths, *, rows: int, budget: int, seed: int, epoch: int) -> 
     Documents are shuffled, and in pools of some thousands sorted by length, so that little is padded and batches are
     still different in every epoch. A batch of more than `budget` padded tokens is made of fewer documents.
     """
-    random = np.random.default_rng(mix(seed, epoch))
+    random = np.random.default_rng(combine_seeds(seed, epoch))
     order = random.permutation(len(lengths))
     batches: list[Indices] = []
     for start in range(0, len(order), rows * POOL):

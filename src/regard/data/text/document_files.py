@@ -13,9 +13,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data import examples
-from regard.data.examples import SPLITS, Rows
+from regard.data.examples import SPLITS, Examples
 from regard.data.files import archives, tables
 
 LOOKED_AT = 300  # records by which columns are judged
@@ -65,7 +65,7 @@ class Layout:
         return (cell.strip(),)
 
 
-def read(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
+def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     """A table, a folder of tables named after splits, a folder by class or an archive of one -> documents by split."""
     if archives.is_archive(path):
         return _by_class(path, layout)
@@ -83,7 +83,7 @@ def read(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
     return _by_class(packed[0] if packed and not archives.listing(path) else path, layout)
 
 
-def table(path: Path, layout: Layout) -> Rows[Document]:
+def table(path: Path, layout: Layout) -> Examples[Document]:
     """A file with a document a line (CSV: a record) -> its documents."""
     kind = examples.plain(path).suffix
     if kind == ".jsonl":
@@ -121,7 +121,7 @@ def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path
     remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
-        f"(data.{name}=…), or without a header the numbers of the columns: {remedy}; {nearest(name, top)}"
+        f"(data.{name}=…), or without a header the numbers of the columns: {remedy}; {did_you_mean(name, top)}"
     )
 
 
@@ -172,10 +172,10 @@ def _key(column: str, record: dict[str, Any], place: str) -> str:
     for name in (column, *SYNONYMS.get(column, ())):
         if name in record:
             return name
-    raise DataError(f"{place}: no {column!r}; {nearest(column, record)}")
+    raise DataError(f"{place}: no {column!r}; {did_you_mean(column, record)}")
 
 
-def _by_class(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
+def _by_class(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     """A folder by class, or an archive of one -> documents by split."""
     names = [tuple(name.split("/")) for name in archives.listing(path)]
     if not names:
@@ -187,7 +187,7 @@ def _by_class(path: Path, layout: Layout) -> dict[str, Rows[Document]]:
     return {split: _of_split(path, split, layout) for split in sorted(splits)}
 
 
-def _of_split(path: Path, split: str, layout: Layout) -> Rows[Document]:
+def _of_split(path: Path, split: str, layout: Layout) -> Examples[Document]:
     def read() -> Iterator[Document]:
         for file in archives.text_files(path):
             if _split_of(file.parts, layout) == split:

@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 from regard.data import examples as example_splits
 from regard.data import huggingface, huggingface_documents
 from regard.data.builtin import entities, reviews
 from regard.data.builtin.reviews import Language, Review
-from regard.data.examples import Rows, Splitting
+from regard.data.examples import Examples, Splitting
 from regard.data.text import document_files, tagged_files
 from regard.data.text.document_files import Document, Layout
 from regard.data.text.tag_schemes import Scheme
@@ -25,7 +25,7 @@ HELD_OUT = 500  # built-in examples for valid and for test each
 LOOKED_UP = 3000  # training reviews among which a text is looked up; making more would keep a page waiting
 
 
-class Origin(NamedTuple):
+class LabelledSource(NamedTuple):
     """Which data: that of a path, which comes first, or of a name."""
 
     path: Path | None
@@ -35,8 +35,8 @@ class Origin(NamedTuple):
 
 
 def open_documents(
-    origin: Origin, layout: Layout, *, splitting: Splitting = example_splits.complete
-) -> dict[str, Rows[Document]]:
+    origin: LabelledSource, layout: Layout, *, splitting: Splitting = example_splits.complete
+) -> dict[str, Examples[Document]]:
     """The documents of each split."""
     if origin.path is not None:
         saved = huggingface.is_saved(origin.path)
@@ -50,34 +50,34 @@ def open_documents(
     else:
         return _built_in(origin, REVIEWS, _documents)
     kept = {split: example_splits.held(part) for split, part in found.items()}
-    splits: dict[str, Rows[Document]] = splitting(kept, origin.seed, text_of=lambda document: document.text)
+    splits: dict[str, Examples[Document]] = splitting(kept, origin.seed, text_of=lambda document: document.text)
     return splits
 
 
 def open_tagged(
-    origin: Origin,
+    origin: LabelledSource,
     *,
     form: Format = "auto",
     scheme: Scheme | None = None,
     splitting: Splitting = example_splits.complete,
-) -> dict[str, Rows[Sentence]]:
+) -> dict[str, Examples[Sentence]]:
     """The tagged sentences of each split."""
     if origin.path is None:
         return _built_in(origin, ENTITIES, _sentences)
     found = tagged_files.read(origin.path, form=form, scheme=scheme)
     kept = {split: example_splits.held(part) for split, part in found.items()}
-    splits: dict[str, Rows[Sentence]] = splitting(kept, origin.seed, text_of=lambda sentence: sentence.text)
+    splits: dict[str, Examples[Sentence]] = splitting(kept, origin.seed, text_of=lambda sentence: sentence.text)
     return splits
 
 
-def reviews_of(origin: Origin, split: str) -> list[Review] | None:
+def reviews_of(origin: LabelledSource, split: str) -> list[Review] | None:
     """The reviews of a held-out split with what decides them; None where that is not known."""
     if origin.path is not None or origin.name not in REVIEWS:
         return None
     return _reviews(split, HELD_OUT, language=REVIEWS[origin.name], seed=origin.seed)
 
 
-def review_of(origin: Origin, text: str) -> Review | None:
+def review_of(origin: LabelledSource, text: str) -> Review | None:
     """The built-in review with this text and what decides it, None where there is none."""
     if origin.path is not None or origin.name not in REVIEWS:
         return None
@@ -89,12 +89,16 @@ def review_of(origin: Origin, text: str) -> Review | None:
     return None
 
 
-def _built_in(origin: Origin, languages: dict[str, Language], make: Callable[..., Iterator[T]]) -> dict[str, Rows[T]]:
+def _built_in(
+    origin: LabelledSource, languages: dict[str, Language], make: Callable[..., Iterator[T]]
+) -> dict[str, Examples[T]]:
     if origin.name not in languages:
-        raise ConfigError(f"no data {origin.name!r}; files are given as data.path=…; {nearest(origin.name, languages)}")
+        raise ConfigError(
+            f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, languages)}"
+        )
     sizes = {"train": origin.examples, "valid": HELD_OUT, "test": HELD_OUT}
     return {
-        split: Rows(
+        split: Examples(
             f"built-in {origin.name} {split}",
             partial(make, split, size, language=languages[origin.name], seed=origin.seed),
             key=f"{origin.name} {split} {size} {origin.seed}",

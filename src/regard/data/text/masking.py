@@ -14,7 +14,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
 from regard.data.text.tokenizer import MARKS, Tokenizer
 
@@ -38,9 +38,9 @@ def with_mask(tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(state)))
 
 
-def marks_of(tokenizer: Tokenizer) -> Marks:
+def marks_of(tokenizer: Tokenizer) -> SpecialTokens:
     """The marks of a tokenizer, the mask mark among them if it has one."""
-    return Marks(mask=tokenizer.engine.token_to_id(MASK))
+    return SpecialTokens(mask=tokenizer.engine.token_to_id(MASK))
 
 
 class Words:
@@ -60,7 +60,7 @@ class Words:
 def _raw(token: int, tokenizer: Tokenizer) -> str:
     if tokenizer.engine.id_to_token(token) == MASK:
         return ""
-    return tokenizer.decode([[Marks.unknown, token]])[0][1:]  # behind another token no space is stripped
+    return tokenizer.decode([[SpecialTokens.unknown, token]])[0][1:]  # behind another token no space is stripped
 
 
 def choose(units: Row, share: float, random: np.random.Generator) -> Flags:
@@ -74,7 +74,7 @@ def choose(units: Row, share: float, random: np.random.Generator) -> Flags:
     return np.isin(units, numbers[order[before < budget]])
 
 
-def cover(row: Row, chosen: Flags, marks: Marks, size: int, random: np.random.Generator) -> Row:
+def cover(row: Row, chosen: Flags, marks: SpecialTokens, size: int, random: np.random.Generator) -> Row:
     """A row with most of its gaps covered by mask marks, some by other tokens of the vocabulary of `size`."""
     assert marks.mask is not None
     draws = random.random(len(row))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Indices, Padded
 from regard.data.batching import Lengths, PairBatch
 from regard.data.text.pair_files import Pair, Pairs
@@ -50,7 +50,7 @@ class Ragged(NamedTuple):
         columns = np.arange(int(lengths.max(initial=0)))
         inside = columns < lengths[:, None]
         places = (starts[:, None] + columns)[inside]
-        tokens = np.full((len(examples), len(columns) + len(before) + len(after)), Marks.pad, dtype=np.int64)
+        tokens = np.full((len(examples), len(columns) + len(before) + len(after)), SpecialTokens.pad, dtype=np.int64)
         tokens[:, : len(before)] = before
         tokens[:, len(before) : len(before) + len(columns)][inside] = self.tokens[places]
         ends = lengths + len(before)
@@ -80,7 +80,7 @@ class PairCorpus(NamedTuple):
         parts = (self.lengths(first, min(first + PART, self.pairs)) for first in range(0, self.pairs, PART))
         return sum(int((np.maximum(source, target) > limit).sum()) for source, target in parts)
 
-    def batch(self, examples: Indices, marks: Marks) -> PairBatch:
+    def batch(self, examples: Indices, marks: SpecialTokens) -> PairBatch:
         """Example numbers -> the padded batch."""
         source = self.source.padded(examples, before=(), after=(marks.end,))
         return PairBatch(source, self.target.padded(examples, before=(marks.start,), after=(marks.end,)))

@@ -15,8 +15,8 @@ from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.core.errors import ConfigError, DataError, nearest
-from regard.data.examples import PACKED, Rows, from_files, plain, split_of
+from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.data.examples import PACKED, Examples, from_files, plain, split_of
 from regard.data.files import tables
 from regard.data.files.tables import seems_header
 from regard.data.files.text_files import lines
@@ -221,7 +221,7 @@ def of_record(record: Mapping[str, object], languages: Languages) -> tuple[str, 
 
 
 Pair = tuple[str, str]
-Pairs = Rows[Pair]
+Pairs = Examples[Pair]
 SETTINGS = "data.source=… data.target=…"
 EXCEL = (".xlsx", ".xls", ".ods", ".numbers")
 
@@ -284,7 +284,7 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
     source, target = of_record(named, languages)
     for code in (source, target):
         if code not in named:
-            raise DataError(f"{where}: no language {code!r}; name both: {SETTINGS}; {nearest(code, named)}")
+            raise DataError(f"{where}: no language {code!r}; name both: {SETTINGS}; {did_you_mean(code, named)}")
         if not isinstance(named[code], str):
             raise DataError(f"{where}: {code!r} holds {named[code]!r:.60}, which is no text")
     return _one_line(named[source]), _one_line(named[target])
@@ -364,7 +364,7 @@ def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
     for code, side in zip(languages[:2], sides, strict=True):
         if not side:
             present = {Path(name).suffix.removeprefix(".") for name in files} - {"", "md", "txt", "json"}
-            raise DataError(f"{folder}: no file for language {code!r}; {nearest(code, present)}")
+            raise DataError(f"{folder}: no file for language {code!r}; {did_you_mean(code, present)}")
     splits: dict[str, Pairs] = {}
     for stem in sorted({*sides[0], *sides[1]}):
         split = split_of(stem)

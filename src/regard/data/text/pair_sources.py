@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.core.errors import ConfigError, nearest
+from regard.core.errors import ConfigError, did_you_mean
 from regard.data import examples, huggingface
 from regard.data.builtin import english_korean
 from regard.data.examples import Splitting
@@ -22,7 +22,7 @@ HELD_OUT = 500  # built-in examples for valid and for test each
 LOOKED_UP = 3000  # training sentences whose alignment is looked up; making more of them would keep a page waiting
 
 
-class Origin(NamedTuple):
+class PairSource(NamedTuple):
     """Which sentence pairs: those of a path, which comes first, or of a name."""
 
     path: Path | None
@@ -36,7 +36,7 @@ class Origin(NamedTuple):
         return self.path is None and self.name == BUILT_IN
 
 
-def open_pairs(origin: Origin, *, count: int, splitting: Splitting = examples.complete) -> dict[str, Pairs]:
+def open_pairs(origin: PairSource, *, count: int, splitting: Splitting = examples.complete) -> dict[str, Pairs]:
     """The pairs of each split; `count` is how many are made for training where they are built in."""
     path, name, languages, seed = origin
     if path is not None:
@@ -47,18 +47,18 @@ def open_pairs(origin: Origin, *, count: int, splitting: Splitting = examples.co
         return _complete(huggingface.read_named(name, languages), seed, splitting)
     if name not in TRANSLATIONS:
         names = (BUILT_IN, *TRANSLATIONS)
-        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {nearest(name, names)}")
+        raise ConfigError(f"no data {name!r}; files are given as data.path=…; {did_you_mean(name, names)}")
     return _complete(pair_files.read(download.get(name), languages), seed, splitting)
 
 
-def true_links(origin: Origin, split: str) -> list[Links] | None:
+def true_links(origin: PairSource, split: str) -> list[Links] | None:
     """The true alignment of each pair of a held-out split, where it is known: of the built-in data."""
     if not origin.built_in:
         return None
     return [_links(example, origin) for example in built_in_examples(split, HELD_OUT, seed=origin.seed)]
 
 
-def links_of(origin: Origin, pair: Pair, *, count: int) -> Links | None:
+def links_of(origin: PairSource, pair: Pair, *, count: int) -> Links | None:
     """The true alignment of a sentence pair of the built-in data, of which `count` are for training, else None."""
     if not origin.built_in:
         return None
@@ -74,7 +74,7 @@ def _by_text(split: str, size: int, *, seed: int) -> dict[str, english_korean.Ex
     return {example.source: example for example in english_korean.generate(split, size, seed=seed)}
 
 
-def _links(example: english_korean.Example, origin: Origin) -> Links:
+def _links(example: english_korean.Example, origin: PairSource) -> Links:
     turned = origin.languages.source == "ko"
     return frozenset((t, s) if turned else (s, t) for s, t in example.alignment)
 

@@ -14,8 +14,8 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from regard.core.errors import ConfigError, DataError, nearest
-from regard.data.examples import PACKED, RATIO, Rows, plain, split_of
+from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.data.examples import PACKED, RATIO, Examples, plain, split_of
 from regard.data.files import download, tables
 from regard.data.files.text_files import decoded, whole
 
@@ -27,17 +27,17 @@ TABLES = (".tsv", ".csv")
 ABOUT = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
 
 
-Documents = Rows[str]  # texts that can be gone through again and again without being held in memory
+Documents = Examples[str]  # texts that can be gone through again and again without being held in memory
 
 
-class Origin(NamedTuple):
+class PlainTextSource(NamedTuple):
     """Which text: that of the paths, which come first, or of a name."""
 
     paths: tuple[Path, ...]  # files or folders; the column of a table stands behind a #: reviews.tsv#4
     name: str
 
 
-def open_text(origin: Origin, *, only_tested: bool = False) -> dict[str, Documents]:
+def open_text(origin: PlainTextSource, *, only_tested: bool = False) -> dict[str, Documents]:
     """The documents of each split; where no validation text is given, a part of the training text is held out, or all
     of it where it is only tested on."""
     cut = _whole_of if only_tested else _complete
@@ -48,7 +48,7 @@ def open_text(origin: Origin, *, only_tested: bool = False) -> dict[str, Documen
     if origin.name in DOWNLOADS:
         return cut(_folder(download.get(origin.name), column=""))
     known = (BUILT_IN, *DOWNLOADS)
-    raise ConfigError(f"no text {origin.name!r}; files are given as data.paths=[…]; {nearest(origin.name, known)}")
+    raise ConfigError(f"no text {origin.name!r}; files are given as data.paths=[…]; {did_you_mean(origin.name, known)}")
 
 
 def _topics() -> Iterator[str]:
@@ -144,7 +144,7 @@ def _cells(path: Path, column: str) -> Iterator[str]:
     for number, cells in tables.records(path):
         if place is None:
             if column not in cells:
-                raise DataError(f"{path}: no column {column!r}; {nearest(column, cells)}, or give its number")
+                raise DataError(f"{path}: no column {column!r}; {did_you_mean(column, cells)}, or give its number")
             place = cells.index(column)
         elif place < len(cells):
             yield cells[place].replace("<br />", "\n").rstrip("\n")

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-from regard.core.data_specs import Rules
+from regard.core.data_specs import TagTransitions
 from regard.core.errors import DataError
 
 Scheme = Literal["bio", "iob1", "iobes"]
@@ -157,13 +157,13 @@ def convert(tags: Sequence[str], before: Scheme, after: Scheme) -> list[str]:
     return tags_of(entities(tags, before), len(tags), after)
 
 
-def rules(tags: Sequence[str], scheme: Scheme) -> Rules:
+def rules(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
     """The tags of a vocabulary -> the sequences of them that keep the scheme's rules."""
     parsed = [parse(tag) for tag in tags]
     first = tuple(may_follow((OUTSIDE, ""), tag, scheme) for tag in parsed)
     follows = tuple(tuple(may_follow(before, after, scheme) for after in parsed) for before in parsed)
     last = tuple(not (scheme == "iobes" and letter in ("B", "I")) for letter, _ in parsed)
-    return Rules(first, follows, last)
+    return TagTransitions(first, follows, last)
 
 
 def vocabulary(kinds: Iterable[str], scheme: Scheme) -> list[str]:

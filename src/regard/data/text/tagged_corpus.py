@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, trainers
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.errors import nearest
+from regard.core.data_specs import SpecialTokens
+from regard.core.errors import did_you_mean
 from regard.data import batching
 from regard.data.text import tag_schemes, word_units
 from regard.data.text.tag_schemes import Entity, Scheme
@@ -48,7 +48,7 @@ class TaggedBatch(NamedTuple):
 
 def train_words(texts: Iterable[str], *, size: int, lowercase: bool, minimum: int) -> Tokenizer:
     """Units -> a tokenizer that has each unit as one token, whatever it is made of."""
-    engine = tokenizers.Tokenizer(models.WordLevel(unk_token=MARKS[Marks.unknown]))
+    engine = tokenizers.Tokenizer(models.WordLevel(unk_token=MARKS[SpecialTokens.unknown]))
     lower = [normalizers.Lowercase()] if lowercase else []
     engine.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
     engine.decoder = decoders.Fuse()
@@ -99,7 +99,7 @@ class Encoder:
         cut = sentence.units if self.cutting == "given" else tuple(word_units.CUTTERS[self.cutting](sentence.text))
         own = recut(sentence, cut)
         rows = self.tokenizer.encode([own.text[start:stop] for start, stop in own.units])
-        return own, [row[: self.longest] or [Marks.unknown] for row in rows]
+        return own, [row[: self.longest] or [SpecialTokens.unknown] for row in rows]
 
     def _part(
         self, own: Sentence, rows: Sequence[list[int]], found: Sequence[Entity], first: int, last: int
@@ -122,7 +122,7 @@ class Encoder:
         if not self.alphabet:
             return []
         places = (self.alphabet.find(letter) for letter in nfc(text)[:LETTERS])
-        return [place + len(MARKS) if place >= 0 else Marks.unknown for place in places]
+        return [place + len(MARKS) if place >= 0 else SpecialTokens.unknown for place in places]
 
 
 def recut(sentence: Sentence, spans: tuple[Span, ...]) -> Sentence:
@@ -165,7 +165,7 @@ def untrained(splits: Mapping[str, Iterable[Sentence]], known: Collection[str]) 
                 first.setdefault(kind, sentence.place)
     why = "it is never found and counts as missed"
     return [
-        f"{place}: type {kind!r} is not in the training data: {why}; {nearest(kind, known)}"
+        f"{place}: type {kind!r} is not in the training data: {why}; {did_you_mean(kind, known)}"
         for kind, place in first.items()
     ]
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from regard.core.errors import DataError
 from regard.data import examples
-from regard.data.examples import Rows
+from regard.data.examples import Examples
 from regard.data.files.text_files import lines
 from regard.data.text import tag_schemes
 from regard.data.text.tag_schemes import Entity, Scheme
@@ -51,7 +51,7 @@ class Sentence(NamedTuple):
     place: str  # where it comes from: a file and its first line
 
 
-def read(path: Path, *, form: Format = "auto", scheme: Scheme | None = None) -> dict[str, Rows[Sentence]]:
+def read(path: Path, *, form: Format = "auto", scheme: Scheme | None = None) -> dict[str, Examples[Sentence]]:
     """A file, or a folder with files named after splits -> sentences by split. None: the scheme is found out."""
     if path.is_file():
         return {"train": sentences(path, form=form, scheme=scheme)}
@@ -64,7 +64,7 @@ def read(path: Path, *, form: Format = "auto", scheme: Scheme | None = None) -> 
     return {split: sentences(file, form=form, scheme=scheme) for split, file in files.items()}
 
 
-def sentences(path: Path, *, form: Format = "auto", scheme: Scheme | None = None) -> Rows[Sentence]:
+def sentences(path: Path, *, form: Format = "auto", scheme: Scheme | None = None) -> Examples[Sentence]:
     """A file of tagged sentences -> its sentences, their tags as BIO."""
     chosen = form_of(path) if form == "auto" else form
 

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError, FileError
-from regard.core.files import replacing, write_text
+from regard.core.files import atomic_write, write_text
 from regard.core.protocols import Indices
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 from regard.data.text.pair_corpus import Tokens
 from regard.data.text.plain_text import Documents
 from regard.data.text.tokenizer import Tokenizer
@@ -49,7 +49,7 @@ class Encoded(NamedTuple):
     characters: int
 
 
-def in_memory(documents: Iterable[str], tokenizer: Tokenizer, end: int = Marks.end) -> Stream:
+def in_memory(documents: Iterable[str], tokenizer: Tokenizer, end: int = SpecialTokens.end) -> Stream:
     """Texts -> their tokens, held in memory."""
     kind = np.uint16 if tokenizer.size <= SMALL else np.int32
     parts, characters = [np.zeros(0, dtype=kind)], 0
@@ -59,7 +59,7 @@ def in_memory(documents: Iterable[str], tokenizer: Tokenizer, end: int = Marks.e
     return Stream(np.concatenate(parts), characters)
 
 
-def mapped(documents: Documents, tokenizer: Tokenizer, end: int = Marks.end, *, folder: Path) -> Stream:
+def mapped(documents: Documents, tokenizer: Tokenizer, end: int = SpecialTokens.end, *, folder: Path) -> Stream:
     """Texts -> their tokens, mapped from a file in `folder`, which is made if it is not there."""
     stamp = f"{VERSION} {documents.key} {end}".encode() + tokenizer.engine.to_str().encode()
     place = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
@@ -84,7 +84,7 @@ def _write(place: Path, parts: Iterable[Encoded], *, kind: str) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
         raise FileError(f"{place.parent}: cannot be made ({wrong.strerror})") from None
-    with replacing(place) as beside, beside.open("wb") as file:
+    with atomic_write(place) as beside, beside.open("wb") as file:
         for part in parts:
             file.write(np.array(part.tokens, dtype=kind).tobytes())
             count, characters = count + len(part.tokens), characters + part.characters
@@ -93,7 +93,7 @@ def _write(place: Path, parts: Iterable[Encoded], *, kind: str) -> None:
     write_text(place.with_suffix(".json"), json.dumps({"type": kind, "count": count, "characters": characters}))
 
 
-def encoded(documents: Iterable[str], tokenizer: Tokenizer, end: int = Marks.end) -> Iterator[Encoded]:
+def encoded(documents: Iterable[str], tokenizer: Tokenizer, end: int = SpecialTokens.end) -> Iterator[Encoded]:
     """Texts -> their tokens, part by part, with an end mark between two documents; blank ones are left out."""
     prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
     waiting: list[tuple[str, bool]] = []  # pieces, and whether a document ends with each
@@ -144,7 +144,7 @@ def cut(text: str, size: int, *, keep_space: bool) -> list[str]:
 def plan(length: int, *, context: int, rows: int, seed: int, epoch: int) -> list[Indices]:
     """A stream of `length` tokens -> an epoch's batches of places. Crops lie side by side from a random first place,
     so an epoch sees every token once but for less than two crops at the ends."""
-    random = np.random.default_rng(mix(seed, epoch))
+    random = np.random.default_rng(combine_seeds(seed, epoch))
     first = int(random.integers(min(context, length - context + 1)))
     places = random.permutation(np.arange(first, length - context + 1, context))
     return [places[i : i + rows] for i in range(0, len(places), rows)]

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
 from regard.data.text.unicode import nfc, spans
@@ -65,7 +65,7 @@ class Tokenizer:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Token numbers -> texts; marks vanish, an unknown token becomes U+FFFD."""
-        marks = Marks()
+        marks = SpecialTokens()
         silent = {marks.pad, marks.start, marks.end}
         plain = [[token for token in row if token not in silent] for row in rows]
         texts: list[str] = self.engine.decode_batch(plain, skip_special_tokens=False)
@@ -191,7 +191,7 @@ def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _parts(level: Level, size: int, minimum: int) -> tuple[tokenizers.Tokenizer, str, Any]:
-    marks, unknown = list(MARKS), MARKS[Marks.unknown]
+    marks, unknown = list(MARKS), MARKS[SpecialTokens.unknown]
     quiet: dict[str, Any] = {"vocab_size": size, "special_tokens": marks, "show_progress": False}
     if level == "bpe":
         trainer: Any = trainers.BpeTrainer(min_frequency=minimum, **quiet)

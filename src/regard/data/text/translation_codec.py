@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError
-from regard.core.prediction import Answer
+from regard.core.prediction import Prediction
 from regard.core.protocols import Hypothesis
 from regard.core.protocols.text_codec import Rows
 from regard.data.text import tokenizer as text_tokenizer
@@ -17,7 +17,7 @@ from regard.data.text.tokenizer import Tokenizer
 
 VERBS = ("translate",)
 TIMES, MORE = 2, 10  # a translation has at most so many times the tokens of its source, and so many more
-EMPTY = Answer("", score=0.0, rank=0.0)  # the translation of a blank text
+EMPTY = Prediction("", score=0.0, rank=0.0)  # the translation of a blank text
 
 
 def files(*, joint: bool) -> list[str]:
@@ -49,7 +49,7 @@ class Quick:
     source: Tokenizer
     target: Tokenizer
     longest: int
-    marks: Marks = field(default_factory=Marks)
+    marks: SpecialTokens = field(default_factory=SpecialTokens)
 
     def search(self, options: Mapping[str, Any], decoding: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """More translations than the beam is wide need a second, wider search."""
@@ -68,11 +68,11 @@ class Quick:
         """The most tokens of a translation."""
         return min(TIMES * len(row) + MORE, self.longest - 1)
 
-    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Answer]]:
+    def answers(self, found: Sequence[Sequence[Hypothesis]]) -> list[list[Prediction]]:
         """Translations, all decoded at once; a row without hypotheses was blank."""
         flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
         texts = self.target.decode([hypothesis.tokens for hypothesis in flat])
-        each = (Answer(text, score, rank) for text, (_, score, rank) in zip(texts, flat, strict=True))
+        each = (Prediction(text, score, rank) for text, (_, score, rank) in zip(texts, flat, strict=True))
         return [[next(each) for _ in hypotheses] or [EMPTY] for hypotheses in found]
 
 

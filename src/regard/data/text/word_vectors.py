@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import DataError, FileError
 from regard.data.text import tokenizer as tokenizers
 
@@ -113,7 +113,7 @@ def _of_run(folder: Path) -> Vectors:
             matrix = file.get_tensor(TABLE)
     except (OSError, SafetensorError) as wrong:
         raise DataError(f"{folder}: no run that learned word vectors: {wrong}") from None
-    first = Marks().first
+    first = SpecialTokens().first
     return Vectors([tokenizer.name(number) for number in range(first, tokenizer.size)], matrix[first:])
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.decoding.constraints import check
-from regard.decoding.search import NONE, Candidates, Plan, Running
+from regard.decoding.search import NONE, Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
 STRONGEST = 50  # length penalty: beyond, |y|^length_penalty overflows for long outputs
@@ -45,16 +45,16 @@ class Config:
             raise ConfigError(f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {STRONGEST}")
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source; fewer only where fewer exist within limit and constraints."""
-    return Plan(_choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty)
+    return StrategySpec(_choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty)
 
 
-def _choose(scores: Tensor, running: Running) -> Candidates:
+def _choose(scores: Tensor, running: SearchState) -> Candidates:
     return best(scores, running, each=1)
 
 
-def best(scores: Tensor, running: Running, *, each: int) -> Candidates:
+def best(scores: Tensor, running: SearchState, *, each: int) -> Candidates:
     """The best continuations of all rows of a source together, best first: `each` for every one it has capacity for."""
     capacity = each * int(running.capacity.max())
     values, tokens = top_k(scores.flatten(0, 1), capacity)  # more than `capacity` of one row are never needed

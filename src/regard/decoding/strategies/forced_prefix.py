@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.decoding.constraints import check
-from regard.decoding.search import Candidates, Plan, Running
+from regard.decoding.search import Candidates, SearchState, StrategySpec
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Config:
             raise ConfigError(f"tokens holds {min(self.tokens)}; token numbers are 0 or more")
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config) -> StrategySpec:
     """One hypothesis a source. Where the token that is given may not come (at the limit), the likeliest one does."""
     beginning = torch.tensor([*config.tokens, -1])
 
-    def choose(scores: Tensor, running: Running) -> Candidates:
+    def choose(scores: Tensor, running: SearchState) -> Candidates:
         size = scores.shape[2]
         if max(config.tokens, default=0) >= size:
             raise ConfigError(
@@ -48,4 +48,4 @@ def plan(config: Config) -> Plan:
         parents = torch.arange(wanted.shape[1], device=scores.device).expand(wanted.shape)
         return Candidates(parents, tokens=tokens, sums=running.sums + scores.gather(2, tokens[..., None])[..., 0])
 
-    return Plan(choose)
+    return StrategySpec(choose)

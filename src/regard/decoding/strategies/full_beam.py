@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from regard.decoding.search import Candidates, Plan, Running
+from regard.decoding.search import Candidates, SearchState, StrategySpec
 from regard.decoding.stopping import Full
 from regard.decoding.strategies.beam import Config, best
 
 __all__ = ["Config", "plan"]
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source."""
-    return Plan(_choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full())
+    return StrategySpec(
+        _choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full()
+    )
 
 
-def _choose(scores: Tensor, running: Running) -> Candidates:
+def _choose(scores: Tensor, running: SearchState) -> Candidates:
     return best(scores, running, each=2)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.decoding.constraints import check
-from regard.decoding.search import Candidates, Plan, Running
+from regard.decoding.search import Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
 
@@ -24,12 +24,12 @@ class Config:
         check(self)
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config) -> StrategySpec:
     """One hypothesis a source, continued by its likeliest token."""
-    return Plan(_choose)
+    return StrategySpec(_choose)
 
 
-def _choose(scores: Tensor, running: Running) -> Candidates:
+def _choose(scores: Tensor, running: SearchState) -> Candidates:
     values, tokens = top_k(scores.flatten(0, 1), 1)
     shape = running.sums.shape
     parents = torch.arange(shape[1], device=scores.device).expand(shape)

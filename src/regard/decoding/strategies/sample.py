@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import ConfigError
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 from regard.decoding.constraints import check
-from regard.decoding.search import Candidates, Plan, Running
+from regard.decoding.search import Candidates, SearchState, StrategySpec
 from regard.decoding.topk import top_k
 
 COLDEST = 1e-30  # below, float32 knows only zero
@@ -49,7 +49,7 @@ class Config:
             raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config) -> StrategySpec:
     """`samples` hypotheses for each source, likeliest first.
 
     The same seed gives the same draws, and what a source gets depends on its number and not on the others. Scores are
@@ -57,7 +57,7 @@ def plan(config: Config) -> Plan:
     """
     samples = config.samples
 
-    def choose(scores: Tensor, running: Running) -> Candidates:
+    def choose(scores: Tensor, running: SearchState) -> Candidates:
         flat, shape = scores.flatten(0, 1), running.sums.shape
         steps = running.lengths[:, None, None].expand(*running.draws.shape[:2], 1)
         draws = running.draws.gather(2, steps)[..., 0].gather(1, running.lanes)  # (s w)
@@ -69,7 +69,7 @@ def plan(config: Config) -> Plan:
     def draws(limits: Tensor, numbers: Tensor) -> Tensor:
         return _numbers(limits, numbers, config=config)
 
-    return Plan(choose, lanes=samples, capacity=samples, nbest=samples, draws=draws)
+    return StrategySpec(choose, lanes=samples, capacity=samples, nbest=samples, draws=draws)
 
 
 def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
@@ -77,7 +77,7 @@ def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
     source by a generator of its own."""
     table = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
     for row, (limit, number) in enumerate(zip(limits.tolist(), numbers.tolist(), strict=True)):
-        generator = torch.Generator().manual_seed(mix(config.seed, number))
+        generator = torch.Generator().manual_seed(combine_seeds(config.seed, number))
         drawn = torch.rand(limit + 1, config.samples, generator=generator, dtype=torch.float64)
         table[row, :, : limit + 1] = drawn.T
     return table.to(limits.device)

@@ -24,7 +24,7 @@ SEAL, AGREED = "seal.json", "agreed.json"
 Table = Mapping[str, Any]
 
 
-def place(run: Path) -> tuple[Path, str]:
+def cache_path(run: Path) -> tuple[Path, str]:
     """A run folder -> the folder of the export of its weights, and the checksum of their file."""
     weights = digest(run / "model.safetensors")
     return cache_folder() / "ctranslate2" / weights[:16], weights
@@ -67,7 +67,7 @@ def words_key(config: Path, words: Sequence[str]) -> str:
     return hashlib.sha256(f"{digest(config)} {json.dumps(list(words))}".encode()).hexdigest()[:16]
 
 
-class Agreed:
+class EquivalenceCache:
     """agreed.json of an export: requests that were compared, and words that ask for them."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,14 +13,14 @@ import torch
 from torch import nn
 
 from regard.attention.scores import scaled_dot
-from regard.attention.weigh import Anywhere, Weigh
-from regard.core.data_specs import Text, Tokens
+from regard.attention.weigh import NoPositionBias, Weigh
+from regard.core.data_specs import LanguageSpec, Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.engines.ctranslate2 import cache
 from regard.layers.block import Block
 from regard.layers.feedforward import ACTIVATIONS, FeedForward
-from regard.layers.multihead import Heads
+from regard.layers.multihead import MultiHeadAttention
 from regard.layers.norm import PreNorm
 from regard.layers.positions.rotary import Rotary
 from regard.models.bert import BertEmbedding
@@ -55,10 +55,10 @@ def known(model: nn.Module) -> bool:
     return isinstance(model, Transformer | GPT) or isinstance(getattr(model, "encoder", None), BertEncoder)
 
 
-def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
+def _both_sides(model: Transformer, sizes: Seq2SeqSpec, specs: Any) -> Any:
     spec = specs.TransformerSpec.from_config(
         (len(model.encoder.layers), len(model.decoder.layers)),
-        _heads(model, Anywhere),
+        _heads(model, NoPositionBias),
         pre_norm=isinstance(model.decoder.layers[0].around_self, PreNorm),
         activation=_activation(model, specs),
     )
@@ -71,8 +71,8 @@ def _both_sides(model: Transformer, sizes: Text, specs: Any) -> Any:
     return spec
 
 
-def _one_side(model: GPT, sizes: Tokens, specs: Any) -> Any:
-    heads = _heads(model, Anywhere, Rotary)
+def _one_side(model: GPT, sizes: LanguageSpec, specs: Any) -> Any:
+    heads = _heads(model, NoPositionBias, Rotary)
     places = {"rotary_dim": 0, "rotary_interleave": False} if _turns(model) else {}
     spec = specs.TransformerDecoderModelSpec.from_config(
         len(model.encoder.layers), heads, pre_norm=True, activation=_activation(model, specs), **places
@@ -91,7 +91,7 @@ def _without_head(encoder: BertEncoder, sizes: Any, specs: Any) -> Any:
     spec = specs.TransformerEncoderModelSpec(
         specs.transformer_spec.TransformerEncoderSpec(
             len(encoder.layers),
-            _heads(encoder, Anywhere),
+            _heads(encoder, NoPositionBias),
             pre_norm=isinstance(first.around_self, PreNorm),
             activation=_activation(encoder, specs),
             layernorm_embedding=True,
@@ -112,7 +112,7 @@ def _turns(model: nn.Module) -> bool:
 
 def _heads(model: nn.Module, *known: type) -> int:
     """How many heads there are, where CTranslate2 knows their score and how places enter it."""
-    attentions = [module for module in model.modules() if isinstance(module, Heads)]
+    attentions = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
     for attention in attentions:
         weigh = attention.attend.weigh
         if not isinstance(weigh.place, known) or not isinstance(weigh.score, scaled_dot.Score):
@@ -152,7 +152,7 @@ def _fill_stack(spec: Any, stack: Encoder | DecoderStack | Reader | BertEncoder,
         _norm(spec.layer_norm, stack.last)
 
 
-def _attention(spec: Any, heads: Heads, norm: nn.LayerNorm, *, alone: bool) -> None:
+def _attention(spec: Any, heads: MultiHeadAttention, norm: nn.LayerNorm, *, alone: bool) -> None:
     """Queries, keys and values in one matrix where they come from one place, else keys and values."""
     _norm(spec.layer_norm, norm)
     if alone:

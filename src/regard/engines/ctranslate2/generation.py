@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from regard.core import state_tree
 from regard.core.cpu import available
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
 from regard.core.protocols import Hypothesis, Padded
-from regard.core.seed import mix
-from regard.decoding.strategy import Decoding, Sources
+from regard.core.seed import combine_seeds
+from regard.decoding.strategy import DecoderInputs, DecodingStrategy
 from regard.engines.ctranslate2 import search
 from regard.models.gpt import GPT, GPTState
 
@@ -26,39 +26,39 @@ Waiting = Callable[[], list[Hypothesis] | None]  # None: not settled
 DRAWN = {"topk": "top_k", "topp": "top_p", "temperature": "temperature"}  # theirs -> ours
 
 
-class Read(NamedTuple):
+class PromptState(NamedTuple):
     """What a language model has read: its own state, and the tokens for CTranslate2."""
 
     state: GPTState
     tokens: tuple[Row, ...]
 
-    def _join(self, other: Read, *, shared: bool) -> Read:
+    def _join(self, other: PromptState, *, shared: bool) -> PromptState:
         """For core.tree."""
-        return Read(state_tree.join(self.state, other.state), self.tokens + other.tokens)
+        return PromptState(state_tree.join(self.state, other.state), self.tokens + other.tokens)
 
 
-class Telling(nn.Module):
+class CT2LanguageModel(nn.Module):
     """Stands for a language model that CTranslate2 lets go on: it reads and scores a text itself, and keeps it."""
 
     def __init__(self, original: GPT) -> None:
         super().__init__()
         self.original, self.readout = original, original.readout
 
-    def start(self, source: Padded) -> Read:
-        return Read(self.original.start(source), ((),) * len(source.lengths))
+    def start(self, source: Padded) -> PromptState:
+        return PromptState(self.original.start(source), ((),) * len(source.lengths))
 
-    def features(self, tokens: Tensor, state: Read) -> tuple[Tensor, Read]:
+    def features(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         features, after = self.original.features(tokens, state.state)
         rows = zip(state.tokens, tokens.tolist(), strict=True)
-        return features, Read(after, tuple((*before, *new) for before, new in rows))
+        return features, PromptState(after, tuple((*before, *new) for before, new in rows))
 
-    def forward(self, tokens: Tensor, state: Read) -> tuple[Tensor, Read]:
+    def forward(self, tokens: Tensor, state: PromptState) -> tuple[Tensor, PromptState]:
         features, after = self.features(tokens, state)
         return self.readout(features), after
 
 
 @dataclass(frozen=True)
-class Source:
+class GeneratorFactory:
     """From what generators of CTranslate2 are made."""
 
     library: Any
@@ -81,24 +81,24 @@ class Source:
         return self.made(workers=1, threads=torch.get_num_threads())
 
 
-def telling(decoding: Decoding | None, source: Source) -> Decoding:
+def ct2_generation(decoding: DecodingStrategy | None, source: GeneratorFactory) -> DecodingStrategy:
     if decoding is None or decoding.name not in (*search.SEARCHES, "sample"):
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 goes on by greedy, beam or sample, not by {name}")
-    return GoOn(decoding.name, decoding.config, source)
+    return CT2Generation(decoding.name, decoding.config, source)
 
 
 @dataclass(frozen=True)
-class GoOn(Decoding):
+class CT2Generation(DecodingStrategy):
     """Greedy search, beam search or sampling behind a text by CTranslate2, with the settings of ours.
 
     Its draws are others than ours. What a text gets depends on seed and number alone: CTranslate2 reads a seed when
     a thread begins, so that each text that is drawn has a generator, and thereby a thread, of its own.
     """
 
-    source: Source
+    source: GeneratorFactory
 
-    def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
+    def decode(self, model: Any, sources: DecoderInputs) -> list[list[Hypothesis]]:
         """Texts -> how each goes on, up to its limit."""
         if sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows no grammar; use engine native")
@@ -114,11 +114,11 @@ class GoOn(Decoding):
         left = torch.tensor([place for place, hypotheses in enumerate(found) if hypotheses is None], dtype=torch.long)
         return [own or [] for own in self._settled(found, left, model, sources)]
 
-    def _settled(self, found: search.Found, left: Tensor, model: Any, sources: Sources) -> search.Found:
+    def _settled(self, found: search.Found, left: Tensor, model: Any, sources: DecoderInputs) -> search.Found:
         """The same; our own search finds how those go on that were cut at their limit."""
         if left.numel():
             first = None if sources.first is None else sources.first[left]
-            own = Decoding(self.name, self.config)(
+            own = DecodingStrategy(self.name, self.config)(
                 model.original,
                 state_tree.select_sources(sources.state.state, left),
                 marks=sources.marks,
@@ -129,7 +129,7 @@ class GoOn(Decoding):
                 found[place] = hypotheses
         return found
 
-    def _all(self, texts: list[Row], limits: list[int], marks: Marks) -> search.Found:
+    def _all(self, texts: list[Row], limits: list[int], marks: SpecialTokens) -> search.Found:
         """Texts of one length and limit together: beside longer ones, CTranslate2 goes on otherwise than alone."""
         generator = self.source.for_many if len(texts) > 1 else self.source.for_one
         alike: dict[tuple[int, int], list[int]] = {}
@@ -141,10 +141,10 @@ class GoOn(Decoding):
         return [begun[place]() for place in range(len(texts))]
 
     def _drawing(self, number: int) -> Any:
-        self.source.library.set_random_seed(mix(self.config.seed, number) % 2**32)
+        self.source.library.set_random_seed(combine_seeds(self.config.seed, number) % 2**32)
         return self.source.made(workers=1, threads=torch.get_num_threads())
 
-    def _begin(self, generator: Any, texts: list[Row], marks: Marks, limit: int) -> list[Waiting]:
+    def _begin(self, generator: Any, texts: list[Row], marks: SpecialTokens, limit: int) -> list[Waiting]:
         """Hand texts of one length over -> a function for each that waits for how it goes on."""
         if limit == 0:
             return [lambda: [Hypothesis((), 0.0, 0.0)]] * len(texts)

@@ -22,24 +22,24 @@ from regard.core.cpu import available
 from regard.core.errors import ConfigError
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis, Padded
-from regard.decoding.strategy import Decoding, Sources, optimised
+from regard.decoding.strategy import DecoderInputs, DecodingStrategy, optimised
 from regard.engines.ctranslate2 import cache, search
 from regard.engines.ctranslate2.export import export
-from regard.engines.ctranslate2.generation import Source, Telling, telling
+from regard.engines.ctranslate2.generation import CT2LanguageModel, GeneratorFactory, ct2_generation
 from regard.models.bert import Encoder as BertEncoder
 from regard.models.gpt import GPT
-from regard.training.train import Parts
+from regard.training.train import LoadedRun
 
 
-def ready(parts: Parts) -> Path:
+def ready(parts: LoadedRun) -> Path:
     """The export of a run's weights, made now unless it is there and whole."""
-    folder, weights = cache.place(parts.folder)
+    folder, weights = cache.cache_path(parts.folder)
     if not cache.is_whole(folder, weights):
         export(parts.model, parts.task.sizes, folder, weights=weights)
     return folder
 
 
-def is_alike(model: nn.Module, decoding: Decoding | None) -> bool:
+def is_alike(model: nn.Module, decoding: DecodingStrategy | None) -> bool:
     """Whether CTranslate2 may find what our own search does. A text mostly goes on to its limit, where a beam of ours
     counts an end mark, and what may not come twice is counted otherwise; greedy search does neither."""
     if not isinstance(model, GPT) or decoding is None:
@@ -47,27 +47,27 @@ def is_alike(model: nn.Module, decoding: Decoding | None) -> bool:
     return decoding.name == "greedy" and not decoding.config.no_repeat
 
 
-def build(parts: Parts, precision: str = "float32") -> tuple[nn.Module, Callable[[Any], Any]]:
+def build(parts: LoadedRun, precision: str = "float32") -> tuple[nn.Module, Callable[[Any], Any]]:
     """The parts of a run -> what stands for its model, and its decoding by CTranslate2."""
     library = require("ctranslate2", extra="ctranslate2")
     folder = ready(parts)
     if isinstance(parts.model, GPT):
-        source = Source(library, folder, precision)
-        return Telling(parts.model), lambda decoding: telling(decoding, source)
+        source = GeneratorFactory(library, folder, precision)
+        return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, source)
     if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
         return reading(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available()))
     translator = search.open_export(folder, precision=precision)
-    return Exported(parts.model), lambda decoding: _translating(decoding, translator)
+    return CT2Seq2SeqModel(parts.model), lambda decoding: _translating(decoding, translator)
 
 
 def reading(model: nn.Module, encoder: Any) -> tuple[nn.Module, Callable[[Any], Any]]:
     """A model that reads by an encoder of CTranslate2 and is the same otherwise; it searches nothing."""
     other: Any = copy(model)
-    other._modules = {**model._modules, "encoder": Encoding(other.encoder, encoder)}
+    other._modules = {**model._modules, "encoder": CT2Encoder(other.encoder, encoder)}
     return other, lambda decoding: decoding
 
 
-class Encoding(nn.Module):
+class CT2Encoder(nn.Module):
     """Stands for an encoder: texts of one segment are read by CTranslate2, others by our own."""
 
     def __init__(self, original: BertEncoder, encoder: Any) -> None:
@@ -84,7 +84,7 @@ class Encoding(nn.Module):
         return pad(features, (0, 0, 0, tokens.shape[1] - features.shape[1]))
 
 
-class Exported(nn.Module):
+class CT2Seq2SeqModel(nn.Module):
     """Stands for a model that CTranslate2 decodes: its state before the first token is the source itself."""
 
     def __init__(self, original: nn.Module) -> None:
@@ -100,7 +100,7 @@ class Exported(nn.Module):
         raise ConfigError("engine ctranslate2 gives whole outputs only; use engine native")
 
 
-def _translating(decoding: Decoding | None, translator: Any) -> Decoding:
+def _translating(decoding: DecodingStrategy | None, translator: Any) -> DecodingStrategy:
     if decoding is None or decoding.name not in search.SEARCHES:
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {name}")
@@ -108,12 +108,12 @@ def _translating(decoding: Decoding | None, translator: Any) -> Decoding:
 
 
 @dataclass(frozen=True)
-class Search(Decoding):
+class Search(DecodingStrategy):
     """Greedy or beam search by CTranslate2, with the settings of ours."""
 
     translator: Any
 
-    def decode(self, model: Any, sources: Sources) -> list[list[Hypothesis]]:
+    def decode(self, model: Any, sources: DecoderInputs) -> list[list[Hypothesis]]:
         """The source rows -> hypotheses of each, best first; our own search finds those that are not settled."""
         if sources.first is not None or sources.grammar is not None:
             raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
@@ -127,7 +127,7 @@ class Search(Decoding):
         if left.numel():
             native = optimised(model.original)
             state = native.start(Padded(tokens[left], lengths[left]))
-            own = Decoding(self.name, self.config)(
+            own = DecodingStrategy(self.name, self.config)(
                 native, state, marks=sources.marks, limits=sources.limits[left], numbers=left
             )
             for number, hypotheses in zip(left.tolist(), own, strict=True):

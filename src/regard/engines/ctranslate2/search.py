@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.cpu import available
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.extras import require
 from regard.core.protocols import Hypothesis
 
@@ -58,7 +58,7 @@ def begin(
     limits: Sequence[int],
     *,
     decoding: Table,
-    marks: Marks,
+    marks: SpecialTokens,
     scored: bool = True,
 ) -> Callable[[], Found]:
     """Hand rows over to CTranslate2, which works on them from now on -> a function that waits for what it finds.
@@ -92,12 +92,12 @@ def begin(
     return wait
 
 
-def _ended(words: list[str], marks: Marks, *, limit: int) -> list[str]:
+def _ended(words: list[str], marks: SpecialTokens, *, limit: int) -> list[str]:
     """Tokens that go on beyond the limit, ended there, as our decoders do."""
     return words if len(words) <= limit else [*words[:limit], str(marks.end)]
 
 
-def _is_settled(rows: list[list[str]], marks: Marks, *, limit: int) -> bool:
+def _is_settled(rows: list[list[str]], marks: SpecialTokens, *, limit: int) -> bool:
     """Whether all hypotheses have ended within the limit, by tokens that our decoders allow."""
     end, never = str(marks.end), {str(marks.pad), str(marks.start)}
     return all(words and words[-1] == end and len(words) <= limit + 1 and never.isdisjoint(words) for words in rows)

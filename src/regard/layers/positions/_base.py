@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from regard.attention.weigh import Place
+from regard.attention.weigh import PositionBias
 
 
 class PositionScheme(nn.Module):
@@ -24,11 +24,11 @@ class PositionScheme(nn.Module):
         """(t d): what is added to the features of a whole sequence, or None."""
         return self.encode(torch.arange(length), length)
 
-    def place(self, *, heads: int, dim: int) -> Place | None:
+    def place(self, *, heads: int, dim: int) -> PositionBias | None:
         """What one attention layer with `heads` heads of width `dim` puts inside its score, or None."""
         return None
 
-    def place_behind(self, *, heads: int, dim: int) -> Place | None:
+    def place_behind(self, *, heads: int, dim: int) -> PositionBias | None:
         """The same for a layer whose queries never look ahead; a scheme may leave out what is for the future."""
         return self.place(heads=heads, dim=dim)
 

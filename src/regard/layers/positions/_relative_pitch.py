@@ -13,10 +13,10 @@ from torch.nn.functional import one_hot, pad
 
 from regard.attention.relative_skew import meet, meet_distances, skew
 from regard.attention.score import Dot, ScoreFunction
-from regard.attention.weigh import Place
+from regard.attention.weigh import PositionBias
 
 
-class Intervals(nn.Module):
+class RelativePitchTime(nn.Module):
     """A place's score + q·p[interval] / √d + q·u[time] / √d.
 
     Queries and keys carry their note as a last feature: 0 where there is none, else 1 … pitches. There are `voices`
@@ -26,7 +26,7 @@ class Intervals(nn.Module):
 
     dots = False
 
-    def __init__(self, place: Place, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
+    def __init__(self, place: PositionBias, heads: int, dim: int, *, pitches: int, voices: int, reach: int) -> None:
         super().__init__()
         self.place = place
         self.pitches, self.voices = pitches, voices

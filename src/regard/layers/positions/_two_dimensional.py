@@ -12,7 +12,7 @@ from regard.core.errors import ConfigError
 from regard.layers import positions
 
 
-class Plane(nn.Module):
+class Position2D(nn.Module):
     """Rows and columns (…) -> (… d)."""
 
     def __init__(self, name: str, dim: int, *, height: int, width: int) -> None:

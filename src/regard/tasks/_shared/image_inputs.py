@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from regard.core.checksums import of_batches
-from regard.core.errors import CheckpointError, DataError, nearest
+from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 from regard.data.images.image_files import SUFFIXES, Pixels, open_image, png
 from regard.data.images.resize import Shape
 from regard.tasks._shared import data_summary
@@ -25,7 +25,7 @@ FILE, EXAMPLE = "images.json", "example.png"
 OPENS = SUFFIXES  # of the files that are read as new images
 
 
-class Known(NamedTuple):
+class ImageDataInfo(NamedTuple):
     """What a run keeps of its data: the shape of images, and the names of classes."""
 
     shape: Shape
@@ -40,12 +40,12 @@ class Known(NamedTuple):
             write_bytes(folder / EXAMPLE, example)
 
 
-def load_known(folder: Path) -> Known:
+def load_known(folder: Path) -> ImageDataInfo:
     """What a run folder says of its data."""
     path = folder / FILE
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        return Known(Shape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
+        return ImageDataInfo(Shape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
 
@@ -62,7 +62,7 @@ def examples_of(folder: Path | None) -> tuple[str, ...]:
     return () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
 
 
-class GivenImage(NamedTuple):
+class InputImage(NamedTuple):
     """An image that a user gave, of the right channels, and what had to be done to it."""
 
     name: str
@@ -70,7 +70,7 @@ class GivenImage(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def read_image(text: str, channels: int) -> GivenImage:
+def read_image(text: str, channels: int) -> InputImage:
     """The path of an image file -> its pixels, in grey or colour."""
     path = Path(text.strip())
     if not text.strip():
@@ -78,24 +78,24 @@ def read_image(text: str, channels: int) -> GivenImage:
     opened = open_image(path)
     image = opened.image.convert("L" if channels == 1 else "RGB")
     pixels = np.asarray(image, np.uint8).reshape(image.height, image.width, channels)
-    return GivenImage(path.name, pixels, opened.remarks)
+    return InputImage(path.name, pixels, opened.remarks)
 
 
-def brought_to(given: GivenImage, shape: Shape) -> GivenImage:
+def brought_to(given: InputImage, shape: Shape) -> InputImage:
     """The image in another size, which is said."""
     size = given.pixels.shape[:2]
     if size == (shape.height, shape.width):
         return given
     remark = f"{size[0]}x{size[1]} pixels: brought to {shape.height}x{shape.width}"
-    return GivenImage(given.name, shape.apply_array(given.pixels[None])[0], (*given.remarks, remark))
+    return InputImage(given.name, shape.apply_array(given.pixels[None])[0], (*given.remarks, remark))
 
 
-def remarks_of(given: GivenImage | None) -> tuple[str, ...]:
+def remarks_of(given: InputImage | None) -> tuple[str, ...]:
     """What had to be done to what was given, in one line, if anything."""
     return (f"{given.name}: {'; '.join(given.remarks)}",) if given is not None and given.remarks else ()
 
 
-def with_remarks(text: str, given: GivenImage | None) -> str:
+def with_remarks(text: str, given: InputImage | None) -> str:
     """The title of a page, with what had to be done to what was given."""
     return text if given is None or not given.remarks else f"{text} ({'; '.join(given.remarks)})"
 
@@ -103,7 +103,7 @@ def with_remarks(text: str, given: GivenImage | None) -> str:
 def class_number(name: str, known: Sequence[str]) -> int:
     """The number of a class by its name; -1 where none is asked for."""
     if name and name not in known:
-        hint = nearest(name, known) if known else "it was trained without classes"
+        hint = did_you_mean(name, known) if known else "it was trained without classes"
         raise DataError(f"the model does not know the class {name!r}; {hint}")
     return known.index(name) if name else -1
 
@@ -128,7 +128,7 @@ def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
 
 def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:
     """All examples of an epoch in random order, `rows` at a time; the same for the same seed and epoch."""
-    order = np.random.default_rng(mix(seed, epoch)).permutation(count)
+    order = np.random.default_rng(combine_seeds(seed, epoch)).permutation(count)
     return [order[low : low + rows] for low in range(0, count, rows)]
 
 

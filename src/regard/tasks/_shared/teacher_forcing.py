@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.inference_mode import evaluating
+from regard.core.data_specs import SpecialTokens
+from regard.core.inference_mode import eval_mode
 from regard.core.inspectable import Token
 from regard.core.progress import track
 from regard.core.protocols import Decoder, Loss
-from regard.core.state_tree import map_tensors, spread
+from regard.core.state_tree import map_tensors, repeat_rows
 from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.data.text.pair_corpus import PairCorpus
@@ -29,13 +29,13 @@ def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: flo
     return Loss(total, int((batch.target.lengths - 1).sum()))
 
 
-def loss_per_token(model: Decoder, rows: PairCorpus, marks: Marks, *, longest: int, budget: int) -> float:
+def loss_per_token(model: Decoder, rows: PairCorpus, marks: SpecialTokens, *, longest: int, budget: int) -> float:
     """Encoded pairs -> the mean cross entropy of their target tokens; pairs that are too long are left out."""
     lengths = rows.lengths()
     kept = batching.select(*lengths, longest=longest, budget=budget).kept
     plan = batching.plan(*lengths, among=kept, budget=budget, seed=0, epoch=0)
     total, count = 0.0, 0
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         for examples in track(plan, total=len(plan)):
             batch = map_tensors(rows.batch(examples, marks), lambda x: x.to(device))
             loss = teacher_forced(model, batch, pad=marks.pad)
@@ -73,4 +73,4 @@ def with_alternatives(
 def without_read(model: Decoder, source: Any, read: Tensor, *, unknown: int) -> Tensor:
     """Tokens (1 n) that a decoder read -> logits (n n v), each of them in turn replaced by the unknown token."""
     changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
-    return model(changed, spread(model.start(source), read.shape[1]))[0]
+    return model(changed, repeat_rows(model.start(source), read.shape[1]))[0]

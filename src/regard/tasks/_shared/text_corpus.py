@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from regard.core.errors import CheckpointError, DataError, nearest
+from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
 from regard.data.text import byte_bpe, plain_text, token_stream
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.plain_text import Documents, Origin
+from regard.data.text.plain_text import Documents, PlainTextSource
 from regard.data.text.token_stream import Stream
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import data_summary
@@ -26,7 +26,9 @@ SAMPLE = 2**26  # characters of text that a vocabulary is made from, at most
 class Corpus:
     """The splits of a text, as a tokenizer reads them."""
 
-    def __init__(self, origin: Origin, tokenizer: Tokenizer, *, memory: int, only_tested: bool = False) -> None:
+    def __init__(
+        self, origin: PlainTextSource, tokenizer: Tokenizer, *, memory: int, only_tested: bool = False
+    ) -> None:
         self.origin, self.tokenizer, self.memory, self.only_tested = origin, tokenizer, memory, only_tested
         self._splits: dict[str, Documents] = {}
         self._streams: dict[str, Stream] = {}
@@ -39,7 +41,7 @@ class Corpus:
         """The texts of a split."""
         self._splits = self._splits or plain_text.open_text(self.origin, only_tested=self.only_tested)
         if split not in self._splits:
-            raise DataError(f"the text has no split {split!r}; {nearest(split, self._splits)}")
+            raise DataError(f"the text has no split {split!r}; {did_you_mean(split, self._splits)}")
         return self._splits[split]
 
     def stream(self, split: str) -> Stream:
@@ -85,7 +87,7 @@ class Corpus:
         return found
 
 
-def build_tokenizer(origin: Origin, level: Level, size: int, *, lowercase: bool, minimum: int) -> Tokenizer:
+def build_tokenizer(origin: PlainTextSource, level: Level, size: int, *, lowercase: bool, minimum: int) -> Tokenizer:
     """A tokenizer made from the training text; of a very long text, from its beginning."""
     texts = Beginning(plain_text.open_text(origin)["train"], SAMPLE)
     if level == "bytes":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Captions
+from regard.core.data_specs import CaptioningSpec
 from regard.tasks.captioning.task import TINY, Captioning, Config, Options, build, load
 
 __all__ = ["TINY", "Captioning", "Config", "Options", "build", "load"]
 
 VERB = "caption"
-SIZES = Captions
+SIZES = CaptioningSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "captioner"},
     "decoding": {"name": "beam", "width": 5},

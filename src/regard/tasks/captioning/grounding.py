@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from regard.attention.record import attentions, record
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.data import batching
 from regard.data.builtin.scenes import Box, Word
 from regard.data.captions.dataset import Captioned, text_of
@@ -31,7 +31,7 @@ class Words(NamedTuple):
     """What captions are written with."""
 
     vocabulary: Tokenizer
-    marks: Marks
+    marks: SpecialTokens
 
 
 def grid_of(model: Any) -> tuple[int, int]:
@@ -52,7 +52,7 @@ class Looked(NamedTuple):
     scores: Tensor  # (b) log p of each caption
 
 
-def look(model: Any, images: Tensor, captions: Tensor, *, pad: int) -> Looked | None:
+def attention_over_grid(model: Any, images: Tensor, captions: Tensor, *, pad: int) -> Looked | None:
     """Images (b c h w), captions with marks (b t+1) -> where was looked; None for a model without attention."""
     if not attentions(model):
         return None
@@ -72,12 +72,12 @@ def pointing(model: Any, part: Captioned, words: Words, *, see: See) -> float | 
     said = [(row, each) for row, regions in enumerate(part.regions) for each in regions]
     tokens = vocabulary.encode([text_of(each) for _, each in said])
     best: dict[int, tuple[float, list[bool]]] = {}
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         for low in range(0, len(said), TOGETHER):
             few = said[low : low + TOGETHER]
             rows = [[marks.start, *row, marks.end] for row in tokens[low : low + TOGETHER]]
             images = see(part.images(np.array([row for row, _ in few]))).to(device)
-            looked = look(model, images, batching.pad(rows).tokens.to(device), pad=marks.pad)
+            looked = attention_over_grid(model, images, batching.pad(rows).tokens.to(device), pad=marks.pad)
             if looked is None:
                 return None
             cells = looked.weights.argmax(dim=-1).tolist()
@@ -124,7 +124,7 @@ def parse_box(text: str) -> Box:
     return left, top, right, bottom
 
 
-def covered(pixels: Pixels, box: Box) -> Pixels:
+def occlude(pixels: Pixels, box: Box) -> Pixels:
     """An image (h w c) -> the same with a region in grey."""
     changed, (height, width) = pixels.copy(), pixels.shape[:2]
     left, top, right, bottom = box
@@ -146,6 +146,6 @@ def without_each(model: Any, pixels: Pixels, captions: Tensor, *, see: See) -> T
     logits = []
     for low in range(0, height * width, TOGETHER):
         boxes = [cell_box(place, height, width) for place in range(low, min(low + TOGETHER, height * width))]
-        changed = see(np.stack([covered(pixels, box) for box in boxes])).to(captions.device)
+        changed = see(np.stack([occlude(pixels, box) for box in boxes])).to(captions.device)
         logits.append(model(captions[:, :-1].expand(len(changed), -1), model.start(changed))[0])
     return torch.cat(logits)

@@ -20,7 +20,7 @@ from torch import Tensor
 from regard.core import checksums
 from regard.core.errors import ConfigError, DataError, MissingExtra
 from regard.core.extras import require
-from regard.core.files import cache_folder, replacing
+from regard.core.files import atomic_write, cache_folder
 from regard.core.progress import track
 from regard.core.protocols import Indices
 from regard.data.images.image_files import Pixels
@@ -31,7 +31,7 @@ TOGETHER = 32  # images that a net sees at once
 KIND = np.float16  # of stored features
 
 
-class Eyes(Protocol):
+class ImageEncoder(Protocol):
     """Images to what a model takes."""
 
     def __call__(self, pixels: Pixels) -> Tensor:
@@ -44,7 +44,7 @@ class Eyes(Protocol):
         """Height, width and channels of what is made of images of a shape."""
 
 
-class Plain:
+class RawPixels:
     """The pixels themselves, -1 … 1."""
 
     def __call__(self, pixels: Pixels) -> Tensor:
@@ -57,7 +57,7 @@ class Plain:
         return shape.height, shape.width, shape.channels
 
 
-class Pretrained:
+class PretrainedFeatures:
     """The last grid of features of a net of `timm`, by its name, with weights from a .safetensors file."""
 
     def __init__(self, name: str, weights: Path) -> None:
@@ -112,16 +112,16 @@ class Pretrained:
         shape = len(pixels), *self(pixels[:1]).shape[1:]
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as part, part.open("wb") as file:
+            with atomic_write(path) as part, part.open("wb") as file:
                 for low in track(range(0, len(pixels), TOGETHER), total=-(-len(pixels) // TOGETHER)):
                     file.write(self(pixels[low : low + TOGETHER]).numpy().astype(KIND).tobytes())
         return np.memmap(path, dtype=KIND, mode="r", shape=shape)
 
 
-def eyes(features: str, weights: Path | None) -> Eyes:
+def eyes(features: str, weights: Path | None) -> ImageEncoder:
     """The name of a net and its weights, or neither -> how images are seen."""
     if not features:
-        return Plain()
+        return RawPixels()
     if weights is None:
         raise ConfigError(f"features={features!r} needs the net's weights: data.weights=FILE.safetensors")
-    return Pretrained(features, weights)
+    return PretrainedFeatures(features, weights)

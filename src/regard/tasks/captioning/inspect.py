@@ -9,25 +9,25 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Axis, Item, Output, Place, Shown
+from regard.core.data_specs import SpecialTokens
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.progress import track
 from regard.core.protocols import Hypothesis
-from regard.core.state_tree import spread
+from regard.core.state_tree import repeat_rows
 from regard.data import batching
 from regard.data.builtin.scenes import Box
 from regard.data.images.image_files import Pixels
 from regard.data.text.tokenizer import MARKS, Tokenizer
-from regard.decoding.strategy import Decoding, optimised
-from regard.tasks._shared.image_inputs import GivenImage
+from regard.decoding.strategy import DecodingStrategy, optimised
+from regard.tasks._shared.image_inputs import InputImage
 from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
 from regard.tasks.captioning.grounding import CELLS, TOGETHER, See, Words, cell_box, grid_of, without_each
 
 ROWS = 640  # captions of them that are searched for side by side: more gain little, and take memory
 
 
-class Again(NamedTuple):
+class OcclusionResult(NamedTuple):
     """What is said of the image when a part of it is greyed out."""
 
     box: Box
@@ -35,21 +35,21 @@ class Again(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchSettings:
     """How captions are searched for."""
 
-    decoding: Decoding
-    marks: Marks
+    decoding: DecodingStrategy
+    marks: SpecialTokens
     limit: int  # tokens of a caption, at most
     see: See
 
 
-def search(model: Any, pixels: Pixels, how: Searching) -> list[list[Hypothesis]]:
+def search(model: Any, pixels: Pixels, how: SearchSettings) -> list[list[Hypothesis]]:
     """Images (n h w c) of 0 … 255 -> the captions of each, best first; what is drawn depends on an image's number."""
     told: list[list[Hypothesis]] = []
     together = min(TOGETHER, max(1, ROWS // how.decoding.width))
     starts = range(0, len(pixels), together)
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         fast = optimised(model)
         for low in track(starts, total=len(starts)):
             images = how.see(pixels[low : low + together]).to(device)
@@ -63,10 +63,10 @@ def search(model: Any, pixels: Pixels, how: Searching) -> list[list[Hypothesis]]
 class Captioned:
     """An image with its captions, best first."""
 
-    given: GivenImage
+    given: InputImage
     hypotheses: list[Hypothesis]
     seconds: float  # that the search took
-    again: tuple[Again, ...]
+    again: tuple[OcclusionResult, ...]
     see: See
 
     @property
@@ -75,7 +75,7 @@ class Captioned:
         return self.given.pixels
 
 
-def show(model: Any, told: Captioned, words: Words) -> Shown:
+def show(model: Any, told: Captioned, words: Words) -> Inspectable:
     """An image and its captions -> axes, outputs, and ways to run the model again."""
     marks, vocabulary = words.marks, words.vocabulary
     device = next(model.parameters()).device
@@ -87,11 +87,11 @@ def show(model: Any, told: Captioned, words: Words) -> Shown:
     cells = tuple(_cell(place, height, width) for place in range(height * width))
     read = (Item(vocabulary.name(marks.start), special=True), *items[:-1])
     axes = {"words": Axis(items, "words"), CELLS: Axis(cells, CELLS), "read": Axis(read, "read", input="read")}
-    return Shown(
+    return Inspectable(
         title=told.given.name,
         axes=axes,
-        rows={"words": (Place("words"),)},
-        columns={CELLS: (Place(CELLS),), "read": (Place("read"),)},
+        rows={"words": (AxisRef("words"),)},
+        columns={CELLS: (AxisRef(CELLS),), "read": (AxisRef("read"),)},
         outputs=_outputs(model, image, told.hypotheses, words),
         replay=lambda: model(captions[:, :-1], model.start(image))[0][0],
         chosen=captions[0, 1:],
@@ -110,7 +110,7 @@ def show(model: Any, told: Captioned, words: Words) -> Shown:
 def _items(tokens: Sequence[int], vocabulary: Tokenizer) -> tuple[Item, ...]:
     pieces = vocabulary.pieces_of(list(tokens[:-1]))
     items = [Item(piece.text, word=number, span=(piece.start, piece.stop)) for number, piece in enumerate(pieces)]
-    return (*items, Item(MARKS[Marks.end].strip(), special=True))
+    return (*items, Item(MARKS[SpecialTokens.end].strip(), special=True))
 
 
 def _cell(place: int, height: int, width: int) -> Item:
@@ -123,7 +123,7 @@ def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words:
     vocabulary, marks = words
     rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in hypotheses]
     tokens = batching.pad(rows, marks.pad).tokens.to(image.device)
-    logits, _ = model(tokens[:, :-1], spread(model.start(image), len(rows)))
+    logits, _ = model(tokens[:, :-1], repeat_rows(model.start(image), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
     outputs = []
     for row, hypothesis, own in zip(rows, hypotheses, scores, strict=True):

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from regard.core.extras import require
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.data.images.image_files import Pixels
-from regard.layers.fuse_for_decoding import watchable
-from regard.tasks.captioning.grounding import See, Words, grid_of, look
+from regard.layers.fuse_for_decoding import original_model
+from regard.tasks.captioning.grounding import See, Words, attention_over_grid, grid_of
 
 SIDE = 168  # pixels of the longer side of each image
 LINE = 24  # pixels below each for its word
@@ -30,10 +30,10 @@ FONTS = ("NanumGothic.ttf", "NanumSquareRoundR.ttf", "NotoSansCJK-Regular.ttc", 
 def overlay(model: Any, pixels: Pixels, row: Sequence[int], words: Words, *, see: See) -> bytes:
     """An image (h w c) and the tokens of a caption -> a PNG file of where the model looked for each of them."""
     vocabulary, marks = words
-    model = watchable(model)
-    with evaluating(model) as device:
+    model = original_model(model)
+    with eval_mode(model) as device:
         captions = torch.tensor([[marks.start, *row, marks.end]], device=device)
-        looked = look(model, see(pixels[None]).to(device), captions, pad=marks.pad)
+        looked = attention_over_grid(model, see(pixels[None]).to(device), captions, pad=marks.pad)
     said = [piece.text for piece in vocabulary.pieces_of(list(row))]
     shares = None if looked is None else looked.weights[0, : len(said)].double().cpu().numpy()
     return sheet(pixels, said, shares, grid_of(model))
@@ -46,7 +46,7 @@ def sheet(pixels: Pixels, words: Sequence[str], shares: NDArray[np.float64] | No
     whole = _enlarged(pixels)
     tiles = [(whole, "" if shares is not None else " ".join(words))]
     if shares is not None:
-        tiles += [(lit(whole, row.reshape(grid)), word) for row, word in zip(shares, words, strict=True)]
+        tiles += [(tint_by_attention(whole, row.reshape(grid)), word) for row, word in zip(shares, words, strict=True)]
     height, width = whole.shape[0] + LINE + GAP, whole.shape[1] + GAP
     rows = -(-len(tiles) // ACROSS)
     room = max(1, min(ACROSS, len(tiles)))
@@ -67,7 +67,7 @@ def _enlarged(pixels: Pixels) -> Pixels:
     return np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
 
 
-def lit(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
+def tint_by_attention(pixels: Pixels, weights: NDArray[np.float64]) -> Pixels:
     """An image (h w 3) and weights (rows columns) -> dim where nobody looks, bright and tinted where most is."""
     height, width = pixels.shape[:2]
     rows = np.arange(height) * weights.shape[0] // height

@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.core.data_specs import Captions, Marks
+from regard.core.data_specs import CaptioningSpec, SpecialTokens
 from regard.core.errors import ConfigError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
-from regard.core.protocols import Goal, Hypothesis, Indices, Loss
-from regard.core.task import Answer, Task
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
+from regard.core.protocols import Hypothesis, Indices, Loss, TargetMetric
+from regard.core.task import Prediction, Task
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Held
 from regard.data.captions import dataset
 from regard.data.captions.dataset import CaptionBatch, CaptionCollection, Captioned, Language
 from regard.data.images.augment import vary
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Wanted
+from regard.data.images.loader import TargetShape
 from regard.data.text import tokenizer
 from regard.data.text.tokenizer import Level, Tokenizer
-from regard.decoding.strategy import Decoding, several
+from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, image_inputs
-from regard.tasks._shared.image_inputs import GivenImage, Known
+from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.captioning import grounding, inspect, metrics, overlay
 from regard.tasks.captioning.image_features import eyes
 
@@ -104,16 +104,16 @@ class Captioning(Task):
     """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
 
     def __init__(
-        self, config: Config, known: Known, *, vocabulary: Tokenizer, read: Read, folder: Path | None = None
+        self, config: Config, known: ImageDataInfo, *, vocabulary: Tokenizer, read: Read, folder: Path | None = None
     ) -> None:
         self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
-        self._read, self._folder, self.marks = read, folder, Marks()
-        self.see = eyes(config.features, config.weights)
-        self.sizes = Captions(*self.see.grid(self.shape), vocabulary.size, config.longest, self.marks)
-        self.directions = dict.fromkeys([*(f"bleu{n}" for n in metrics.ORDERS), "exact", "pointing"], True)
-        self.goal = Goal("exact" if config.path is None else "bleu4", more=True)
-        self.examples, self.opens = image_inputs.examples_of(folder), image_inputs.OPENS
-        self.written = grounding.Words(vocabulary, self.marks)
+        self._read, self._folder, self.marks = read, folder, SpecialTokens()
+        self.image_encoder = eyes(config.features, config.weights)
+        self.sizes = CaptioningSpec(*self.image_encoder.grid(self.shape), vocabulary.size, config.longest, self.marks)
+        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.ORDERS), "exact", "pointing"], True)
+        self.goal = TargetMetric("exact" if config.path is None else "bleu4", more=True)
+        self.examples, self.input_suffixes = image_inputs.examples_of(folder), image_inputs.OPENS
+        self.caption_vocab = grounding.Words(vocabulary, self.marks)
 
     @cached_property
     def collection(self) -> CaptionCollection:
@@ -127,14 +127,14 @@ class Captioning(Task):
         flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
         return [[row for row in (next(flat) for _ in each) if len(row) < self.config.longest] for each in part.captions]
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data: what is left out, what had to be converted."""
         said = sum(map(len, self.collection.split("train").captions))
         long = said - sum(map(len, self.rows))
         text = f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out"
         return [*self.collection.remarks, *([text] if long else [])]
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many images and captions there are, the vocabulary, and one caption."""
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
@@ -146,22 +146,22 @@ class Captioning(Task):
         """A checksum of each split."""
         return {name: part.checksum() for name, part in self.collection.splits.items()}
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         return self.vocabulary.words()
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images that have captions, in random order."""
         told = np.array([number for number, rows in enumerate(self.rows) if rows], np.int64)
         if not len(told):
             raise ConfigError(f"no caption is as short as longest={self.config.longest} tokens; give a larger number")
         return [told[batch] for batch in image_inputs.batches(len(told), self.config.rows, epoch=epoch, seed=seed)]
 
-    def batch(self, examples: Indices) -> CaptionBatch:
+    def collate(self, examples: Indices) -> CaptionBatch:
         """Example numbers -> images, and some captions of each."""
         count = min(self.config.captions, max(map(len, self.rows)))
         captions = dataset.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
         part = self.collection.split("train")
-        images = self.see.rows(part.pixels, part.rows[examples])
+        images = self.image_encoder.rows(part.pixels, part.rows[examples])
         how = self.config
         return CaptionBatch(vary(images, flips=how.flip, reach=how.crop, greys=how.grey), captions)
 
@@ -172,20 +172,20 @@ class Captioning(Task):
         count = int((captions[:, 1:] != self.marks.pad).sum())
         return Loss(torch.stack(list(parts.values())).sum(), count, parts if len(parts) > 1 else {})
 
-    def evaluate(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+    def evaluate(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Free-running bleu1 … bleu4 over all references; on scenes also `exact`, the percentage of captions that are
         right word for word, and `pointing`, that of content words for which the model looked at the right place."""
         part = self.collection.split(split)
         scores = self._scores(model, part, decoding)
-        pointed = grounding.pointing(model, part, self.written, see=self.see) if part.regions else None
+        pointed = grounding.pointing(model, part, self.caption_vocab, see=self.image_encoder) if part.regions else None
         return scores if pointed is None else scores | {"pointing": pointed}
 
-    def _scores(self, model: Any, part: Captioned, decoding: Decoding) -> dict[str, float]:
+    def _scores(self, model: Any, part: Captioned, decoding: DecodingStrategy) -> dict[str, float]:
         told = self.texts(model, part.images(np.arange(len(part))), decoding)
         scores = metrics.bleu(told, part.captions)
         return scores | ({"exact": metrics.exact(told, part.captions)} if part.regions else {})
 
-    def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """`cider` and `meteor` where their libraries are installed; for scenes also `more_exact` and `more_bleu4`, on
         scenes with one thing more than there are in training."""
         part = self.collection.split(split)
@@ -207,16 +207,18 @@ class Captioning(Task):
         more = f"{MORE} scenes of {self.config.things[1] + 1} things"
         return metrics.signatures() | (grounding.signatures(more) if self.config.path is None else {})
 
-    def tell(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[list[Hypothesis]]:
+    def search_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[list[Hypothesis]]:
         """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
-        how = inspect.Searching(decoding, self.marks, self.sizes.longest - 1, self.see)
+        how = inspect.SearchSettings(decoding, self.marks, self.sizes.longest - 1, self.image_encoder)
         return inspect.search(model, pixels, how)
 
-    def texts(self, model: Any, pixels: Pixels, decoding: Decoding) -> list[str]:
+    def texts(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
         """Images (n h w c) -> the best caption of each."""
-        return [self.spell(hypotheses[0].tokens) for hypotheses in self.tell(model, pixels, decoding)]
+        return [
+            self.decode_tokens(hypotheses[0].tokens) for hypotheses in self.search_captions(model, pixels, decoding)
+        ]
 
-    def spell(self, tokens: Sequence[int]) -> str:
+    def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabulary.decode([tokens])[0]
 
     def save(self, folder: Path) -> None:
@@ -226,52 +228,56 @@ class Captioning(Task):
         make = image_inputs.example_file(self._folder, lambda: self.collection.split("valid").images(first)[0])
         self.known.save(folder, make)
 
-    def read(self, text: str) -> GivenImage:
+    def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
         return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
 
-    def answer(
-        self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Decoding
-    ) -> list[list[Answer]]:
+    def predict(
+        self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: DecodingStrategy
+    ) -> list[list[Prediction]]:
         """Images -> the captions of each, best first; each can be written as a picture of where the model looked."""
         if not inputs:
             return []
         inputs = [self._changed(given, options) for given in inputs]
-        tell = partial(self.tell, model, np.stack([given.pixels for given in inputs]))
+        tell = partial(self.search_captions, model, np.stack([given.pixels for given in inputs]))
         return [
             [self._answer(model, given, one) for one in hypotheses]
-            for given, hypotheses in zip(inputs, several(tell, decoding, count=options.nbest), strict=True)
+            for given, hypotheses in zip(inputs, n_best(tell, decoding, count=options.nbest), strict=True)
         ]
 
-    def _changed(self, given: GivenImage, options: Options) -> GivenImage:
+    def _changed(self, given: InputImage, options: Options) -> InputImage:
         box = options.box()
-        return given if box is None else given._replace(pixels=grounding.covered(given.pixels, box))
+        return given if box is None else given._replace(pixels=grounding.occlude(given.pixels, box))
 
-    def _answer(self, model: Any, given: GivenImage, told: Hypothesis) -> Answer:
-        text = self.spell(told.tokens)
-        files = {".png": partial(overlay.overlay, model, given.pixels, told.tokens, self.written, see=self.see)}
+    def _answer(self, model: Any, given: InputImage, told: Hypothesis) -> Prediction:
+        text = self.decode_tokens(told.tokens)
+        files = {
+            ".png": partial(
+                overlay.overlay, model, given.pixels, told.tokens, self.caption_vocab, see=self.image_encoder
+            )
+        }
         told_of = image_inputs.remarks_of(given)
-        return Answer(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
+        return Prediction(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
 
-    def show(self, model: Any, given: GivenImage, options: Options, decoding: Decoding) -> Shown:
+    def inspect(self, model: Any, given: InputImage, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
         given = self._changed(given, options)
         begun = time.perf_counter()
-        (hypotheses,) = several(partial(self.tell, model, given.pixels[None]), decoding, count=options.nbest)
+        (hypotheses,) = n_best(partial(self.search_captions, model, given.pixels[None]), decoding, count=options.nbest)
         seconds = time.perf_counter() - begun
         boxes = grounding.regions(*grounding.grid_of(model))
-        changed = self.texts(model, np.stack([grounding.covered(given.pixels, box) for box in boxes]), decoding)
-        again = tuple(inspect.Again(box, text) for box, text in zip(boxes, changed, strict=True))
-        told = inspect.Captioned(given, hypotheses, seconds, again, self.see)
-        with evaluating(model):
-            return inspect.show(model, told, self.written)
+        changed = self.texts(model, np.stack([grounding.occlude(given.pixels, box) for box in boxes]), decoding)
+        again = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, changed, strict=True))
+        told = inspect.Captioned(given, hypotheses, seconds, again, self.image_encoder)
+        with eval_mode(model):
+            return inspect.show(model, told, self.caption_vocab)
 
 
 def _collect(config: Config) -> CaptionCollection:
     if config.path is None:
         kind: dict[str, Any] = {"language": config.language, "things": config.things, "held": config.held}
         return dataset.make_scenes(config.scenes, side=config.height, seed=config.seed, **kind)
-    return dataset.read_files(config.path, Wanted(config.height, config.width, config.channels), seed=config.seed)
+    return dataset.read_files(config.path, TargetShape(config.height, config.width, config.channels), seed=config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> Captioning:
@@ -282,7 +288,7 @@ def build(config: Config, folder: Path | None = None) -> Captioning:
     texts = [text for each in found.split("train").captions for text in each]
     choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
     vocabulary = tokenizer.train(texts, level=config.level, **choices)
-    return Captioning(config, Known(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
+    return Captioning(config, ImageDataInfo(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
 
 
 def load(config: Config, folder: Path) -> Captioning:

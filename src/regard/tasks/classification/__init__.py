@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.tasks.classification.task import TINY, Classification, Config, Options, build, load
 
 __all__ = ["TINY", "Classification", "Config", "Options", "build", "load"]
 
 VERB = "classify"
-SIZES = Documents
+SIZES = DocumentSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "hierarchical"},
     "training": {"epochs": 6, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 100}, "evaluation": {"patience": 3}},

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.record import attentions
-from regard.core.data_specs import Marks
-from regard.core.inspectable import Axis, Item, Output, Parent, Place, Shown, Truth, Vocabulary
+from regard.core.data_specs import SpecialTokens
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Parent, Truth, Vocabulary
 from regard.core.state_tree import map_tensors
 from regard.data.builtin.reviews import Review
 from regard.data.text import document_corpus
@@ -72,19 +72,21 @@ def inside(span: Span | None, spans: Sequence[Span]) -> bool:
     return span is not None and any(span[0] < stop and span[1] > start for start, stop in spans)
 
 
-def show(model: nn.Module, found: Classified, *, tokenizer: Tokenizer, marks: Marks, device: torch.device) -> Shown:
+def show(
+    model: nn.Module, found: Classified, *, tokenizer: Tokenizer, marks: SpecialTokens, device: torch.device
+) -> Inspectable:
     """A document and its label -> axes, outputs, and ways to run the model again."""
     words = words_of(found.text, found.cut, tokenizer)
     replay = Replay(model, found.cut, device)
     used = {name for attend in attentions(model).values() for name in (attend.queries, attend.keys)}
     parts = [part for name, make in PARTS.items() if name in used for part in make(found, words, tokenizer, marks)]
     axes = {"label": Axis((Item(found.answers[0].text, word=0),), "label")} | {part.axis: part.made for part in parts}
-    places: dict[str, tuple[Place, ...]] = {"label": (Place("label", None),)}
+    places: dict[str, tuple[AxisRef, ...]] = {"label": (AxisRef("label", None),)}
     for part in parts:
-        places[part.name] = (*places.get(part.name, ()), Place(part.axis, part.batch))
+        places[part.name] = (*places.get(part.name, ()), AxisRef(part.axis, part.batch))
     grouped = document_corpus.group([found.cut])
     whole = joined(grouped)
-    return Shown(
+    return Inspectable(
         title=shorten(found.text, LONGEST_TITLE, placeholder=" …"),
         axes=axes,
         rows=places,
@@ -150,7 +152,7 @@ class Part(NamedTuple):
     without: Callable[[Replay], Tensor]
 
 
-def _word_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+def _word_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens) -> list[Part]:
     return [
         Part(
             "words",
@@ -165,7 +167,9 @@ def _word_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer
     ]
 
 
-def _sentence_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+def _sentence_parts(
+    found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+) -> list[Part]:
     items = []
     for index, (row, span) in enumerate(zip(words, found.cut.spans, strict=True)):
         first, last = row[0].item.span, row[-1].item.span
@@ -175,20 +179,22 @@ def _sentence_parts(found: Classified, words: list[list[Word]], tokenizer: Token
     return [Part("sentences", "sentences", Axis(tuple(items), "sentences"), 0, Replay.without_sentences)]
 
 
-def _document_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+def _document_parts(
+    found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens
+) -> list[Part]:
     flat = [word for row in words for word in row]
     axis = Axis(tuple(word.item for word in flat), "words", input="document")
     return [Part("document", "document", axis, 0, lambda replay: replay.without_words(flat))]
 
 
-def _text_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: Marks) -> list[Part]:
+def _text_parts(found: Classified, words: list[list[Word]], tokenizer: Tokenizer, marks: SpecialTokens) -> list[Part]:
     flat = [word for row in words for word in row]
     first, last = (Item(tokenizer.name(mark), special=True) for mark in (marks.start, marks.end))
     axis = Axis((first, *(word.item for word in flat), last), "words", input="text")
     return [Part("text", "text", axis, 0, lambda replay: replay.without_words([None, *flat, None]))]
 
 
-PARTS: dict[str, Callable[[Classified, list[list[Word]], Tokenizer, Marks], list[Part]]] = {
+PARTS: dict[str, Callable[[Classified, list[list[Word]], Tokenizer, SpecialTokens], list[Part]]] = {
     "sentences": _sentence_parts,
     "words": _word_parts,
     "document": _document_parts,

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from regard.attention.record import AttentionMap, attentions, record
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.data import batching
 from regard.data.builtin.reviews import Review
 from regard.data.text import document_corpus
@@ -82,18 +82,20 @@ def confusion(logits: Tensor, labels: Tensor, names: Sequence[str], *, several: 
 
 def answers(
     logits: Tensor, names: Sequence[str], *, top: int, threshold: float | None, remarks: tuple[str, ...] = ()
-) -> list[Answer]:
+) -> list[Prediction]:
     """Logits (v) -> the likeliest labels with their log p. With a threshold documents may have several labels: then the
     first answer names all that are probable, and `top` further labels stand behind it if more than one is asked for."""
     log_p = logits.log_softmax(dim=0) if threshold is None else torch.nn.functional.logsigmoid(logits)
     order = log_p.argsort(descending=True).tolist()
-    best = [Answer(names[i], float(log_p[i]), float(log_p[i]), value=i, remarks=remarks) for i in order[:top]]
+    best = [Prediction(names[i], float(log_p[i]), float(log_p[i]), value=i, remarks=remarks) for i in order[:top]]
     if threshold is None:
         return best
     given = log_p.exp() >= threshold
     score = float(torch.where(given, log_p, torch.nn.functional.logsigmoid(-logits)).sum())
     labels = [names[i] for i in order if given[i]]
-    first = Answer(", ".join(labels) or NONE, score, score, value=order[0], remarks=remarks, data={"labels": labels})
+    first = Prediction(
+        ", ".join(labels) or NONE, score, score, value=order[0], remarks=remarks, data={"labels": labels}
+    )
     return [first, *(best if top > 1 else [])]
 
 
@@ -114,7 +116,7 @@ SIGNATURES = {
 }
 
 
-def shares(
+def attention_on_evidence(
     model: Any, reviews: Sequence[Review], cuts: Sequence[Cut], *, tokenizer: Tokenizer, budget: int
 ) -> dict[str, float]:
     """Built-in reviews -> both shares, of what the model's attention looks at; empty where it looks at nothing."""
@@ -122,7 +124,7 @@ def shares(
         return {}
     found: dict[str, list[float]] = {}
     lengths = np.array([sum(map(len, cut.rows)) for cut in cuts])
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         for numbers in batching.by_length(lengths, budget=budget):
             given = document_corpus.group([cuts[i] for i in numbers])
             with record(model) as maps:

@@ -15,24 +15,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Documents
+from regard.core.data_specs import DocumentSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Output, Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable, Output
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
+from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
-from regard.data.examples import Rows
+from regard.data.examples import Examples
 from regard.data.files import text_files
 from regard.data.text import document_corpus, labelled_sources, masking
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.document_corpus import Cut, Labelled, LabelledBatch, Limits
 from regard.data.text.document_files import Document, Layout
-from regard.data.text.labelled_sources import Origin
+from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import data_summary, text_corpus
@@ -88,9 +88,9 @@ class Config:
         return Layout(**{each.name: getattr(self, each.name) for each in fields(Layout)})
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> LabelledSource:
         """Where the documents come from."""
-        return Origin(self.path, self.name, self.seed, self.examples)
+        return LabelledSource(self.path, self.name, self.seed, self.examples)
 
     @property
     def limits(self) -> Limits:
@@ -127,12 +127,12 @@ class Classification(Task):
         self.several = bool(config.separator)
         self.marks = masking.marks_of(tokenizer)
         limits = {"longest": config.longest, "sentence": config.sentence, "sentences": config.sentences}
-        self.sizes = Documents(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
-        self.goal = Goal("f1" if self.several else "accuracy", more=True)
+        self.sizes = DocumentSpec(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
+        self.goal = TargetMetric("f1" if self.several else "accuracy", more=True)
         self.examples = tuple(examples)
 
     @cached_property
-    def documents(self) -> dict[str, Rows[Document]]:
+    def documents(self) -> dict[str, Examples[Document]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
         return labelled_sources.open_documents(
             self.config.origin, self.config.layout, splitting=example_splits.splitting(self)
@@ -151,14 +151,14 @@ class Classification(Task):
             raise DataError(f"{documents.where}: every document of {split} is empty")
         return found
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many documents there are, the labels, the vocabulary, and the first document."""
         first = next(iter(example_splits.pick(self.documents, "train")))
         known = (f"{len(self.names)} labels", data_summary.vocabulary(self.sizes.size))
         counts = data_summary.counted("documents", data_summary.lengths(self.documents), *known)
         return [counts, data_summary.first("document", first.text, ", ".join(first.labels))]
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What is left out of the training documents, and how uneven the labels are."""
         found, total = self.training, self.training.size + self.training.blank
         notes = text_files.said(self.documents.values())
@@ -172,18 +172,18 @@ class Classification(Task):
         """A checksum of each split."""
         return {name: documents.checksum() for name, documents in self.documents.items()}
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.tokenizer.words()
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of documents of like length."""
         config = self.config
         return document_corpus.plan(
             self.training.lengths(), rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch
         )
 
-    def batch(self, examples: Indices) -> LabelledBatch:
+    def collate(self, examples: Indices) -> LabelledBatch:
         """Example numbers -> documents and labels."""
         return self.training.batch(examples)
 
@@ -201,14 +201,14 @@ class Classification(Task):
     def _logits(self, model: Any, split: str) -> tuple[Tensor, Labelled]:
         found = self._encoded(split)
         logits = torch.zeros(found.size, len(self.names))
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             batches = batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.tokens))
             for numbers in track(batches, total=found.size, size=len):
                 given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
                 logits[numbers] = model.readout(model(given)).float().cpu()
         return logits, found
 
-    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The confusion matrix, and on built-in reviews how much of the attention falls on what decides."""
         logits, found = self._logits(model, split)
         table = metrics.confusion(logits, torch.from_numpy(found.labels), self.names, several=self.several)
@@ -217,7 +217,7 @@ class Classification(Task):
             return table
         cuts = self._cuts([review.text for review in reviews])
         budget = max(READ_AT_ONCE, self.config.tokens)
-        return table | metrics.shares(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
+        return table | metrics.attention_on_evidence(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
@@ -228,41 +228,41 @@ class Classification(Task):
         settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
         return document_corpus.cut_documents(texts, self.tokenizer, **settings)
 
-    def read(self, text: str) -> str:
+    def parse_input(self, text: str) -> str:
         """A text, or the path of a .txt file; nothing at all is an error."""
         named = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
         if not named and text.endswith(".txt") and not any(map(str.isspace, text)):
             raise DataError(f"{text}: no such file; write a text that ends like one with a space before it")
-        return self.read_text(text_files.whole(Path(text)) if named else text)
+        return self.parse_untrusted_text(text_files.whole(Path(text)) if named else text)
 
-    def read_text(self, text: str) -> str:
+    def parse_untrusted_text(self, text: str) -> str:
         """A text; nothing at all is an error."""
         if not text.strip():
             raise DataError("the document is empty; give some text")
         return text
 
-    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Documents -> for each its labels, likeliest first; with several labels all that are probable in one line."""
         cuts = self._cuts(inputs)
         lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
-        answers: list[list[Answer]] = [[] for _ in inputs]
+        answers: list[list[Prediction]] = [[] for _ in inputs]
         asked: dict[str, Any] = {"top": options.top, "threshold": options.threshold if self.several else None}
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens)):
                 given = map_tensors(document_corpus.group([cuts[i] for i in numbers]), lambda x: x.to(device))
                 for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
                     answers[i] = metrics.answers(row, self.names, **asked, remarks=_shortened(cuts[i]))
         return answers
 
-    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A document -> its label, and which words and sentences the model looked at."""
         begun = time.perf_counter()
-        answers = self.answer(model, [given], options, decoding)[0]
+        answers = self.predict(model, [given], options, decoding)[0]
         seconds = time.perf_counter() - begun
         outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
         review = labelled_sources.review_of(self.config.origin, given)
         found = Classified(given, self._cuts([given])[0], outputs, answers[0].value, seconds, review)
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             return inspect.show(model, found, tokenizer=self.tokenizer, marks=self.marks, device=device)
 
     def save(self, folder: Path) -> None:

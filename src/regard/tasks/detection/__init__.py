@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Objects
+from regard.core.data_specs import DetectionSpec
 from regard.tasks.detection.task import TINY, Config, Detection, Options, build, load
 
 __all__ = ["TINY", "Config", "Detection", "Options", "build", "load"]
 
 VERB = "detect"
-SIZES = Objects
+SIZES = DetectionSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "detr"},
     "training": {

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regard.core.inspectable import Axis, Item, Output, Place, Shown
-from regard.core.task import Answer
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
+from regard.core.task import Prediction
 from regard.data.images import drawing
 from regard.data.images.image_files import Pixels, png
-from regard.tasks._shared.image_inputs import GivenImage, remarks_of, with_remarks
+from regard.tasks._shared.image_inputs import InputImage, remarks_of, with_remarks
 from regard.tasks.detection.matching import corners
 from regard.tasks.detection.metrics import Found
 
@@ -33,12 +33,12 @@ def read(logits: Tensor, boxes: Tensor) -> list[list[Found]]:
     return found
 
 
-def answer(given: GivenImage, found: Sequence[Found], *, classes: Sequence[str], least: float) -> Answer:
+def answer(given: InputImage, found: Sequence[Found], *, classes: Sequence[str], least: float) -> Prediction:
     """What was found in an image -> one answer: a line, and the image with its boxes."""
     sure = tuple(one for one in found if one.score >= least)
     height, width = given.pixels.shape[:2]
     texts = [f"{classes[one.label]} {one.score:.2f} at {_place(one, height, width)}" for one in sure]
-    return Answer(
+    return Prediction(
         "; ".join(texts) or "nothing",
         score=sum(math.log(max(one.score, 1e-9)) for one in sure),
         value=sure,
@@ -62,7 +62,7 @@ def _framed(pixels: Pixels, found: Sequence[Found]) -> bytes:
     return png(paper)
 
 
-def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str], least: float) -> Shown:
+def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str], least: float) -> Inspectable:
     """An image (1 c h w) -> its queries and cells as axes, and the model run again."""
     begun = time.perf_counter()
     seen = model(image)
@@ -78,8 +78,8 @@ def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]
     height, width = model.plane.height, model.plane.width
     cells = tuple(_cell(place, height, width) for place in range(height * width))
     best = answer(given, read(seen.logits[-1], seen.boxes[-1])[0], classes=classes, least=least)
-    rows: dict[str, tuple[Place, ...]] = {name: (Place(name),) for name in ("objects", "grid")}
-    return Shown(
+    rows: dict[str, tuple[AxisRef, ...]] = {name: (AxisRef(name),) for name in ("objects", "grid")}
+    return Inspectable(
         title=with_remarks(given.name, given),
         axes={"objects": Axis(queries, "objects"), "grid": Axis(cells, "grid")},
         rows=rows,
@@ -100,7 +100,7 @@ def _cell(place: int, height: int, width: int) -> Item:
 
 
 def _extra(
-    given: GivenImage, shares: Tensor, boxes: Sequence[Any], *, classes: Sequence[str], least: float
+    given: InputImage, shares: Tensor, boxes: Sequence[Any], *, classes: Sequence[str], least: float
 ) -> dict[str, Any]:
     """Plain values for the view: the image, and of every query its class, how sure it is, and its box."""
     height, width, channels = given.pixels.shape

@@ -12,19 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Objects
+from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.task import Answer, Task
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.task import Prediction, Task
 from regard.data.images import detection_dataset
 from regard.data.images.detection_dataset import ObjectCollection
 from regard.data.images.image_files import Pixels
 from regard.data.images.resize import Shape
 from regard.tasks._shared import image_inputs
-from regard.tasks._shared.image_inputs import GivenImage, Known, to_tensor
+from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tensor
 from regard.tasks.detection import inspect
 from regard.tasks.detection.matching import Truth, Weights, set_loss
 from regard.tasks.detection.metrics import THRESHOLDS, Found, Thing, average_precision
@@ -92,15 +92,15 @@ class ObjectBatch(NamedTuple):
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    goal, counted, opens = Goal("ap50", more=True), "images", image_inputs.OPENS
+    goal, counted, opens = TargetMetric("ap50", more=True), "images", image_inputs.OPENS
 
     def __init__(
-        self, config: Config, known: Known, *, read: Callable[[], ObjectCollection], folder: Path | None = None
+        self, config: Config, known: ImageDataInfo, *, read: Callable[[], ObjectCollection], folder: Path | None = None
     ) -> None:
         self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
         self._read, self._folder = read, folder
         most = int(known.more["most"])
-        self.sizes = Objects(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
+        self.sizes = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
         self.examples = image_inputs.examples_of(folder)
 
     @cached_property
@@ -108,7 +108,7 @@ class Detection(Task):
         """The images of each split; read when first asked for."""
         return self._read()
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many images there are, their size, and the objects of the first one."""
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
@@ -120,15 +120,15 @@ class Detection(Task):
         parts = self.collection.splits.items()
         return image_inputs.fingerprint({name: zip(*part, strict=True) for name, part in parts})
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data."""
         return list(self.collection.remarks)
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
         return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
 
-    def batch(self, examples: Indices) -> ObjectBatch:
+    def collate(self, examples: Indices) -> ObjectBatch:
         """Example numbers -> images and objects, some turned left to right."""
         part = self.collection.split("train")
         turned = (torch.rand(len(examples)) < self.config.flip).tolist()
@@ -163,7 +163,7 @@ class Detection(Task):
     def find(self, model: Any, pixels: Pixels) -> list[list[Found]]:
         """Images (n h w c) of 0 … 255 -> what each query of each found, surest first."""
         found: list[list[Found]] = []
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER)):
                 seen = model(to_tensor(pixels[low : low + TOGETHER]).to(device))
                 found += inspect.read(seen.logits[-1], seen.boxes[-1])
@@ -180,11 +180,13 @@ class Detection(Task):
             folder, image_inputs.example_file(self._folder, lambda: self.collection.split("valid").pixels[0])
         )
 
-    def read(self, text: str) -> GivenImage:
+    def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
         return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
 
-    def answer(self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(
+        self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
         """Images -> of each one answer, whose value is all objects in it, surest first."""
         if not inputs:
             return []
@@ -192,9 +194,9 @@ class Detection(Task):
         answer = partial(inspect.answer, classes=self.classes, least=options.least)
         return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
 
-    def show(self, model: Any, given: GivenImage, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its objects, and where each query looked."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             image = to_tensor(given.pixels[None]).to(device)
             return inspect.show(model, image, given, classes=self.classes, least=options.least)
 
@@ -229,7 +231,7 @@ def build(config: Config, folder: Path | None = None) -> Detection:
         return load(config, folder)
     found = _collect(config)
     most = max(len(labels) for part in found.splits.values() for labels in part.labels)
-    return Detection(config, Known(found.shape, found.classes, {"most": max(1, most)}), read=lambda: found)
+    return Detection(config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), read=lambda: found)
 
 
 def load(config: Config, folder: Path) -> Detection:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Words
+from regard.core.data_specs import EmbeddingSpec
 from regard.tasks.embeddings.task import Config, Embeddings, Options, build, load
 
 __all__ = ["Config", "Embeddings", "Options", "build", "load"]
 
 VERB = "nearest"
-SIZES = Words
+SIZES = EmbeddingSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "skipgram"},
     "training": {

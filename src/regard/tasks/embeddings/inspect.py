@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.inspectable import Axis, Item, Output, Shown
-from regard.core.pca import flattened
+from regard.core.inspectable import Axis, Inspectable, Item, Output
+from regard.core.pca import project_2d
 from regard.tasks.embeddings.word_space import Space, Term
 
 PICTURED = 500  # words that are shown as points: the picture by t-SNE takes seconds for more
 Array = NDArray[np.float32]
 
 
-def show(model: Any, space: Space, text: str, terms: list[Term], *, count: int, first: int) -> Shown:
+def show(model: Any, space: Space, text: str, terms: list[Term], *, count: int, first: int) -> Inspectable:
     """A sum of words -> the words nearest to it, and a picture of them among the most frequent words."""
     begun = time.perf_counter()
     near = space.nearest(terms, count)
@@ -38,7 +38,7 @@ def show(model: Any, space: Space, text: str, terms: list[Term], *, count: int, 
         total = (unit[places] * signs[:, None].to(unit)).sum(dim=0)
         return (unit[first:] @ torch.nn.functional.normalize(total, dim=0)).index_fill(0, places - first, -2.0)[None]
 
-    return Shown(
+    return Inspectable(
         title=text,
         axes={"words": Axis(tuple(Item(term.word) for term in terms), "words", input="words")},
         rows={},
@@ -58,7 +58,7 @@ def picture(words: list[str], unit: Array, *, asked: int) -> dict[str, Any]:
     return {
         "words": words,
         "asked": asked,
-        "points": {name: np.round(points, 4).tolist() for name, points in flattened(unit).items()},
+        "points": {name: np.round(points, 4).tolist() for name, points in project_2d(unit).items()},
         "width": unit.shape[1],
         "vectors": base64.b64encode(np.round(unit * 127).astype(np.int8).tobytes()).decode(),
     }

@@ -14,18 +14,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Marks, Words
-from regard.core.errors import ConfigError, DataError, nearest
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.data_specs import EmbeddingSpec, SpecialTokens
+from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
+from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data.hash_random import uniform
 from regard.data.text import plain_text, token_stream, word_vectors
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.plain_text import Documents, Origin
+from regard.data.text.plain_text import Documents, PlainTextSource
 from regard.data.text.token_stream import Stream
 from regard.data.text.tokenizer import Tokenizer
 from regard.data.text.word_vectors import Vectors
@@ -66,9 +66,9 @@ class Config:
             raise ConfigError(f"sample={self.sample} must be more than 0; 1 leaves nothing out")
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return Origin(self.paths, self.name)
+        return PlainTextSource(self.paths, self.name)
 
 
 @dataclass(frozen=True)
@@ -93,31 +93,31 @@ class Batch(NamedTuple):
 class Embeddings(Task):
     """Words as a task: rows of text, negative sampling, nearest words."""
 
-    goal = Goal("loss", more=False)
-    counted = "neighbours"
+    goal = TargetMetric("loss", more=False)
+    throughput_unit = "neighbours"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
-        self.sizes = Words(tokenizer.size, self.marks)
+        self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
+        self.sizes = EmbeddingSpec(tokenizer.size, self.marks)
         self.examples = tuple(examples)
         self._streams: dict[str, Stream] = {}
 
-    def held_out(self) -> Embeddings:
+    def as_test_data(self) -> Embeddings:
         """The same for text that it was not trained on."""
         other = Embeddings(self.config, self.tokenizer, examples=self.examples)
-        other.only_tested = True
+        other.test_only = True
         return other
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The word of each number; none for marks."""
         return self.tokenizer.words()
 
     def stream(self, split: str) -> Stream:
         """The words of a split in a row; read when first asked for."""
         if split not in self._streams:
-            splits = plain_text.open_text(self.config.origin, only_tested=self.only_tested)
+            splits = plain_text.open_text(self.config.origin, only_tested=self.test_only)
             if split not in splits:
-                raise DataError(f"the text has no split {split!r}; {nearest(split, splits)}")
+                raise DataError(f"the text has no split {split!r}; {did_you_mean(split, splits)}")
             found = token_stream.in_memory(_spaced(splits[split]), self.tokenizer)
             if len(found.tokens) < self.config.length:
                 count = f"{len(found.tokens)} words in the split {split!r}"
@@ -147,14 +147,14 @@ class Embeddings(Task):
         weights[: self.marks.first] = 0.0
         return np.asarray(np.cumsum(weights)[:-1] / weights.sum())  # no draw is beyond the last word
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of rows, each a place and a number that all draws follow from."""
         config, length = self.config, len(self.stream("train").tokens)
         batches = token_stream.plan(length, context=config.length, rows=config.rows, seed=seed, epoch=epoch)
         random = np.random.default_rng([seed, epoch, 1])
         return [places * SALTS + random.integers(1, SALTS, len(places)) for places in batches]
 
-    def batch(self, examples: Indices) -> Batch:
+    def collate(self, examples: Indices) -> Batch:
         """Example numbers -> rows of words, frequent ones thinned out, with reaches and other words drawn."""
         return self._batch(self.stream("train"), examples)
 
@@ -179,7 +179,7 @@ class Embeddings(Task):
         """The loss per pair of neighbours of a split, and agreement with the built-in lists where they are covered."""
         text, total, pairs = self.stream(split), 0.0, 0
         places = np.arange(0, min(len(text.tokens), self.config.evaluated) - self.config.length + 1, self.config.length)
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for low in track(range(0, len(places), self.config.rows), total=-(-len(places) // self.config.rows)):
                 batch = self._batch(text, places[low : low + self.config.rows] * SALTS)
                 part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
@@ -203,7 +203,7 @@ class Embeddings(Task):
         """A checksum of each split."""
         return {split: text.checksum() for split, text in plain_text.open_text(self.config.origin).items()}
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How much text there is, how many words have a vector, and how it begins."""
         splits = {
             split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.origin))
@@ -220,26 +220,26 @@ class Embeddings(Task):
     def space(self, model: Any) -> Space:
         """The words and their vectors as the model has them now."""
         first = self.marks.first
-        return Space(self.words()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
+        return Space(self.token_texts()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
 
     def save(self, folder: Path) -> None:
         """Write the words and the examples."""
         text_corpus.save(folder, self.tokenizer, self.examples)
 
-    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""
         space = self.space(model)
         known = Vectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.marks.first :])
         files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
         return [
-            [Answer(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.top)]
+            [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.top)]
             for terms in (self._terms(space, text) for text in inputs)
         ]
 
     def _terms(self, space: Space, text: str) -> list[Term]:
         return space.read(text, lowercase=self.config.lowercase)
 
-    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
         space = self.space(model)
         return inspect.show(model, space, given, self._terms(space, given), count=options.top, first=self.marks.first)
@@ -265,12 +265,12 @@ def build(config: Config, folder: Path | None = None) -> Embeddings:
     if folder is not None:
         return load(config, folder)
     texts = _Spaced(plain_text.open_text(config.origin)["train"])
-    size = config.vocabulary + Marks().first
+    size = config.vocabulary + SpecialTokens().first
     tokenizer = tokenizers.train(texts, level="word", size=size, lowercase=config.lowercase, minimum=config.minimum)
-    if tokenizer.size == Marks().first:
+    if tokenizer.size == SpecialTokens().first:
         raise DataError(f"no word of the text is seen {config.minimum} times; give more text or a smaller data.minimum")
     task = Embeddings(config, tokenizer)
-    frequent = [word for word in task.words() if len(word) >= 4 and word.isalpha()]
+    frequent = [word for word in task.token_texts() if len(word) >= 4 and word.isalpha()]
     return Embeddings(config, tokenizer, examples=frequent[20 : 20 + EXAMPLES] or frequent[:EXAMPLES])
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.core.errors import DataError, nearest
+from regard.core.errors import DataError, did_you_mean
 from regard.data.builtin import word_lists
 
 Array = NDArray[np.float32]
@@ -60,7 +60,7 @@ class Space:
             raise DataError("give a word, or a sum of words: king - man + woman")
         for term in terms:
             if term.word not in self.places:
-                close = nearest(term.word, self.words[:FREQUENT])
+                close = did_you_mean(term.word, self.words[:FREQUENT])
                 hint = close if close.startswith("did") else "it was too rare in the text, or never there"
                 raise DataError(f"no vector for {term.word!r} among {len(self.words):,} words; {hint}")
         return terms

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.tasks.image_classification.task import TINY, Config, ImageClassification, Options, build, load
 
 __all__ = ["TINY", "Config", "ImageClassification", "Options", "build", "load"]
 
 VERB = "classify"
-SIZES = Pictures
+SIZES = ImageClassificationSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "vit"},
     "training": {

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from regard.attention.record import AttentionMap, record
 from regard.attention.rollout import rollout
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
-from regard.tasks._shared.image_inputs import GivenImage, with_remarks
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
+from regard.tasks._shared.image_inputs import InputImage, with_remarks
 
 BEST = 5  # classes that are shown
 GREY = 0.0  # what covers a patch: the middle of -1 … 1
 
 
-def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]) -> Shown:
+def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]) -> Inspectable:
     """An image (1 c h w) -> axes of its patches, the likeliest classes, and ways to run the model again."""
     begun = time.perf_counter()
     scores = model(image).float().log_softmax(dim=1)[0]
@@ -28,14 +28,14 @@ def show(model: Any, image: Tensor, given: GivenImage, *, classes: Sequence[str]
     own = tuple(Item("class", special=True) for _ in range(before))
     named = tuple((classes[number], score) for score, number in zip(*(x.tolist() for x in best), strict=True))
     outputs = tuple(Output(name, score=score, rank=score, tokens=(Token(name, score, named),)) for name, score in named)
-    axes, rows = {"answer": Axis((Item(named[0][0]),), "answer")}, {"image": (Place("answer"),)}
+    axes, rows = {"answer": Axis((Item(named[0][0]),), "answer")}, {"image": (AxisRef("answer"),)}
     if patches:
-        axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (Place("patches"),)
-    return Shown(
+        axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (AxisRef("patches"),)
+    return Inspectable(
         title=with_remarks(given.name, given),
         axes=axes,
         rows={**rows},
-        columns={"patches": (Place("patches"),)} if patches else {},
+        columns={"patches": (AxisRef("patches"),)} if patches else {},
         outputs=outputs,
         replay=lambda: model(image),
         chosen=best.indices[:1],
@@ -98,7 +98,7 @@ def strengths(maps: dict[str, AttentionMap], *, before: int) -> Tensor:
 
 
 def _extra(
-    model: Any, image: Tensor, given: GivenImage, patches: Sequence[Item], *, before: int, classes: Sequence[str]
+    model: Any, image: Tensor, given: InputImage, patches: Sequence[Item], *, before: int, classes: Sequence[str]
 ) -> dict[str, Any]:
     """Plain values for the view: the image, rollout, and what is answered without the strongest patches."""
     height, width, channels = given.pixels.shape

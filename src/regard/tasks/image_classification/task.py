@@ -13,21 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from regard.core.data_specs import Pictures
+from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError, DataError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.task import Answer, Task
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.task import Prediction, Task
 from regard.data.images import dataset
 from regard.data.images.augment import Augmentation, Mixed, augment
-from regard.data.images.dataset import Collection, Origin
+from regard.data.images.dataset import Collection, ImageSource
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Wanted
+from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit
 from regard.tasks._shared import image_inputs
-from regard.tasks._shared.image_inputs import GivenImage, Known, to_tensor
+from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tensor
 from regard.tasks.image_classification import inspect
 
 TOGETHER = 256  # images that are classified at once
@@ -83,16 +83,18 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    goal, counted, opens = Goal("accuracy", more=True), "images", image_inputs.OPENS
+    goal, counted, opens = TargetMetric("accuracy", more=True), "images", image_inputs.OPENS
 
     def __init__(
-        self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
+        self, config: Config, known: ImageDataInfo, *, read: Callable[[], Collection], folder: Path | None = None
     ) -> None:
         if len(known.classes) < 2:
             raise DataError(f"the images have {len(known.classes)} classes; put those of each class into a folder")
         self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
         self._read, self._folder = read, folder
-        self.sizes = Pictures(self.shape.height, self.shape.width, self.shape.channels, len(known.classes))
+        self.sizes = ImageClassificationSpec(
+            self.shape.height, self.shape.width, self.shape.channels, len(known.classes)
+        )
         self.examples = image_inputs.examples_of(folder)
 
     @cached_property
@@ -100,7 +102,7 @@ class ImageClassification(Task):
         """The images of each split; read when first asked for."""
         return self._read()
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many images there are, their size and classes."""
         known = f"{len(self.classes)} classes"
         return image_inputs.overview(self.collection.splits, self.shape, known, self.collection.first)
@@ -109,20 +111,20 @@ class ImageClassification(Task):
         """A checksum of each split."""
         return image_inputs.fingerprint(self.collection.arrays())
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data: what was converted or left out, and images without a class."""
         images = self.collection.split("train")
         without = int((images.labels[images.rows] < 0).sum())
         told = [f"{without} training images have no class and are left out"] if without else []
         return [*self.collection.remarks, *told]
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images with a class, in random order."""
         images = self.collection.split("train")
         with_class = np.flatnonzero(images.labels[images.rows] >= 0)
         return [with_class[b] for b in image_inputs.batches(len(with_class), self.config.rows, epoch=epoch, seed=seed)]
 
-    def batch(self, examples: Indices) -> Mixed:
+    def collate(self, examples: Indices) -> Mixed:
         """Example numbers -> images and classes, changed as the augmentation says."""
         pixels, labels = self.collection.split("train").take(examples)
         return augment(to_tensor(pixels), torch.from_numpy(labels), self.config.augmentation)
@@ -147,7 +149,7 @@ class ImageClassification(Task):
 
     def log_probabilities(self, model: Any, pixels: Pixels) -> Tensor:
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             parts = [
                 model(to_tensor(pixels[low : low + TOGETHER]).to(device)).float().log_softmax(dim=1).cpu()
                 for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER))
@@ -166,11 +168,13 @@ class ImageClassification(Task):
         image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
         return image
 
-    def read(self, text: str) -> GivenImage:
+    def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
         return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
 
-    def answer(self, model: Any, inputs: Sequence[GivenImage], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(
+        self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
         """Images -> their likeliest classes."""
         if not inputs:
             return []
@@ -181,18 +185,20 @@ class ImageClassification(Task):
             names = [self.classes[number] for number in numbers]
             told = image_inputs.remarks_of(given)
             each = zip(names, values, strict=True)
-            answers.append([Answer(name, score=score, rank=score, value=name, remarks=told) for name, score in each])
+            answers.append(
+                [Prediction(name, score=score, rank=score, value=name, remarks=told) for name, score in each]
+            )
         return answers
 
-    def show(self, model: Any, given: GivenImage, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its class, and where the model looked."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             return inspect.show(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
 
 
-def _origin(config: Config) -> Origin:
-    wanted = Wanted(config.height, config.width, config.channels, config.fit, config.fill)
-    return Origin(config.path, config.name, wanted, seed=config.seed)
+def _origin(config: Config) -> ImageSource:
+    wanted = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
+    return ImageSource(config.path, config.name, wanted, seed=config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> ImageClassification:
@@ -200,7 +206,7 @@ def build(config: Config, folder: Path | None = None) -> ImageClassification:
     if folder is not None:
         return load(config, folder)
     found = dataset.collect(_origin(config))
-    return ImageClassification(config, Known(found.shape, found.classes), read=lambda: found)
+    return ImageClassification(config, ImageDataInfo(found.shape, found.classes), read=lambda: found)
 
 
 def load(config: Config, folder: Path) -> ImageClassification:

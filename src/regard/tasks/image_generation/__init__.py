@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Pixels as PixelSizes
+from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.tasks.image_generation.task import TINY, Config, Images, Options, build, load
 
 __all__ = ["TINY", "Config", "Images", "Options", "build", "load"]

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
-from regard.core.data_specs import Pixels
-from regard.core.inference_mode import evaluating
-from regard.core.protocols import Painter, Subject
-from regard.core.seed import mix
+from regard.core.data_specs import ImageGenerationSpec
+from regard.core.inference_mode import eval_mode
+from regard.core.protocols import ImageCondition, ImageGenerator
+from regard.core.seed import combine_seeds
 from regard.core.state_tree import map_tensors
 from regard.decoding.strategies import sample
-from regard.layers.fuse_for_decoding import optimised
+from regard.layers.fuse_for_decoding import optimize_for_decoding
 
 UNKNOWN = -1
 TOGETHER = 32  # images that are made side by side
@@ -33,8 +33,8 @@ class Painted(NamedTuple):
 
 @torch.no_grad()
 def paint(
-    model: Painter,
-    subject: Subject,
+    model: ImageGenerator,
+    subject: ImageCondition,
     known: Tensor,
     *,
     levels: int,
@@ -43,7 +43,7 @@ def paint(
 ) -> Painted:
     """Levels that are known (b n), UNKNOWN elsewhere -> all levels. Without `how` the likeliest level is taken at every
     place. What an image becomes depends on its number in the batch and the seed, not on the others."""
-    model = cast("Painter", optimised(cast("nn.Module", model)))
+    model = cast("ImageGenerator", optimize_for_decoding(cast("nn.Module", model)))
     order = _each(model.order)  # (t c)
     images, total = known.clone(), torch.zeros(len(known), dtype=torch.float64, device=known.device)
     numbers = _numbers(known, how)
@@ -72,7 +72,9 @@ def _choose(scores: Tensor, numbers: Tensor, how: sample.Config | None) -> Tenso
     return scores.argmax(dim=1) if how is None else sample.draw(scores, numbers[:, None], config=how)[:, 0]
 
 
-def _begun(model: Painter, subject: Subject, images: Tensor, *, place: int, levels: int) -> tuple[Tensor, object]:
+def _begun(
+    model: ImageGenerator, subject: ImageCondition, images: Tensor, *, place: int, levels: int
+) -> tuple[Tensor, object]:
     """The features of a place and the state there, all places before it being known: they are read at once."""
     known = images[:, _each(model.order)[:place]]  # (b t c)
     start = torch.full_like(images[:, _each(model.order)[:1]], levels)
@@ -99,12 +101,12 @@ def _numbers(known: Tensor, how: sample.Config | None) -> Tensor:
     """(b n) from [0, 1), each image's by its own seed."""
     if how is None:
         return torch.zeros(known.shape, device=known.device)
-    generators = [torch.Generator().manual_seed(mix(how.seed, row)) for row in range(len(known))]
+    generators = [torch.Generator().manual_seed(combine_seeds(how.seed, row)) for row in range(len(known))]
     drawn = [torch.rand(known.shape[1], generator=generator, dtype=torch.float64) for generator in generators]
     return torch.stack(drawn).to(known.device)
 
 
-def teacher_forced(model: Painter, pixels: Tensor, subject: Subject, *, levels: int) -> Tensor:
+def teacher_forced(model: ImageGenerator, pixels: Tensor, subject: ImageCondition, *, levels: int) -> Tensor:
     """Images (b n) -> the sum of -log p of all their levels."""
     labels = pixels[:, model.order]  # (b t) or (b t c)
     start = torch.full_like(labels[:, :1], levels)
@@ -113,17 +115,24 @@ def teacher_forced(model: Painter, pixels: Tensor, subject: Subject, *, levels: 
     return loss
 
 
-def paint_all(
-    model: Painter, subject: Subject, known: Tensor | None, *, sizes: Pixels, how: sample.Config | None
+def generate(
+    model: ImageGenerator,
+    subject: ImageCondition,
+    known: Tensor | None,
+    *,
+    sizes: ImageGenerationSpec,
+    how: sample.Config | None,
 ) -> Tensor:
     """Any number of subjects, and the levels (b n) that are known of their images -> all levels (b n)."""
     count, size = len(subject.labels), sizes.height * sizes.width * sizes.channels
     known = torch.full((count, size), UNKNOWN) if known is None else known
     parts = []
-    with evaluating(model) as device, progress(len(model.order) * -(-count // TOGETHER)) as tick:
+    with eval_mode(model) as device, progress(len(model.order) * -(-count // TOGETHER)) as tick:
         for low in range(0, count, TOGETHER):
             rows = slice(low, low + TOGETHER)
-            part, given = map_tensors((Subject(*(x[rows] for x in subject)), known[rows]), lambda x: x.to(device))
+            part, given = map_tensors(
+                (ImageCondition(*(x[rows] for x in subject)), known[rows]), lambda x: x.to(device)
+            )
             parts.append(paint(model, part, given, levels=sizes.levels, how=how, tick=tick).levels)
     return torch.cat(parts)
 

@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.attention.image_layout import Canvas, Line, seen
-from regard.core.data_specs import Pixels as PixelSizes
+from regard.attention.image_layout import ImageBlocks1D, ImageBlocks2D, seen
+from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.errors import DataError
-from regard.core.inspectable import Axis, Item, Output, Place, Shown
-from regard.core.protocols import Painter, Subject
-from regard.core.task import Answer
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
+from regard.core.protocols import ImageCondition, ImageGenerator
+from regard.core.task import Prediction
 from regard.data.images import drawing
 from regard.data.images.image_files import Pixels, png
 from regard.data.images.resize import Shape, to_levels
-from regard.tasks._shared.image_inputs import GivenImage, brought_to, remarks_of, with_remarks
+from regard.tasks._shared.image_inputs import InputImage, brought_to, remarks_of, with_remarks
 from regard.tasks._shared.teacher_forcing import with_alternatives
 from regard.tasks.image_generation.generate import UNKNOWN
 from regard.tasks.image_generation.levels import bicubic, decode, smaller, subject_of
@@ -28,7 +28,7 @@ from regard.tasks.image_generation.levels import bicubic, decode, smaller, subje
 SHOWN = 1600  # places: maps of more would make a page of hundreds of megabytes
 
 
-def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> tuple[GivenImage, Tensor]:
+def seed(given: InputImage, sizes: PixelSizes, *, rows: int) -> tuple[InputImage, Tensor]:
     """An image whose upper rows are kept -> the same as wide as the canvas, and levels (1 n), UNKNOWN where they are to
     be made."""
     height, width, channels = given.pixels.shape
@@ -50,13 +50,13 @@ def seed(given: GivenImage, sizes: PixelSizes, *, rows: int) -> tuple[GivenImage
 class Prepared(NamedTuple):
     """A request as the model takes it."""
 
-    given: GivenImage | None  # what was made of the image
-    subject: Subject
+    given: InputImage | None  # what was made of the image
+    subject: ImageCondition
     known: Tensor | None = None  # levels (b n), UNKNOWN where they are to be made
     truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
 
 
-def prepare(given: GivenImage | None, sizes: PixelSizes, *, rows: int, labels: NDArray[np.int64]) -> Prepared:
+def prepare(given: InputImage | None, sizes: PixelSizes, *, rows: int, labels: NDArray[np.int64]) -> Prepared:
     """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
     so what is made can be compared with it."""
     if given is None or not min(sizes.small):
@@ -71,7 +71,7 @@ def prepare(given: GivenImage | None, sizes: PixelSizes, *, rows: int, labels: N
     return Prepared(used, subject_of(labels, to_levels(used.pixels[None], sizes.levels), sizes))
 
 
-def title(given: GivenImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
+def title(given: InputImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
     """What was made of what, in a line."""
     size_text, of = f"{size[0]}x{size[1]}", f" of class {label}" if label else ""
     if given is None:
@@ -79,11 +79,11 @@ def title(given: GivenImage | None, size: tuple[int, int], *, label: str, count:
     return f"{given.name} made to {size_text}{of}"
 
 
-def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) -> Answer:
+def answer(images: Pixels, given: InputImage | None, *, scale: int, label: str) -> Prediction:
     """Images (n h w c) on one sheet."""
     sheet = drawing.grid(images)
     scale = scale or drawing.scale_for(*sheet.shape[:2])
-    return Answer(
+    return Prediction(
         title(given, (images.shape[1], images.shape[2]), label=label, count=len(images)),
         value=images,
         remarks=remarks_of(given),
@@ -91,14 +91,14 @@ def answer(images: Pixels, given: GivenImage | None, *, scale: int, label: str) 
     )
 
 
-def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, title: str) -> Shown:
+def show(model: ImageGenerator, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, title: str) -> Inspectable:
     """An image as levels (1 n) -> its places in the order of making, and the model run again over them."""
     subject = asked.subject
     order = model.order
     if len(order) > SHOWN:
         raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {SHOWN}")
     device = order.device
-    levels, subject = levels.to(device), Subject(*(x.to(device) for x in subject))
+    levels, subject = levels.to(device), ImageCondition(*(x.to(device) for x in subject))
     labels = levels[:, order]  # (1 t) or (1 t c)
     tokens = torch.cat([torch.full_like(labels[:, :1], sizes.levels), labels[:, :-1]], dim=1)
 
@@ -116,12 +116,12 @@ def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, 
     each = with_alternatives(chosen.tolist(), scores, lambda token, _: str(token)) if single else ()
     bits = -total / len(chosen) / np.log(2)
     axes = {"made": Axis(items, "made"), "seen": Axis((Item("start", special=True), *items[:-1]), "seen")}
-    rows: dict[str, tuple[Place, ...]] = {"image": (Place("made"),)}
-    columns: dict[str, tuple[Place, ...]] = {"image": (Place("seen"),)}
+    rows: dict[str, tuple[AxisRef, ...]] = {"image": (AxisRef("made"),)}
+    columns: dict[str, tuple[AxisRef, ...]] = {"image": (AxisRef("seen"),)}
     if min(sizes.small):
         axes["small"] = Axis(_cells(subject.small[0], sizes), "small image")
-        rows["small image"] = columns["small image"] = (Place("small"),)
-    return Shown(
+        rows["small image"] = columns["small image"] = (AxisRef("small"),)
+    return Inspectable(
         title=with_remarks(title, asked.given),
         axes=axes,
         rows=rows,
@@ -136,7 +136,7 @@ def show(model: Painter, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, 
     )
 
 
-def _every_channel(model: Painter, features: Tensor, labels: Tensor) -> Tensor:
+def _every_channel(model: ImageGenerator, features: Tensor, labels: Tensor) -> Tensor:
     """Features (t d) and levels (t) or (t c) -> logits (t·c levels), each channel given those before it."""
     values = labels.view(len(labels), -1)
     each = [model.readout.logits(features, values[:, :channel]) for channel in range(values.shape[1])]
@@ -172,7 +172,7 @@ def _box(row: int, column: int, height: int, width: int) -> tuple[float, float, 
 def _extra(model: Any, levels: Tensor, asked: Prepared, sizes: PixelSizes) -> dict[str, Any]:
     """Plain values for the view: the image, and of every place its block and what the block may look at."""
     layouts = [getattr(attention, "layout", None) for attention in model.modules() if hasattr(attention, "layout")]
-    layout: Canvas | Line | None = layouts[0] if layouts else None
+    layout: ImageBlocks2D | ImageBlocks1D | None = layouts[0] if layouts else None
     extra: dict[str, Any] = {
         "height": sizes.height,
         "width": sizes.width,

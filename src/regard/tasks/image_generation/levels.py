@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Pixels as PixelSizes
+from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.extras import require
-from regard.core.protocols import Subject
+from regard.core.protocols import ImageCondition
 from regard.data.images.image_files import Pixels, to_image
 from regard.data.images.resize import to_brightness, to_levels, to_random_levels
 
@@ -20,7 +20,7 @@ class ImageBatch(NamedTuple):
     """Levels of images in raster order, and what they are of."""
 
     pixels: Tensor  # (b h·w·c)
-    subject: Subject
+    subject: ImageCondition
 
 
 def encode(
@@ -32,10 +32,10 @@ def encode(
     return ImageBatch(_flat(levels), subject_of(labels, small, sizes))
 
 
-def subject_of(labels: NDArray[np.int64], small: Pixels, sizes: PixelSizes) -> Subject:
+def subject_of(labels: NDArray[np.int64], small: Pixels, sizes: PixelSizes) -> ImageCondition:
     """Classes, -1 where none is told, and the levels of small images (b h w c) or (b 0)."""
     told = np.where((labels < 0) | (labels >= sizes.classes), sizes.classes, labels)
-    return Subject(torch.from_numpy(told).long(), _flat(small))
+    return ImageCondition(torch.from_numpy(told).long(), _flat(small))
 
 
 def _flat(levels: Pixels) -> Tensor:

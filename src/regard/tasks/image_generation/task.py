@@ -12,25 +12,25 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.core.data_specs import Pixels as PixelSizes
+from regard.core.data_specs import ImageGenerationSpec as PixelSizes
 from regard.core.errors import ConfigError, DataError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss, Painter
+from regard.core.protocols import ImageGenerator, Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data.builtin import digits
 from regard.data.images import dataset
-from regard.data.images.dataset import Collection, HoldOut, Origin
+from regard.data.images.dataset import Collection, HoldOut, ImageSource
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Wanted
+from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit, check_levels
 from regard.decoding.strategies import sample
 from regard.tasks._shared import image_inputs
-from regard.tasks._shared.image_inputs import GivenImage, Known
+from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.image_generation import inspect
-from regard.tasks.image_generation.generate import paint_all, teacher_forced
+from regard.tasks.image_generation.generate import generate, teacher_forced
 from regard.tasks.image_generation.levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality
 
 ENLARGED = 64  # images of a split whose enlargement is compared with bicubic interpolation
@@ -103,11 +103,11 @@ class Options:
 class Images(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
-    scored = "each pixel foretold from the true ones before it"
-    goal, counted, opens = Goal("bits", more=False), "levels", image_inputs.OPENS
+    evaluation_mode = "each pixel foretold from the true ones before it"
+    goal, counted, opens = TargetMetric("bits", more=False), "levels", image_inputs.OPENS
 
     def __init__(
-        self, config: Config, known: Known, *, read: Callable[[], Collection], folder: Path | None = None
+        self, config: Config, known: ImageDataInfo, *, read: Callable[[], Collection], folder: Path | None = None
     ) -> None:
         self.config, self.known, self.shape = config, known, known.shape
         self._read, self._folder = read, folder
@@ -133,7 +133,7 @@ class Images(Task):
         """The images of each split; read when first asked for."""
         return self._read()
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many images there are, their size, levels and classes."""
         known = f"{self.sizes.levels} levels", f"{self.sizes.classes} classes told"
         return image_inputs.overview(self.collection.splits, self.shape, *known, self.collection.first)
@@ -142,15 +142,15 @@ class Images(Task):
         """A checksum of each split."""
         return image_inputs.fingerprint(self.collection.arrays())
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data: what was converted or left out."""
         return list(self.collection.remarks)
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
         return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
 
-    def batch(self, examples: Indices) -> ImageBatch:
+    def collate(self, examples: Indices) -> ImageBatch:
         """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
         pixels, labels = self.collection.split("train").take(examples)
         flipped = (torch.rand(len(pixels)) < self.config.flip).numpy()[:, None, None, None]
@@ -159,7 +159,7 @@ class Images(Task):
         draws = torch.rand(pixels.shape).numpy() if self.config.rounding == "random" else None
         return encode(pixels, np.where(silent, -1, labels), self.sizes, draws=draws)
 
-    def loss(self, model: Painter, batch: ImageBatch) -> Loss:
+    def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """The training loss: -log p of every level, summed."""
         total = teacher_forced(model, batch.pixels, batch.subject, levels=self.sizes.levels)
         return Loss(total, batch.pixels.numel())
@@ -170,11 +170,11 @@ class Images(Task):
         few = min(len(images), self.config.valid) if name == "valid" else len(images)
         return images.take(np.arange(few))
 
-    def evaluate(self, model: Painter, split: str, decoding: Any) -> dict[str, float]:
+    def evaluate(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
         """`bits` per dimension, a dimension being one channel of a pixel, and `nats` per image."""
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for low in track(range(0, len(pixels), self.config.rows), -(-len(pixels) // self.config.rows)):
                 part = pixels[low : low + self.config.rows]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
@@ -183,7 +183,7 @@ class Images(Task):
                 total += self.loss(model, batch).total.item()
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
 
-    def report(self, model: Painter, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
         """What a histogram of levels needs; where images are enlarged, the likeliest ones beside bicubic ones."""
         truth, _ = self.split(split)
         scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.sizes.levels)}
@@ -191,7 +191,7 @@ class Images(Task):
             return scores
         truth = truth[:ENLARGED]
         subject = encode(truth, np.full(len(truth), -1), self.sizes).subject
-        enlarged = decode(paint_all(model, subject, None, sizes=self.sizes, how=None), self.sizes)
+        enlarged = decode(generate(model, subject, None, sizes=self.sizes, how=None), self.sizes)
         small = decode(subject.small, self.sizes, size=self.sizes.small)
         theirs = {f"bicubic_{name}": value for name, value in quality(bicubic(small, self.sizes), truth).items()}
         return scores | quality(enlarged, truth) | theirs
@@ -216,13 +216,13 @@ class Images(Task):
         first: Pixels = image[0]
         return first
 
-    def read(self, text: str) -> GivenImage | None:
+    def parse_input(self, text: str) -> InputImage | None:
         """The path of an image file -> the image; an empty text is nothing, from which images are made."""
         return image_inputs.read_image(text, self.shape.channels) if text.strip() else None
 
-    def answer(
-        self, model: Painter, inputs: Sequence[GivenImage | None], options: Options, decoding: Any
-    ) -> list[list[Answer]]:
+    def predict(
+        self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
         """Images, or nothing -> each completed or enlarged, or as many new ones as are asked for on one sheet."""
         how = options.drawing(enlarging=self.enlarging)
         label = self._class(options.class_)
@@ -232,33 +232,33 @@ class Images(Task):
             if given is None and self.enlarging:
                 raise DataError("this run enlarges images; give the path of a small one")
             asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=np.full(count, label))
-            images = decode(paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
+            images = decode(generate(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
             answers.append([inspect.answer(images, asked.given, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
         return image_inputs.class_number(name, self.known.classes[: self.sizes.classes])
 
-    def show(self, model: Painter, given: GivenImage | None, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: ImageGenerator, given: InputImage | None, options: Options, decoding: Any) -> Inspectable:
         """An image -> what the model looked at when it foretold each of its places."""
         labels = np.full(1, self._class(options.class_))
         if given is None or self.enlarging:
             asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=labels)
             how = options.drawing(enlarging=self.enlarging)
-            levels = paint_all(model, asked.subject, asked.known, sizes=self.sizes, how=how)
+            levels = generate(model, asked.subject, asked.known, sizes=self.sizes, how=how)
         else:
             given = image_inputs.brought_to(given, self.shape)
             levels, subject = encode(given.pixels[None], labels, self.sizes)
             asked = inspect.Prepared(given, subject)
-        with evaluating(model):
+        with eval_mode(model):
             size = self.shape.height, self.shape.width
             title = inspect.title(asked.given, size, label=options.class_, count=1)
             return inspect.show(model, levels, asked, sizes=self.sizes, title=title)
 
 
-def _origin(config: Config) -> Origin:
-    wanted = Wanted(config.height, config.width, config.channels, config.fit, config.fill)
-    return Origin(config.path, config.name, wanted, config.held_out, config.seed)
+def _origin(config: Config) -> ImageSource:
+    wanted = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
+    return ImageSource(config.path, config.name, wanted, config.held_out, config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> Images:
@@ -266,7 +266,7 @@ def build(config: Config, folder: Path | None = None) -> Images:
     if folder is not None:
         return load(config, folder)
     found = dataset.collect(_origin(config))
-    return Images(config, Known(found.shape, found.classes), read=lambda: found)
+    return Images(config, ImageDataInfo(found.shape, found.classes), read=lambda: found)
 
 
 def load(config: Config, folder: Path) -> Images:

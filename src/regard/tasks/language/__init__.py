@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Tokens
+from regard.core.data_specs import LanguageSpec
 from regard.tasks.language.task import Config, Language, Options, build, load
 
 __all__ = ["Config", "Language", "Options", "build", "load"]
 
 VERB = "generate"
-SIZES = Tokens
+SIZES = LanguageSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "gpt", "dropout": 0.1},
     "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.1}},

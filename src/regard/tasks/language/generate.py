@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Tokens
+from regard.core.data_specs import LanguageSpec
 from regard.core.progress import track
 from regard.core.protocols import Decoder, Grammar, Padded, State
-from regard.core.seed import mix
+from regard.core.seed import combine_seeds
 from regard.core.state_tree import join
 from regard.data.text.pair_corpus import Tokens as TokenArray
 from regard.data.text.token_stream import windows
 from regard.decoding.constraints import forbid_repeats
-from regard.decoding.strategy import Decoding, optimised
+from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks._shared.teacher_forcing import log_probabilities, picked
 
 LOGITS = 2**24  # numbers that are computed at once: 64 megabytes
@@ -60,7 +60,9 @@ def no_source(rows: int, device: torch.device) -> Padded:
     return Padded(lengths[:, None][:, :0], lengths)
 
 
-def nats(model: Decoder, texts: Sequence[TokenArray], sizes: Tokens, device: torch.device) -> list[NDArray[np.float64]]:
+def nats(
+    model: Decoder, texts: Sequence[TokenArray], sizes: LanguageSpec, device: torch.device
+) -> list[NDArray[np.float64]]:
     """Texts, each tokens (n) -> of each -log p of its tokens (n); a long text in windows that overlap by half."""
     values = [np.zeros(len(tokens)) for tokens in texts]
     parts = [(number, part) for number, tokens in enumerate(texts) for part in windows(len(tokens), sizes.longest)]
@@ -79,8 +81,14 @@ def nats(model: Decoder, texts: Sequence[TokenArray], sizes: Tokens, device: tor
     return values
 
 
-def go_on(
-    model: Decoder, prompts: Sequence[Row], *, count: int, sizes: Tokens, decoding: Decoding, device: torch.device
+def generate(
+    model: Decoder,
+    prompts: Sequence[Row],
+    *,
+    count: int,
+    sizes: LanguageSpec,
+    decoding: DecodingStrategy,
+    device: torch.device,
 ) -> list[list[Continuation]]:
     """Prompts -> for each its continuations by up to `count` tokens, as many as the decoder gives."""
     fast = optimised(model)
@@ -108,23 +116,23 @@ def go_on(
 
 
 def _searches(
-    texts: Sequence[Continuation], decoding: Decoding, sizes: Tokens
-) -> Iterator[tuple[list[Continuation], Decoding, Grammar | None]]:
+    texts: Sequence[Continuation], decoding: DecodingStrategy, sizes: LanguageSpec
+) -> Iterator[tuple[list[Continuation], DecodingStrategy, Grammar | None]]:
     """Texts that are searched for together, and how: what is asked of a text is asked of all its windows together."""
     least, size = decoding.config.min_length, decoding.config.no_repeat
     groups: dict[tuple[int, Row], list[Continuation]] = {}
     for text in texts:
         groups.setdefault((max(0, least - len(text.tokens)), text.tokens if size else ()), []).append(text)
     for (rest, before), some in groups.items():
-        yield some, decoding.changed(min_length=rest), Unrepeated(before, size, sizes) if before else None
+        yield some, decoding.changed(min_length=rest), NoRepeatGrammar(before, size, sizes) if before else None
 
 
-class Unrepeated(NamedTuple):
+class NoRepeatGrammar(NamedTuple):
     """A grammar: no n-gram comes again that came in an earlier window."""
 
     before: Row  # tokens of earlier windows
     gram: int  # tokens of an n-gram
-    sizes: Tokens
+    sizes: LanguageSpec
 
     def allowed(self, history: Tensor) -> Tensor:
         """Tokens (r t) of this window -> (r v): what may come next."""
@@ -139,20 +147,20 @@ def _window(tokens: Row, longest: int) -> Row:
     return tokens if len(tokens) < longest - 1 else tokens[len(tokens) - (longest - 1) // 2 :]
 
 
-def _single(decoding: Decoding) -> Decoding:
+def _single(decoding: DecodingStrategy) -> DecodingStrategy:
     """The decoder for a text that has begun: one continuation of each, with draws of its own."""
     changes = {name: 1 for name in ("samples", "nbest") if decoding.has(name)}
-    seed = {"seed": mix(decoding.config.seed)} if decoding.has("seed") else {}
+    seed = {"seed": combine_seeds(decoding.config.seed)} if decoding.has("seed") else {}
     return decoding.changed(**changes, **seed)
 
 
 def _pieces(
     model: Decoder,
     asked: Asked,
-    decoding: Decoding,
+    decoding: DecodingStrategy,
     grammar: Grammar | None,
     *,
-    sizes: Tokens,
+    sizes: LanguageSpec,
     device: torch.device,
 ) -> list[list[Row]]:
     """What follows each row, up to its limit."""
@@ -176,7 +184,7 @@ def _alike(rows: Sequence[Row]) -> Iterator[list[int]]:
         yield from (places[low : low + most] for low in range(0, len(places), most))
 
 
-def _read(model: Decoder, rows: Sequence[Row], sizes: Tokens, device: torch.device) -> State:
+def _read(model: Decoder, rows: Sequence[Row], sizes: LanguageSpec, device: torch.device) -> State:
     """The state of rows of one length before their last token."""
     state = model.start(no_source(len(rows), device))
     if rows[0]:

@@ -7,10 +7,10 @@ import time
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token, Vocabulary
+from regard.core.data_specs import SpecialTokens
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token, Vocabulary
 from regard.core.protocols import Decoder, Padded
-from regard.core.state_tree import spread
+from regard.core.state_tree import repeat_rows
 from regard.data.text.tokenizer import MARKS, Tokenizer
 from regard.tasks._shared.teacher_forcing import log_probabilities, picked
 from regard.tasks.language.generate import Continuation, Row
@@ -20,8 +20,8 @@ WORDS = 120  # of the vocabulary that are shown as points
 
 
 def show(
-    model: Decoder, prompt: Row, text: Continuation, *, tokenizer: Tokenizer, marks: Marks, source: Padded
-) -> Shown:
+    model: Decoder, prompt: Row, text: Continuation, *, tokenizer: Tokenizer, marks: SpecialTokens, source: Padded
+) -> Inspectable:
     """A prompt and the tokens behind it -> axes, every token with its alternatives, and the way to run it again."""
     new = (*text.tokens, marks.end) if text.ended else text.tokens
     whole = torch.tensor([[marks.start, *prompt, *new]], device=source.tokens.device)  # (1 n+1)
@@ -32,14 +32,14 @@ def show(
     best = scores[0].topk(min(ALTERNATIVES, scores.shape[-1]), dim=-1)
     items = tuple(Item(name_of(token, tokenizer), special=token < len(MARKS)) for token in (*prompt, *new))
     score = float(chosen[len(prompt) :].sum())
-    return Shown(
+    return Inspectable(
         title=tokenizer.decode([prompt])[0] or "a text from nothing",
         axes={
             "output": Axis(items, "text"),
             "read": Axis((Item(tokenizer.name(marks.start), special=True), *items[:-1]), "read", input="read"),
         },
-        rows={"text": (Place("output"),)},
-        columns={"text": (Place("read"),)},
+        rows={"text": (AxisRef("output"),)},
+        columns={"text": (AxisRef("read"),)},
         outputs=(
             Output(
                 tokenizer.decode([(*prompt, *text.tokens)])[0],
@@ -70,7 +70,7 @@ def without_read(model: Decoder, whole: Tensor, source: Padded, unknown: int) ->
     """Logits (n n v), each token that was read in turn replaced by the unknown token."""
     read = whole[:, :-1]
     changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
-    return model(changed, spread(model.start(source), read.shape[1]))[0]
+    return model(changed, repeat_rows(model.start(source), read.shape[1]))[0]
 
 
 def _tokens(row: list[int], chosen: Tensor, indices: Tensor, values: Tensor, tokenizer: Tokenizer) -> tuple[Token, ...]:
@@ -97,7 +97,7 @@ def raw_text(token: int, tokenizer: Tokenizer) -> str:
     """The characters that a token stands for, with the space before it; none for a mark."""
     if token < len(MARKS):
         return ""
-    pair = tokenizer.decode([[Marks.unknown, token]])[0]  # behind another token nothing is stripped
+    pair = tokenizer.decode([[SpecialTokens.unknown, token]])[0]  # behind another token nothing is stripped
     return pair[1:]
 
 

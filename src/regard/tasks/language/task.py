@@ -13,22 +13,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks, Tokens
+from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.core.errors import ConfigError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
-from regard.core.protocols import Decoder, Goal, Indices, Loss
-from regard.core.task import Answer, Task
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
+from regard.core.protocols import Decoder, Indices, Loss, TargetMetric
+from regard.core.task import Prediction, Task
 from regard.data.text import plain_text, token_stream
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.plain_text import Origin
+from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
 from regard.decoding import strategy as decoders
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, Row, go_on, nats, no_source
+from regard.tasks.language.generate import Continuation, Row, generate, nats, no_source
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Config:
             raise ConfigError(f"context={self.context} must be at least 4 tokens")
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return Origin(self.paths, self.name)
+        return PlainTextSource(self.paths, self.name)
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Options:
         if self.temperature == 0 and (self.samples or 1) > 1:
             raise ConfigError(f"samples={self.samples}: at temperature=0 all would be the same; ask for one")
 
-    def search(self, decoding: Decoding | None) -> Decoding:
+    def search(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
         own = decoding or decoders.build("sample")
         drawn = ("samples", "temperature", "top_k", "top_p", "seed")
-        return own.asked(**{name: getattr(self, name) for name in drawn})
+        return own.with_overrides(**{name: getattr(self, name) for name in drawn})
 
 
 class Crops(NamedTuple):
@@ -94,28 +94,28 @@ class Crops(NamedTuple):
 class Language(Task):
     """Plain text as a task: crops, loss, nats and bits, texts that go on."""
 
-    goal = Goal("nats", more=False)
-    numbered = True
-    scored = "each token foretold from the true ones before it"
+    goal = TargetMetric("nats", more=False)
+    samples_by_index = True
+    evaluation_mode = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.tokenizer, self.marks = config, tokenizer, Marks()
+        self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
         self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
-        self.sizes = Tokens(tokenizer.size, longest=config.context, marks=self.marks)
+        self.sizes = LanguageSpec(tokenizer.size, longest=config.context, marks=self.marks)
         self.examples = (*examples, "")  # beginnings, and nothing
 
-    def held_out(self) -> Language:
+    def as_test_data(self) -> Language:
         """The same for text that it was not trained on."""
         other = Language(self.config, self.tokenizer, examples=self.examples)
         other.corpus = self.corpus.held_out()
         return other
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each the place of its first token; the same on every process."""
         length = len(self.corpus.training(self.config.context).tokens)
         return token_stream.plan(length, context=self.config.context, rows=self.config.rows, seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> Crops:
+    def collate(self, examples: Indices) -> Crops:
         """Places -> crops of the context; each is read as if a text began there."""
         following = self.corpus.stream("train").crops(examples, self.config.context)
         start = torch.full((len(following), 1), self.marks.start)
@@ -132,7 +132,7 @@ class Language(Task):
         """`nats` and perplexity per token, and bits per character, of a split; every token is counted once."""
         text = self.corpus.stream(split)
         scored = text.tokens[: self.config.evaluated]
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             total = float(nats(model, [scored], self.sizes, device)[0].sum())
         mean = total / len(scored)
         characters = text.characters * len(scored) / len(text.tokens)
@@ -155,7 +155,7 @@ class Language(Task):
             "bits_per_character": "-log2 p of all tokens, as for nats, per character of the raw text",
         }
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How much text there is."""
         return self.corpus.overview(self.config.context)
 
@@ -163,7 +163,7 @@ class Language(Task):
         """A checksum of each split."""
         return self.corpus.fingerprint()
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.corpus.words()
 
@@ -171,17 +171,17 @@ class Language(Task):
         """Write the tokenizer and the examples."""
         text_corpus.save(folder, self.tokenizer, [text for text in self.examples if text])
 
-    def answer(
-        self, model: Decoder, inputs: Sequence[str], options: Options, decoding: Decoding | None
-    ) -> list[list[Answer]]:
+    def predict(
+        self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy | None
+    ) -> list[list[Prediction]]:
         """Texts -> for each as many texts that begin with it as are asked for, likeliest first."""
         prompts = [self._prompt(text, options) for text in inputs]
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             texts = [text for some in self._go_on(model, prompts, options, decoding, device) for text in some]
             whole = [(*prompts[text.prompt], *text.tokens) for text in texts]
             scores = nats(model, [np.array(row, dtype=np.int64) for row in whole], self.sizes, device)
         read, spelt = self.tokenizer.decode(prompts), self.tokenizer.decode(whole)
-        answers: list[list[Answer]] = [[] for _ in inputs]
+        answers: list[list[Prediction]] = [[] for _ in inputs]
         for text, values, words in zip(texts, scores, spelt, strict=True):
             number, prompt = text.prompt, prompts[text.prompt]
             told = _as_given(inputs[number] or options.prompt, read[number], words)
@@ -194,26 +194,31 @@ class Language(Task):
         return tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
 
     def _go_on(
-        self, model: Decoder, prompts: Sequence[Row], options: Options, decoding: Decoding | None, device: torch.device
+        self,
+        model: Decoder,
+        prompts: Sequence[Row],
+        options: Options,
+        decoding: DecodingStrategy | None,
+        device: torch.device,
     ) -> list[list[Continuation]]:
         search = options.search(decoding)
-        return go_on(model, prompts, count=options.tokens, sizes=self.sizes, decoding=search, device=device)
+        return generate(model, prompts, count=options.tokens, sizes=self.sizes, decoding=search, device=device)
 
-    def _answer(self, prompt: Row, text: Continuation, score: float, told: str) -> Answer:
+    def _answer(self, prompt: Row, text: Continuation, score: float, told: str) -> Prediction:
         unknown = prompt.count(self.marks.unknown)
         remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
         files = {".txt": partial(str.encode, f"{told}\n")}
-        return Answer(told, score, score, value=text.tokens, files=files, remarks=remarks)
+        return Prediction(told, score, score, value=text.tokens, files=files, remarks=remarks)
 
-    def spell(self, tokens: Sequence[int]) -> str:
+    def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.tokenizer.decode([tokens])[0]
 
-    def so_far(self, given: str, options: Options, tokens: Sequence[int]) -> str:
+    def partial_text(self, given: str, options: Options, tokens: Sequence[int]) -> str:
         prompt = self._prompt(given, options)
         read, told = self.tokenizer.decode([prompt, (*prompt, *tokens)])
         return _as_given(given or options.prompt, read, told)
 
-    def show(self, model: Decoder, given: str, options: Options, decoding: Decoding | None) -> Shown:
+    def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy | None) -> Inspectable:
         """A text -> what the model looked at when it foretold each of its tokens and of those it went on by.
 
         Where text and continuation are longer than the context, the last part of the text that leaves room for them.
@@ -223,7 +228,7 @@ class Language(Task):
         new = min(options.tokens, max(room - len(prompt), room // 2, 1))
         prompt = prompt[max(0, len(prompt) + new - room) :]
         options = replace(options, prompt="", tokens=new, samples=None if options.samples is None else 1)
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             text = self._go_on(model, [prompt], options, decoding, device)[0][0]
             return inspect.show(
                 model, prompt, text, tokenizer=self.tokenizer, marks=self.marks, source=no_source(1, device)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Masked
+from regard.core.data_specs import MaskedLMSpec
 from regard.tasks.masked_language.task import Config, MaskedLanguage, Options, build, load
 
 __all__ = ["Config", "MaskedLanguage", "Options", "build", "load"]
 
 VERB = "fill"
-SIZES = Masked
+SIZES = MaskedLMSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "bert"},
     "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.01}},

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
-from regard.core.protocols.masked_lm import Filler, Gaps
-from regard.core.task import Answer
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
+from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
+from regard.core.task import Prediction
 from regard.data import batching
 from regard.data.text.masking import GAP, Gapped, marks_of
 from regard.data.text.tokenizer import Tokenizer
@@ -31,11 +31,13 @@ class Candidate(NamedTuple):
     score: float
 
 
-def gaps_of(texts: Sequence[Gapped], marks: Marks) -> Gaps:
+def gaps_of(texts: Sequence[Gapped], marks: SpecialTokens) -> MaskedBatch:
     """Texts with gaps -> one batch. No gap sees another: what stands there nobody knows."""
     padded = batching.pad([[marks.start, *text.tokens, marks.end] for text in texts], marks.pad)
     chosen = padded.tokens == (-1 if marks.mask is None else marks.mask)
-    return Gaps(padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens))
+    return MaskedBatch(
+        padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens)
+    )
 
 
 @lru_cache(maxsize=8)  # a vocabulary is gone through once
@@ -44,7 +46,7 @@ def never(tokenizer: Tokenizer) -> Tensor:
     return torch.tensor([number for number, word in enumerate(tokenizer.words()) if not word.strip()])
 
 
-def scores_of(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
+def scores_of(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor:
     """Texts with gaps -> log p (n v) of what stands in each gap; a mark or a blank never does."""
     logits = model.readout(model(gaps).features).float()
     if not logits.isfinite().all():
@@ -54,19 +56,19 @@ def scores_of(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
     return logits.index_fill(1, never(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
 
 
-def guess(model: Filler, texts: Sequence[Gapped], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
+def guess(model: MaskedLM, texts: Sequence[Gapped], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
     """Texts with gaps -> for each log p (gaps v) of what stands in them."""
-    gaps = Gaps(*(part.to(device) for part in gaps_of(texts, marks_of(tokenizer))))
+    gaps = MaskedBatch(*(part.to(device) for part in gaps_of(texts, marks_of(tokenizer))))
     return list(scores_of(model, gaps, tokenizer).cpu().split([len(text.gaps) for text in texts]))
 
 
-def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Answer]:
+def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (gaps v) -> the `top` likeliest ways to fill all gaps, and the candidates of each gap as `value`."""
     candidates = _candidates(scores, top)
     words = [[(name_of(each.token, tokenizer), each.score) for each in some] for some in candidates]
     data = {"gaps": [[{"text": word, "score": score} for word, score in some] for some in words]}
     return [
-        Answer(_text(text, filling, tokenizer), score, score, value=words, data=data)
+        Prediction(_text(text, filling, tokenizer), score, score, value=words, data=data)
         for score, filling in ways(candidates, top)
     ]
 
@@ -103,10 +105,10 @@ def _text(text: Gapped, filling: Sequence[int], tokenizer: Tokenizer) -> str:
     return tokenizer.decode([tokens])[0]
 
 
-def show(model: Filler, text: Gapped, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Shown:
+def show(model: MaskedLM, text: Gapped, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Inspectable:
     """A text with gaps -> its tokens, the gaps with their candidates, and the way to run the model again."""
     marks = marks_of(tokenizer)
-    gaps = Gaps(*(part.to(device) for part in gaps_of([text], marks)))
+    gaps = MaskedBatch(*(part.to(device) for part in gaps_of([text], marks)))
     begun = time.perf_counter()
     scores = scores_of(model, gaps, tokenizer).cpu()
     seconds = time.perf_counter() - begun
@@ -117,14 +119,14 @@ def show(model: Filler, text: Gapped, top: int, *, tokenizer: Tokenizer, device:
     ]
     first, last = (Item(tokenizer.name(mark), special=True) for mark in (marks.start, marks.end))
     tokens = tuple(_token(some, tokenizer) for some in candidates)
-    return Shown(
+    return Inspectable(
         title=GAP.sub("___", text.text),
         axes={
             "text": Axis((first, *items, last), "text", input="text"),
             "gaps": Axis(tuple(Item(f"gap {number + 1}") for number in range(len(best))), "gaps"),
         },
-        rows={"text": (Place("text"),), "gaps": (Place("gaps"),)},
-        columns={"text": (Place("text"),)},
+        rows={"text": (AxisRef("text"),), "gaps": (AxisRef("gaps"),)},
+        columns={"text": (AxisRef("text"),)},
         outputs=tuple(
             Output(_text(text, filling, tokenizer), score, score, tokens if number == 0 else ())
             for number, (score, filling) in enumerate(ways(candidates, top))
@@ -148,10 +150,10 @@ def _token(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
     return Token(*words[0], words)
 
 
-def _without(model: Filler, gaps: Gaps, tokenizer: Tokenizer) -> Tensor:
+def _without(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor:
     """Log p (t n v), each token of the text in turn replaced by the unknown token; a gap stays one."""
     length, count = gaps.seen.shape[1], int(gaps.chosen.sum())
     hidden = torch.eye(length, dtype=torch.bool, device=gaps.seen.device) & ~gaps.chosen
-    seen = gaps.seen.expand(length, -1).masked_fill(hidden, Marks.unknown)
-    rows = Gaps(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
+    seen = gaps.seen.expand(length, -1).masked_fill(hidden, SpecialTokens.unknown)
+    rows = MaskedBatch(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
     return scores_of(model, rows, tokenizer).view(length, count, -1)

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Indices
-from regard.core.protocols.masked_lm import Gaps
-from regard.core.seed import mix
+from regard.core.protocols.masked_lm import MaskedBatch
+from regard.core.seed import combine_seeds
 from regard.data.text import masking, token_stream
 from regard.data.text.masking import Flags, Row, Words
 from regard.data.text.token_stream import Stream
@@ -32,7 +32,7 @@ class Shape(NamedTuple):
     length: int  # tokens of a row, marks included
     share: float  # of the tokens that are gaps
     size: int  # of the vocabulary
-    marks: Marks
+    marks: SpecialTokens
     whole_words: bool
     pairs: Pairs
 
@@ -64,7 +64,7 @@ class Rows:
     def plan(self, rows: int, *, seed: int, epoch: int) -> list[Indices]:
         """An epoch's batches of example numbers."""
         batches = token_stream.plan(len(self.text.tokens), context=self.body, rows=rows, seed=seed, epoch=epoch)
-        random = np.random.default_rng(mix(seed, epoch, 1))
+        random = np.random.default_rng(combine_seeds(seed, epoch, 1))
         return [places * SALTS + random.integers(1, SALTS, len(places)) for places in batches]
 
     def in_order(self, rows: int, *, most: int) -> list[Indices]:
@@ -73,12 +73,12 @@ class Rows:
         places = np.arange(0, last + 1, self.body) * SALTS
         return [places[i : i + rows] for i in range(0, len(places), rows)]
 
-    def batch(self, examples: Indices) -> tuple[Gaps, Tensor]:
+    def batch(self, examples: Indices) -> tuple[MaskedBatch, Tensor]:
         """Example numbers -> texts with gaps, and whether the second text of each follows the first."""
         shape = self.shape
         rows = [self._row(int(number)) for number in examples]
         columns = np.arange(shape.length)
-        gaps = Gaps(
+        gaps = MaskedBatch(
             seen=_tensor([row.seen for row in rows]),
             tokens=_tensor([row.laid.tokens for row in rows]),
             lengths=torch.full((len(rows),), shape.length),

@@ -11,19 +11,19 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Masked
+from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError, DataError
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.protocols.masked_lm import Filler, Gaps
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data.text import masking, plain_text
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.masking import Gapped
-from regard.data.text.plain_text import Origin
+from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
@@ -59,9 +59,9 @@ class Config:
             raise ConfigError(f"share={self.share} must lie between 0 and 1")
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return Origin(self.paths, self.name)
+        return PlainTextSource(self.paths, self.name)
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,21 @@ class Options:
 class Batch(NamedTuple):
     """Texts with gaps, and whether the second text of each follows the first (b); without pairs (0)."""
 
-    gaps: Gaps
+    gaps: MaskedBatch
     follows: Tensor
 
 
 class MaskedLanguage(Task):
     """Plain text as a task: gaps, loss, nats for each gap, gaps filled."""
 
-    goal = Goal("nats", more=False)
+    goal = TargetMetric("nats", more=False)
     counted, opens = "gaps", ()
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
         self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
         self.marks = masking.marks_of(tokenizer)
-        self.sizes = Masked(tokenizer.size, config.context, self.marks, pairs=config.pairs != "none")
+        self.sizes = MaskedLMSpec(tokenizer.size, config.context, self.marks, pairs=config.pairs != "none")
         self.examples = tuple(examples)
 
     def rows(self, split: str) -> Rows:
@@ -113,21 +113,21 @@ class MaskedLanguage(Task):
         config = self.config
         return Shape(config.context, config.share, self.sizes.size, self.marks, config.whole_words, config.pairs)
 
-    def held_out(self) -> MaskedLanguage:
+    def as_test_data(self) -> MaskedLanguage:
         """The same for text that it was not trained on."""
         other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
         other.corpus = self.corpus.held_out()
         return other
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of texts, each a place and a number that its gaps follow from."""
         return self._training.plan(self.config.rows, seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> Batch:
+    def collate(self, examples: Indices) -> Batch:
         """Example numbers -> texts with gaps, chosen anew in every epoch."""
         return Batch(*self._training.batch(examples))
 
-    def loss(self, model: Filler, batch: Batch) -> Loss:
+    def loss(self, model: MaskedLM, batch: Batch) -> Loss:
         """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
         foretold, gaps = model(batch.gaps), batch.gaps
         labels = gaps.tokens[gaps.chosen]
@@ -137,11 +137,11 @@ class MaskedLanguage(Task):
         pairs = model.pairs.loss(foretold.first, batch.follows) * (len(labels) / len(batch.follows))
         return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
 
-    def evaluate(self, model: Filler, split: str, decoding: Any) -> dict[str, float]:
+    def evaluate(self, model: MaskedLM, split: str, decoding: Any) -> dict[str, float]:
         """`nats` of each gap of a split and the share that is guessed right; of pairs the share told right."""
         rows, total, right, count = self.rows(split), 0.0, 0, 0
         told: list[bool] = []
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             batches = rows.in_order(self.config.rows, most=self.config.evaluated)
             for examples in track(batches, total=len(batches)):
                 gaps, follows = map_tensors(rows.batch(examples), lambda x: x.to(device))
@@ -169,7 +169,7 @@ class MaskedLanguage(Task):
             "pairs_accuracy": f"share of pairs ({self.config.pairs}) told right; half of them do not follow",
         }
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How much text there is."""
         return self.corpus.overview(self.config.context)
 
@@ -177,7 +177,7 @@ class MaskedLanguage(Task):
         """A checksum of each split."""
         return self.corpus.fingerprint()
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.corpus.words()
 
@@ -185,7 +185,7 @@ class MaskedLanguage(Task):
         """Write the tokenizer, the mask mark in it, and the examples."""
         text_corpus.save(folder, self.tokenizer, self.examples)
 
-    def read(self, text: str) -> Gapped:
+    def parse_input(self, text: str) -> Gapped:
         """A text with [MASK] in it; without one, or longer than the model sees, an error."""
         gapped = masking.read(text, self.tokenizer)
         if len(gapped.tokens) + 2 > self.sizes.longest:
@@ -193,9 +193,11 @@ class MaskedLanguage(Task):
             raise DataError(f"the text has {count}, but the model sees at most {self.sizes.longest}; shorten it")
         return gapped
 
-    def answer(self, model: Filler, inputs: Sequence[Gapped], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(
+        self, model: MaskedLM, inputs: Sequence[Gapped], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
         """Texts with gaps -> for each the likeliest ways to fill them all; `value` has the candidates of each gap."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             groups = [inputs[i : i + self.config.rows] for i in range(0, len(inputs), self.config.rows)]
             return [
                 fill.answers(text, scores, options.top, self.tokenizer)
@@ -203,9 +205,9 @@ class MaskedLanguage(Task):
                 for text, scores in zip(group, fill.guess(model, group, self.tokenizer, device), strict=True)
             ]
 
-    def show(self, model: Filler, given: Gapped, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: MaskedLM, given: Gapped, options: Options, decoding: Any) -> Inspectable:
         """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             return fill.show(model, given, options.top, tokenizer=self.tokenizer, device=device)
 
 

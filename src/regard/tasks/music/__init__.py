@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Notes
+from regard.core.data_specs import MusicSpec
 from regard.tasks.music.task import TINY, Config, Music, Options, build, load
 
 __all__ = ["TINY", "Config", "Music", "Options", "build", "load"]
 
 VERB = "generate"
-SIZES = Notes
+SIZES = MusicSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "music_transformer", "dropout": 0.2},
     "training": {"minutes": 15.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},

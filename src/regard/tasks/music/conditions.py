@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.core.data_specs import Marks
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.data_specs import SpecialTokens
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.protocols import Padded
 from regard.data import batching
 from regard.data.music.key import MODES, TONICS, mode_of
 
 Condition = Literal["composer", "key", "mode"]
-FIRST = Marks().first
+FIRST = SpecialTokens().first
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Classes:
 
     def row(self, names: Sequence[str]) -> list[int]:
         """Names -> their tokens; no names are one padding token, which says nothing."""
-        return [FIRST + self.names.index(name) for name in names] or [Marks.pad]
+        return [FIRST + self.names.index(name) for name in names] or [SpecialTokens.pad]
 
     def ask(self, words: Sequence[str]) -> Padded:
         """A user's words ('Bach', 'minor', 'G minor') -> one row of class tokens."""
@@ -37,7 +37,11 @@ class Classes:
         for word in words:
             if word.lower() not in full:
                 options = [name.partition(":")[2] for name in self.names]
-                hint = nearest(word, options) if options else "it was trained without data.conditions, so it knows none"
+                hint = (
+                    did_you_mean(word, options)
+                    if options
+                    else "it was trained without data.conditions, so it knows none"
+                )
                 raise DataError(f"the model does not know the class {word!r}; {hint}")
         _check_together([full[word.lower()] for word in words])
         return batching.pad([self.row([full[word.lower()] for word in words])])

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.inference_mode import evaluating
+from regard.core.data_specs import SpecialTokens
+from regard.core.inference_mode import eval_mode
 from regard.core.progress import track
-from regard.core.protocols import Announced, Decoder, Indices, Loss, Padded
-from regard.core.seed import mix
+from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded
+from regard.core.seed import combine_seeds
 from regard.data import batching
 from regard.data.music.dataset import Piece
 from regard.data.music.encoding import Encoding, Tokens
@@ -80,7 +80,7 @@ def plan(
 
     Every token of every piece is in at least one crop; a piece shorter than a crop is one.
     """
-    random = np.random.default_rng(mix(seed, epoch))
+    random = np.random.default_rng(combine_seeds(seed, epoch))
     numbers: list[int] = []
     for piece, (length, (down, up)) in enumerate(zip(lengths, ranges, strict=True)):
         for place in _places(length, shape, random):
@@ -149,7 +149,7 @@ class TrainingPieces:
         if not self.shape.shown:
             return PieceBatch(told, target)
         given = [self._shown(int(number), row[1:]) for number, row in zip(examples, rows, strict=True)]
-        return PieceBatch(Announced(*told, batching.pad(given)), target)
+        return PieceBatch(MusicCondition(*told, batching.pad(given)), target)
 
     def _shown(self, number: int, labels: Tokens) -> Tokens:
         """What is shown of a crop; its number decides."""
@@ -169,7 +169,7 @@ class TrainingPieces:
 
 def marked(tokens: Tokens) -> Tokens:
     """Tokens between a start and an end mark."""
-    return np.concatenate([[Marks.start], tokens, [Marks.end]])
+    return np.concatenate([[SpecialTokens.start], tokens, [SpecialTokens.end]])
 
 
 class Excerpt(NamedTuple):
@@ -198,7 +198,7 @@ def tempo_factor(step: int, most: float) -> float:
 
 def nothing_of(tokens: Tensor) -> Padded:
     """Rows of tokens -> no class is told of any."""
-    return Padded(tokens.new_full((len(tokens), 1), Marks.pad), tokens.new_ones(len(tokens)))
+    return Padded(tokens.new_full((len(tokens), 1), SpecialTokens.pad), tokens.new_ones(len(tokens)))
 
 
 def note_nats(
@@ -208,7 +208,7 @@ def note_nats(
     window: int,
     bar: int,
     budget: int,
-    told: Callable[[Tensor], Padded | Announced] = nothing_of,
+    told: Callable[[Tensor], Padded | MusicCondition] = nothing_of,
 ) -> list[NDArray[np.float64]]:
     """Rows `start n1 … nn end` -> -log p of their note tokens; `window` 0 reads pieces whole, and `told` says what is
     told beforehand of rows of tokens."""
@@ -216,7 +216,7 @@ def note_nats(
     cuts = [excerpts(len(row) - 1, window or len(row), bar) for row in rows]
     parts = [(i, part) for i, cut in enumerate(cuts) for part in cut]
     lengths = np.array([part.end - part.begin for _, part in parts])
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         for batch in track(batching.by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[number] for number in batch]
             tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
@@ -233,7 +233,7 @@ TUNES = 0.5  # how often voices are shown, and how often only the highest of the
 class PieceBatch(NamedTuple):
     """What is told of pieces beforehand, and rows `start n1 … nn end` or crops of such."""
 
-    source: Padded | Announced
+    source: Padded | MusicCondition
     target: Padded
 
 
@@ -242,7 +242,7 @@ def loss(model: Decoder, batch: PieceBatch, *, pad: int) -> Loss:
     features, _ = model.features(batch.target.tokens[:, :-1], model.start(batch.source))
     labels = batch.target.tokens[:, 1:]
     wanted = labels != pad
-    if isinstance(batch.source, Announced):
+    if isinstance(batch.source, MusicCondition):
         wanted = wanted & (batch.source.given.tokens == 0)
     return Loss(model.readout.loss(features[wanted], labels[wanted]), int(wanted.sum()))
 
@@ -251,7 +251,7 @@ def shown_of(labels: Tokens, random: np.random.Generator, *, voices: int, bar: i
     """The tokens of a crop -> those that are shown, 0 where one is not; `bar` is in tokens."""
     steps = -(-len(labels) // voices)
     shown = draw(steps, random, voices=voices, bar=bar // voices).reshape(-1)[: len(labels)]
-    return np.where(shown & (labels > Marks.end), labels, 0)
+    return np.where(shown & (labels > SpecialTokens.end), labels, 0)
 
 
 def draw(steps: int, random: np.random.Generator, *, voices: int, bar: int) -> NDArray[np.bool_]:
@@ -269,9 +269,9 @@ def draw(steps: int, random: np.random.Generator, *, voices: int, bar: int) -> N
     return shown
 
 
-def highest_of(tokens: Tensor, *, voices: int) -> Announced:
+def highest_of(tokens: Tensor, *, voices: int) -> MusicCondition:
     """Rows (b t+1) of tokens, the first of which is given -> their highest voice shown, and no class told."""
     labels = tokens[:, 1:]
-    tune = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > Marks.end)
-    lengths = (labels != Marks.pad).sum(dim=1)
-    return Announced(*nothing_of(tokens), Padded(labels * tune, lengths))
+    tune = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.end)
+    lengths = (labels != SpecialTokens.pad).sum(dim=1)
+    return MusicCondition(*nothing_of(tokens), Padded(labels * tune, lengths))

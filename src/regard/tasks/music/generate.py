@@ -15,17 +15,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Notes
-from regard.core.inference_mode import evaluating
-from regard.core.protocols import Announced, Decoder, Padded, Readout, State
-from regard.core.state_tree import map_tensors, spread
+from regard.core.data_specs import MusicSpec
+from regard.core.inference_mode import eval_mode
+from regard.core.protocols import Decoder, MusicCondition, Padded, Readout, State
+from regard.core.state_tree import map_tensors, repeat_rows
 from regard.data.music import statistics
 from regard.data.music.encoding import Encoding, Tokens
 from regard.data.music.grid_encoding import Grid
 from regard.data.music.notes import Note
-from regard.decoding.strategy import Decoding, optimised
+from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks.music.conditions import Classes
-from regard.tasks.music.prompts import Beginning, Length, continuing
+from regard.tasks.music.prompts import Length, Prompt, continuing
 
 
 class Composition(NamedTuple):
@@ -38,30 +38,30 @@ class Composition(NamedTuple):
     rank: float = 0.0  # the mean log probability of a new token: pieces are of unlike length
 
 
-class Composer(NamedTuple):
+class PieceGenerator(NamedTuple):
     """Makes pieces with a model: the encoding, classes and sizes it was trained with."""
 
     encoding: Encoding
     classes: Classes
-    sizes: Notes
+    sizes: MusicSpec
 
-    def from_nothing(self, model: Decoder, decoding: Decoding, *, seconds: float) -> list[Composition]:
+    def from_nothing(self, model: Decoder, decoding: DecodingStrategy, *, seconds: float) -> list[Composition]:
         """New pieces of at most so many seconds, best first."""
         return self.compose(model, continuing(None, self.encoding, keep=None, length=Length(seconds)), decoding)
 
     def compose(
-        self, model: Decoder, beginning: Beginning, decoding: Decoding, *, like: Sequence[str] = ()
+        self, model: Decoder, beginning: Prompt, decoding: DecodingStrategy, *, like: Sequence[str] = ()
     ) -> list[Composition]:
         """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
         given, marks = beginning.tokens, self.sizes.marks
         asked = self.classes.ask(like)
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             model = optimised(model)
 
             def begin(place: int) -> State:
                 return model.start(map_tensors(self._announced(asked, beginning.shown, place), lambda x: x.to(device)))
 
-            sliding = Sliding(model, begin, longest=self.sizes.longest, bar=beginning.encoding.bar)
+            sliding = SlidingWindowDecoder(model, begin, longest=self.sizes.longest, bar=beginning.encoding.bar)
             tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
             state = sliding.start(tokens)
             if tokens.shape[1] > 1:
@@ -74,18 +74,18 @@ class Composer(NamedTuple):
         for each in hypotheses:
             whole = np.concatenate([given, np.array(each.tokens, dtype=np.int64)])
             rank = each.score / (len(each.tokens) + 1)  # with the end mark
-            made.append(Composition(heard(whole, beginning), whole, each.score, beginning.seconds, rank))
+            made.append(Composition(to_notes(whole, beginning), whole, each.score, beginning.seconds, rank))
         return sorted(made, key=lambda piece: -piece.rank)
 
-    def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | Announced:
+    def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | MusicCondition:
         """What the model is told beforehand, of a piece that it reads from a place on."""
         if not self.sizes.shown or shown is None:
             return classes
         given = torch.from_numpy(shown[place:])[None]
-        return Announced(*classes, Padded(given, torch.tensor([given.shape[1]])))
+        return MusicCondition(*classes, Padded(given, torch.tensor([given.shape[1]])))
 
 
-def heard(tokens: Tokens, beginning: Beginning) -> list[Note]:
+def to_notes(tokens: Tokens, beginning: Prompt) -> list[Note]:
     """The tokens of a piece -> its notes in seconds; those that were given are as they were given."""
     encoding = beginning.encoding
     content = encoding.decode(tokens)
@@ -123,7 +123,7 @@ class Slid(NamedTuple):
     forgotten: int
 
 
-class Sliding:
+class SlidingWindowDecoder:
     """A `Decoder` of one source that never runs out of memory; `begin` gives the model's state before the token of a
     number."""
 
@@ -146,7 +146,7 @@ class Sliding:
             x, inner = self.model.features(tokens, state.inner)
             return x, Slid(whole, inner, state.forgotten)
         forgotten = -(-(length - max(self.bar, self.longest // 2)) // self.bar) * self.bar
-        x, inner = self.model.features(whole[:, forgotten:], spread(self.begin(forgotten), len(whole)))
+        x, inner = self.model.features(whole[:, forgotten:], repeat_rows(self.begin(forgotten), len(whole)))
         return x[:, -tokens.shape[1] :], Slid(whole, inner, forgotten)
 
     def __call__(self, tokens: Tensor, state: Slid) -> tuple[Tensor, Slid]:

@@ -13,16 +13,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.core.data_specs import Marks
-from regard.core.inspectable import Axis, Item, Output, Place, Shown
+from regard.core.data_specs import SpecialTokens
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import Decoder, Padded
 from regard.data.music.encoding import Encoding, Tokens
 from regard.tasks._shared.teacher_forcing import log_probabilities, picked, with_alternatives
 
-NAMES = {Marks.pad: "pad", Marks.unknown: "unknown", Marks.start: "start", Marks.end: "end"}
+NAMES = {
+    SpecialTokens.pad: "pad",
+    SpecialTokens.unknown: "unknown",
+    SpecialTokens.start: "start",
+    SpecialTokens.end: "end",
+}
 
 
-def show(model: Decoder, whole: Tokens, most: int, *, encoding: Encoding, marks: Marks, path: Path) -> Shown:
+def show(
+    model: Decoder, whole: Tokens, most: int, *, encoding: Encoding, marks: SpecialTokens, path: Path
+) -> Inspectable:
     """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
     tokens = whole[:most]
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
@@ -34,14 +41,14 @@ def show(model: Decoder, whole: Tokens, most: int, *, encoding: Encoding, marks:
     seconds = time.perf_counter() - begun
     items = _items(tokens, encoding)
     nats = -total / max(1, len(tokens))
-    return Shown(
+    return Inspectable(
         title=path.name,
         axes={
             "output": Axis(items, "output"),
-            "read": Axis((Item(NAMES[Marks.start], special=True), *items[:-1]), "read", input="read"),
+            "read": Axis((Item(NAMES[SpecialTokens.start], special=True), *items[:-1]), "read", input="read"),
         },
-        rows={"target": (Place("output"),)},
-        columns={"target": (Place("read"),)},
+        rows={"target": (AxisRef("output"),)},
+        columns={"target": (AxisRef("read"),)},
         outputs=(
             Output(
                 f"{path.name}: {_counted(tokens, whole)}, {nats:.3f} nats each",

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.data.music import midi, piano_roll, synth
 from regard.data.music.encoding import Encoding
 from regard.data.music.notes import Note
@@ -14,7 +14,7 @@ from regard.tasks.music.generate import Composition
 
 
 @dataclass(frozen=True)
-class Composed(Answer):
+class Composed(Prediction):
     """A piece: `notes`, `save("x.mid")`, and in a notebook `play()`; `value` is what the model made."""
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.core.errors import ConfigError, DataError, counted, nearest
+from regard.core.errors import ConfigError, DataError, did_you_mean, pluralize
 from regard.core.protocols import Grammar
 from regard.data.music.encoding import Encoding, Opened, Tokens
 from regard.data.music.grid_encoding import NAMES, SILENT, Grid, GridGrammar
@@ -43,7 +43,7 @@ class Length(NamedTuple):
     exactly: bool = False  # just so long, whether the piece wants to end or not
 
 
-class Beginning(NamedTuple):
+class Prompt(NamedTuple):
     """Where a piece begins, and what may follow."""
 
     encoding: Encoding  # at the pace of the piece
@@ -57,7 +57,7 @@ class Beginning(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def continuing(primer: MusicFile | None, encoding: Encoding, *, keep: float | None, length: Length) -> Beginning:
+def continuing(primer: MusicFile | None, encoding: Encoding, *, keep: float | None, length: Length) -> Prompt:
     """A file, or None -> the first `keep` seconds of it, to be continued."""
     tokens, given, struck = np.zeros(0, dtype=np.int64), 0.0, None
     remarks: tuple[str, ...] = ()
@@ -71,10 +71,10 @@ def continuing(primer: MusicFile | None, encoding: Encoding, *, keep: float | No
     seconds = length.seconds or encoding.usual
     grammar = encoding.grammar(tokens, seconds=seconds, least=seconds if length.exactly else 0.0)
     known = None if struck is None else struck[: len(tokens) // len(NAMES)]
-    return Beginning(encoding, tokens, grammar, encoding.longest(seconds), given, struck=known, remarks=remarks)
+    return Prompt(encoding, tokens, grammar, encoding.longest(seconds), given, struck=known, remarks=remarks)
 
 
-def harmonising(file: MusicFile, encoding: Encoding, *, seconds: float | None) -> Beginning:
+def harmonising(file: MusicFile, encoding: Encoding, *, seconds: float | None) -> Prompt:
     """A file -> a piece in which its tune is kept, note by note, and the other voices are new."""
     read = file.opened.read
     encoding = _grid(file, encoding, "harmonise").at(read.pace)
@@ -98,7 +98,7 @@ def _left_out(file: MusicFile, tune: Sequence[Note]) -> tuple[str, ...]:
     return (f"{file.path}: the highest notes are the tune; {others} below it are left out",)
 
 
-def infilling(file: MusicFile, encoding: Encoding, *, voices: Sequence[str], bars: str | None) -> Beginning:
+def infilling(file: MusicFile, encoding: Encoding, *, voices: Sequence[str], bars: str | None) -> Prompt:
     """A file -> the same piece in which some voices, some bars, or some voices of some bars are new."""
     encoding = _grid(file, encoding, "infill").at(file.opened.read.pace)
     content = file.opened.content
@@ -116,7 +116,7 @@ def _moved(file: MusicFile, encoding: Encoding) -> tuple[str, ...]:
     between = sum(abs(remainder(note.start * encoding.resolution, 1)) > OFF for note in file.opened.read.notes)
     if not between:
         return ()
-    return (f"{file.path}: {counted(between, 'note')} of it begin between two 16ths, and are moved to the nearest",)
+    return (f"{file.path}: {pluralize(between, 'note')} of it begin between two 16ths, and are moved to the nearest",)
 
 
 def _seated(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -126,17 +126,17 @@ def _seated(file: MusicFile, free: NDArray[np.bool_]) -> tuple[str, ...]:
     if parts == PARTS or free.all(axis=1).any() or not lost:
         return ()
     return (
-        f"{file.path}: {counted(parts, 'part')}, not four, so voices are told apart by pitch; in "
-        f"{counted(lost, 'step')} a note of it lies in what is made anew, and goes",
+        f"{file.path}: {pluralize(parts, 'part')}, not four, so voices are told apart by pitch; in "
+        f"{pluralize(lost, 'step')} a note of it lies in what is made anew, and goes",
     )
 
 
-def _filling(content: NDArray[np.int16], free: NDArray[np.bool_], encoding: Grid) -> Beginning:
+def _filling(content: NDArray[np.int16], free: NDArray[np.bool_], encoding: Grid) -> Prompt:
     """A grid (steps voices) and where it is free -> a piece of that length; what is given first is read at once."""
     given = np.where(free.reshape(-1), 0, encoding.encode(content))
     first, end = int(np.argmax(given == 0)), len(given)
     grammar = GridGrammar(encoding.size, before=first, end=end, least=end, given=torch.from_numpy(given))
-    return Beginning(encoding, given[:first], grammar, end - first, shown=given)
+    return Prompt(encoding, given[:first], grammar, end - first, shown=given)
 
 
 def _grid(file: MusicFile, encoding: Encoding, wish: str) -> Grid:
@@ -152,7 +152,7 @@ def _numbers(voices: Sequence[str]) -> list[int]:
     for voice in voices:
         if voice.lower() not in known:
             raise ConfigError(
-                f"voices: there is no voice {voice!r}; {nearest(voice.lower(), list(known)[: len(NAMES)])}"
+                f"voices: there is no voice {voice!r}; {did_you_mean(voice.lower(), list(known)[: len(NAMES)])}"
             )
     return sorted({known[voice.lower()] for voice in voices}) or list(range(len(NAMES)))
 

@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.core import checksums, files
-from regard.core.data_specs import Marks, Notes
-from regard.core.errors import CheckpointError, ConfigError, DataError, nearest
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
-from regard.core.protocols import Announced, Decoder, Goal, Indices, Loss, Padded
-from regard.core.task import Answer, Task
+from regard.core.data_specs import MusicSpec, SpecialTokens
+from regard.core.errors import CheckpointError, ConfigError, DataError, did_you_mean
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
+from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded, TargetMetric
+from regard.core.task import Prediction, Task
 from regard.data.music import dataset
 from regard.data.music.dataset import Collection, Piece
 from regard.data.music.encoding import Encoding
 from regard.data.music.event_encoding import Events
 from regard.data.music.grid_encoding import Grid
 from regard.decoding import strategy as decoders
-from regard.decoding.strategy import Decoding
+from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import data_summary
 from regard.tasks.music import crops, generate, inspect
 from regard.tasks.music.conditions import Classes, Condition, classes_of
 from regard.tasks.music.crops import PieceBatch, Shape, TrainingPieces, highest_of, marked, note_nats, nothing_of
-from regard.tasks.music.generate import Composer
+from regard.tasks.music.generate import PieceGenerator
 from regard.tasks.music.piece import composed, to_midi
-from regard.tasks.music.prompts import Beginning, Length, MusicFile, continuing, harmonising, infilling, opening
+from regard.tasks.music.prompts import Length, MusicFile, Prompt, continuing, harmonising, infilling, opening
 
 FILE, EXAMPLE = "music.json", "example.mid"
 SECONDS = 10.0  # of a piece that are kept as an example, or made to be shown
@@ -85,19 +85,19 @@ TINY = Config(limit=12, crop=64, window=64, longest=1024)  # for tests
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
-    goal, opens = Goal("nats", more=False), dataset.KINDS
-    scored = "each token foretold from the true ones before it"
+    goal, opens = TargetMetric("nats", more=False), dataset.KINDS
+    evaluation_mode = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
-        self.config, self.encoding, self.classes, self.marks = config, encoding, classes, Marks()
-        self.sizes = Notes(
+        self.config, self.encoding, self.classes, self.marks = config, encoding, classes, SpecialTokens()
+        self.sizes = MusicSpec(
             *(classes.size, encoding.size, config.longest, self.marks),
             crop=config.crop,
             voices=encoding.together,
             bar=encoding.bar // max(1, encoding.together),
             shown=config.shown > 0,
         )
-        self.composer = Composer(encoding, classes, self.sizes)
+        self.composer = PieceGenerator(encoding, classes, self.sizes)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
         self.examples = (*kept, "")  # a file to continue, and nothing
@@ -105,14 +105,14 @@ class Music(Task):
     @cached_property
     def collection(self) -> Collection:
         """The pieces of each split; read when first asked for."""
-        seed = None if self.only_tested else self.config.seed
+        seed = None if self.test_only else self.config.seed
         return dataset.collect(self.config.path, self.encoding, limit=self.config.limit, seed=seed)
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the data: files that were mended or left out, and why."""
         return list(self.collection.remarks)
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many pieces there are, as what tokens, and the first of them."""
         counts = ", ".join(f"{name} {len(several):,}" for name, several in self.collection.splits.items())
         first = self.split("train")[0]
@@ -131,7 +131,7 @@ class Music(Task):
         """The pieces of a split."""
         splits = self.collection.splits
         if name not in splits:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, splits)}")
+            raise DataError(f"the data has no split {name!r}; {did_you_mean(name, splits)}")
         if not splits[name]:
             raise DataError(f"the split {name!r} has no pieces; give more data")
         return splits[name]
@@ -144,11 +144,11 @@ class Music(Task):
         shape = Shape(length=self.config.crop, bar=self.encoding.bar, voices=self.encoding.together, **named)
         return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number; the same on every process."""
         return self.training.plan(epoch, seed)
 
-    def batch(self, examples: Indices) -> PieceBatch:
+    def collate(self, examples: Indices) -> PieceBatch:
         """Example numbers -> conditions, what is shown, and crops of `crop` inputs with one label more."""
         return self.training.batch(examples)
 
@@ -172,7 +172,7 @@ class Music(Task):
         budget = self.config.rows * max(self.config.crop, window)
         return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget, **told)
 
-    def report(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """Pieces from nothing, drawn as `sample` does without settings, beside those of a split: pitches, intervals,
         voice leading, repetition."""
         drawn = self.composer.from_nothing(model, decoders.build("sample", samples=8), seconds=self.encoding.usual)
@@ -181,7 +181,7 @@ class Music(Task):
 
     def lower_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Nats per token of all voices but the highest; of a model that can see that one, also with sight of it."""
-        told: dict[str, Callable[[Tensor], Padded | Announced]] = {"lower_voices": nothing_of}
+        told: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": nothing_of}
         if self.sizes.shown:
             told["lower_voices_tune_in_sight"] = partial(highest_of, voices=self.encoding.together)
         found = {}
@@ -211,24 +211,26 @@ class Music(Task):
         notes = self.encoding.notes(self.encoding.beginning(piece.content, SECONDS))
         return to_midi(notes, self.encoding)
 
-    def read(self, text: str) -> MusicFile | None:
+    def parse_input(self, text: str) -> MusicFile | None:
         """The path of a MIDI or MusicXML file -> its content; an empty text is nothing, from which a piece is made."""
         if not text.strip():
             return None
         return opening(Path(text.strip()), self.encoding)
 
-    def answer(
-        self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: Decoding | None
-    ) -> list[list[Answer]]:
+    def predict(
+        self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: DecodingStrategy | None
+    ) -> list[list[Prediction]]:
         """Files to continue, or None -> for each as many pieces as are asked for, likeliest first."""
         return [self._answers(model, given, options, options.search(decoding)) for given in inputs]
 
-    def _answers(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding) -> list[Answer]:
+    def _answers(
+        self, model: Decoder, given: MusicFile | None, options: Options, decoding: DecodingStrategy
+    ) -> list[Prediction]:
         beginning, title = self._beginning(given, options)
         made = self.composer.compose(model, beginning, decoding, like=options.like)
         return [composed(piece, beginning.encoding, title=title, remarks=beginning.remarks) for piece in made]
 
-    def _beginning(self, given: MusicFile | None, options: Options) -> tuple[Beginning, str]:
+    def _beginning(self, given: MusicFile | None, options: Options) -> tuple[Prompt, str]:
         """What a piece begins with, and what it is called after."""
         if sum(part is not None for part in (given, options.prompt, options.harmonise, options.infill)) > 1:
             raise ConfigError("a prompt is continued, a tune harmonised, a gap filled; give one file")
@@ -247,9 +249,11 @@ class Music(Task):
             beginning = infilling(file, self.encoding, voices=options.voices, bars=options.bars)
         return beginning, "" if file is None else file.path.stem
 
-    def show(self, model: Decoder, given: MusicFile | None, options: Options, decoding: Decoding | None) -> Shown:
+    def inspect(
+        self, model: Decoder, given: MusicFile | None, options: Options, decoding: DecodingStrategy | None
+    ) -> Inspectable:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
-        options.looking(file=given is not None)
+        options.check_inspect_options(file=given is not None)
         encoding = self.encoding if given is None else self.encoding.at(given.opened.read.pace)
         if given is None:
             short = min(options.seconds or SECONDS, SECONDS)
@@ -257,7 +261,7 @@ class Music(Task):
         else:
             tokens = encoding.encode(given.opened.content)
         path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.sizes.longest - 1)
-        with evaluating(model):
+        with eval_mode(model):
             return inspect.show(model, tokens, most, encoding=encoding, marks=self.marks, path=path)
 
 
@@ -333,12 +337,12 @@ class Options:
         if self.temperature == 0 and not (self.top_k is self.top_p is self.seed is None):
             raise ConfigError("top_k, top_p and seed change nothing at temperature=0; leave them out")
 
-    def search(self, decoding: Decoding | None) -> Decoding:
+    def search(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         own = decoding or decoders.build("sample")
-        return own.asked(**{name: getattr(self, name) for name in DRAWN})
+        return own.with_overrides(**{name: getattr(self, name) for name in DRAWN})
 
-    def looking(self, *, file: bool) -> None:
+    def check_inspect_options(self, *, file: bool) -> None:
         """Refuse what changes nothing of what is looked at: a file as it is, or a short piece from nothing."""
         used = () if file else ("seconds", *DRAWN)
         idle = [one.name for one in fields(self) if one.name not in used and getattr(self, one.name) != one.default]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Choices
+from regard.core.data_specs import RecommendationSpec
 from regard.tasks.recommendation.task import TINY, Config, Options, Recommendation, build, load
 
 __all__ = ["TINY", "Config", "Options", "Recommendation", "build", "load"]
 
 VERB = "recommend"
-SIZES = Choices
+SIZES = RecommendationSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "recommender"},
     "training": {"epochs": 40, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 50}, "evaluation": {"patience": 10}},

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from regard.core.errors import DataError, MissingExtra
 from regard.core.extras import require
-from regard.core.inference_mode import evaluating
+from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data.builtin import films
 from regard.data.ratings.dataset import Collection
-from regard.data.ratings.history_batches import Question
+from regard.data.ratings.history_batches import TestCase
 from regard.data.ratings.splits import TRAIN, VALID, check_asked
 from regard.layers.item_softmax import all_scores
 from regard.tasks.recommendation import baselines, metrics
@@ -47,10 +47,10 @@ def check(data: Collection, config: Config) -> None:
         )
 
 
-def opinions(task: Recommendation, model: Any, questions: Sequence[Question]) -> Array:
+def predict_ratings(task: Recommendation, model: Any, questions: Sequence[TestCase]) -> Array:
     """(m) what each user will think of the item of the question, as a logit."""
     parts = []
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         shelf = task.shelf(device)
         for low in range(0, len(questions), 256):
             some = questions[low : low + 256]
@@ -59,9 +59,9 @@ def opinions(task: Recommendation, model: Any, questions: Sequence[Question]) ->
     return torch.cat(parts).double().numpy()
 
 
-def scores(task: Recommendation, model: Any, questions: Sequence[Question]) -> dict[str, float]:
+def scores(task: Recommendation, model: Any, questions: Sequence[TestCase]) -> dict[str, float]:
     """AUC and log loss of liked or not; RMSE where ratings are foretold."""
-    logits = opinions(task, model, questions)
+    logits = predict_ratings(task, model, questions)
     ratings = task.data.events.ratings[[question.row for question in questions]]
     if task.config.objective == "clicks":
         liked = ratings >= task.config.liked
@@ -88,7 +88,7 @@ def sampled(task: Recommendation, model: Any, part: int) -> dict[str, float]:
     """The same among a hundred items drawn uniformly, as many papers have it: much higher, and another order."""
     questions, chance = task.histories.questions(part), torch.Generator().manual_seed(task.config.seed)
     size, parts = len(task.data.items.ids), []
-    with evaluating(model) as device:
+    with eval_mode(model) as device:
         shelf = task.shelf(device)
         for low in range(0, len(questions), 256):
             some = questions[low : low + 256]
@@ -102,7 +102,9 @@ def sampled(task: Recommendation, model: Any, part: int) -> dict[str, float]:
             others = scores.gather(1, few.indices).masked_fill(few.values < 0, -torch.inf)
             wanted = scores[torch.arange(len(some)), chosen]
             parts.append(1 + (others > wanted[:, None]).sum(dim=1).float())
-    return {f"sampled_{key}": value for key, value in metrics.of_ranks(torch.cat(parts), top=task.config.top).items()}
+    return {
+        f"sampled_{key}": value for key, value in metrics.ranking_metrics(torch.cat(parts), top=task.config.top).items()
+    }
 
 
 def new(task: Recommendation, model: Any) -> dict[str, float]:
@@ -121,17 +123,19 @@ def new(task: Recommendation, model: Any) -> dict[str, float]:
         counts = popular if among is None else popular.masked_fill(~among, -torch.inf)
         usual = ranks_of(task, questions, partial(_same, counts))
         for kind, values in ((name, ranks), (f"{name}_popularity", usual)):
-            found |= {f"{kind}_{key}": value for key, value in metrics.of_ranks(values, top=task.config.top).items()}
+            found |= {
+                f"{kind}_{key}": value for key, value in metrics.ranking_metrics(values, top=task.config.top).items()
+            }
     return found
 
 
-def _same(counts: Tensor, some: Sequence[Question]) -> Tensor:
+def _same(counts: Tensor, some: Sequence[TestCase]) -> Tensor:
     """The same scores for everyone."""
     return counts.expand(len(some), -1)
 
 
 def ranks_of(
-    task: Recommendation, questions: Sequence[Question], score: Callable[[Sequence[Question]], Tensor]
+    task: Recommendation, questions: Sequence[TestCase], score: Callable[[Sequence[TestCase]], Tensor]
 ) -> Tensor:
     """(m) the ranks of what was chosen, by other scores."""
     parts = []
@@ -148,13 +152,13 @@ def truth(task: Recommendation, part: int) -> dict[str, float]:
         return {}
     known = films.tastes(config.users, config.items, seed=config.seed)[2]
 
-    def score(some: Sequence[Question]) -> Tensor:
+    def score(some: Sequence[TestCase]) -> Tensor:
         rows = [task.histories.before(question) for question in some]
         last = [known.mood[task.data.events.items[mine[-1]]] if len(mine) else 0.0 * known.mood[0] for mine in rows]
         return torch.from_numpy(known.taste[[question.user for question in some]] + np.stack(last))
 
     ranks = ranks_of(task, task.histories.questions(part), score)
-    return {f"truth_{key}": value for key, value in metrics.of_ranks(ranks, top=config.top).items()}
+    return {f"truth_{key}": value for key, value in metrics.ranking_metrics(ranks, top=config.top).items()}
 
 
 def popularity(task: Recommendation, part: int) -> dict[str, float]:
@@ -162,7 +166,7 @@ def popularity(task: Recommendation, part: int) -> dict[str, float]:
     known = _chosen(task, part - 1)
     counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
     ranks = ranks_of(task, task.histories.questions(part), partial(_same, counts))
-    return {f"popularity_{key}": value for key, value in metrics.of_ranks(ranks, top=task.config.top).items()}
+    return {f"popularity_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.top).items()}
 
 
 def rivals(task: Recommendation, part: int) -> dict[str, float]:
@@ -182,11 +186,11 @@ def _of_rival(task: Recommendation, name: str, part: int) -> dict[str, float]:
 
     def judge(found: Any) -> float:
         ranks = ranks_of(task, questions, lambda some: _of_users(found, some))
-        return metrics.of_ranks(ranks, top=task.config.top)[f"ndcg@{task.config.top}"]
+        return metrics.ranking_metrics(ranks, top=task.config.top)[f"ndcg@{task.config.top}"]
 
     found = baselines.scores(name, training, known, judge=judge, seed=task.config.seed)
     ranks = ranks_of(task, task.histories.questions(part), lambda some: _of_users(found, some))
-    return {f"{name}_{key}": value for key, value in metrics.of_ranks(ranks, top=task.config.top).items()}
+    return {f"{name}_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.top).items()}
 
 
 def _chosen(task: Recommendation, last: int) -> Chosen:
@@ -196,7 +200,7 @@ def _chosen(task: Recommendation, last: int) -> Chosen:
     return Chosen(task.data.events.users[rows], task.data.events.items[rows], shape)
 
 
-def _of_users(found: Any, some: Sequence[Question]) -> Tensor:
+def _of_users(found: Any, some: Sequence[TestCase]) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(found[[question.user for question in some]]))
 
 

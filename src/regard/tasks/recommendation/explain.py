@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.protocols.recommender import People, Shelf
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.layers.item_softmax import all_scores
 
-Values = Callable[[People], Tensor]  # users -> scores of all items (b n)
+Values = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
 
 
 class Reason(NamedTuple):
@@ -28,7 +28,7 @@ class Reason(NamedTuple):
     weight: float | None  # attention, mean of the heads; None where the model has none to show
 
 
-class Checked(NamedTuple):
+class Explanation(NamedTuple):
     """The reasons for an item, strongest first, and where it ranks without the first of them."""
 
     reasons: tuple[Reason, ...]
@@ -36,11 +36,11 @@ class Checked(NamedTuple):
 
 
 def contributions(
-    model: Any, people: People, shelf: Shelf, *, values: Values | Stated, places: Tensor
+    model: Any, people: UserBatch, shelf: ItemCatalog, *, values: Values | StateScorer, places: Tensor
 ) -> tuple[Tensor, Any]:
     """One user and items (k) -> (k r): what each thing known adds to each item's score; and attention (r) or None."""
-    parts = model.parts(people, shelf) if isinstance(values, Stated) else None
-    if parts is None or not isinstance(values, Stated):
+    parts = model.parts(people, shelf) if isinstance(values, StateScorer) else None
+    if parts is None or not isinstance(values, StateScorer):
         usual = values(people)[0, places]
         fewer = [without(people, place, model.fields) for place in range(1, known(people, model.fields))]
         lost = [usual - values(each)[0, places] for each in fewer]
@@ -52,13 +52,13 @@ def contributions(
     return torch.stack(slopes) @ parts.shares.detach().mT, parts.weights.detach()
 
 
-class Stated(NamedTuple):
+class StateScorer(NamedTuple):
     """Scores of all items by way of the user's last state alone, so that what adds to the state adds to them."""
 
     model: Any
-    shelf: Shelf
+    shelf: ItemCatalog
 
-    def __call__(self, people: People) -> Tensor:
+    def __call__(self, people: UserBatch) -> Tensor:
         return self.of_states(self.model.states(people, self.shelf)[:, -1])
 
     def of_states(self, states: Tensor) -> Tensor:
@@ -66,12 +66,12 @@ class Stated(NamedTuple):
         return all_scores(self.model, states, self.shelf)
 
 
-def known(people: People, fields: Sequence[int]) -> int:
+def known(people: UserBatch, fields: Sequence[int]) -> int:
     """How many things are known of one user: anyone, the fields, the items."""
     return 1 + len(fields) + int(people.lengths[0])
 
 
-def told(people: People, fields: Sequence[int]) -> Tensor:
+def known_mask(people: UserBatch, fields: Sequence[int]) -> Tensor:
     """(r) 1 for what is known of one user, 0 for a field that is not told, which is no reason."""
     kept = torch.ones(known(people, fields))
     for place, width in enumerate(fields, start=1):
@@ -79,7 +79,7 @@ def told(people: People, fields: Sequence[int]) -> Tensor:
     return kept
 
 
-def without(people: People, place: int, fields: Sequence[int]) -> People:
+def without(people: UserBatch, place: int, fields: Sequence[int]) -> UserBatch:
     """One user as if one thing were not known: a field not told, or an item not chosen."""
     if place <= len(fields):
         low = sum(fields[: place - 1])
@@ -95,19 +95,19 @@ def without(people: People, place: int, fields: Sequence[int]) -> People:
 
 def explain(
     model: Any,
-    people: People,
-    shelf: Shelf,
+    people: UserBatch,
+    shelf: ItemCatalog,
     *,
-    values: Values | Stated,
+    values: Values | StateScorer,
     places: Tensor,
     names: Sequence[str],
     seen: Tensor,
-) -> list[Checked]:
+) -> list[Explanation]:
     """One user and recommended items (k) -> for each its reasons, and the check."""
     if not len(places):
         return []
     found, weights = contributions(model, people, shelf, values=values, places=places)
-    found = found.clamp_min(0) * told(people, model.fields)
+    found = found.clamp_min(0) * known_mask(people, model.fields)
     shares = found / found.sum(dim=1, keepdim=True).clamp_min(1e-9)
     strongest = [int(row[1:].argmax()) + 1 if row[1:].max() > 0 else 0 for row in shares] if shares.shape[1] > 1 else []
     ranks: dict[int, Tensor] = {}
@@ -123,11 +123,11 @@ def explain(
             Reason(i, names[i], float(row[i]), None if weights is None else float(weights[i])) for i in order
         )
         rank = int(ranks[strongest[number]][number]) if reasons else None
-        checked.append(Checked(reasons, rank))
+        checked.append(Explanation(reasons, rank))
     return checked
 
 
-def say(checked: Checked, rank: int, count: int) -> str:
+def say(checked: Explanation, rank: int, count: int) -> str:
     """In words: because of … ; without it, rank 1 -> 5."""
     if not checked.reasons or not count:
         return ""

@@ -40,7 +40,7 @@ def joined(parts: list[Ranked]) -> Ranked:
     return Ranked(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def of_ranks(ranks: Tensor, *, top: int) -> dict[str, float]:
+def ranking_metrics(ranks: Tensor, *, top: int) -> dict[str, float]:
     """HR@k, NDCG@k and MRR; one item was chosen, so the best DCG is 1."""
     hit = ranks <= top
     gain = torch.where(hit, 1 / torch.log2(ranks.double() + 1), 0.0)
@@ -51,7 +51,7 @@ def of_ranks(ranks: Tensor, *, top: int) -> dict[str, float]:
     }
 
 
-def of_lists(best: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:
+def coverage_and_novelty(best: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:
     """Coverage: the share of items that are recommended to anyone. Novelty: bits, -log2 of an item's share of all
     choices, mean of what is recommended; what nobody chose counts as chosen once."""
     places = best[:, :top].cpu().numpy()

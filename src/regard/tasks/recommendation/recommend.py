@@ -15,17 +15,17 @@ from torch import Tensor
 
 from regard.core.errors import ConfigError
 from regard.core.extras import require
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
 from regard.core.pca import principal
-from regard.core.protocols.recommender import People, Shelf
-from regard.core.task import Answer
+from regard.core.protocols.recommender import ItemCatalog, UserBatch
+from regard.core.task import Prediction
 from regard.data.ratings import profiles
 from regard.data.ratings.dataset import Collection
 from regard.data.ratings.splits import NUMBERS
-from regard.data.ratings.user_query import Asked
+from regard.data.ratings.user_query import UserQuery
 from regard.layers.item_softmax import Best, all_scores, best, total
 from regard.tasks.recommendation import explain
-from regard.tasks.recommendation.explain import Checked, Values
+from regard.tasks.recommendation.explain import Explanation, Values
 
 if TYPE_CHECKING:
     from regard.tasks.recommendation import Options, Recommendation
@@ -38,15 +38,15 @@ AT_ONCE = 4096  # items that are judged at a time
 TITLES = 2000  # names a page suggests
 
 
-class Found(NamedTuple):
+class RecommendationResult(NamedTuple):
     """One user, answered."""
 
-    people: People
+    people: UserBatch
     names: tuple[str, ...]  # of all that is known: anyone, the fields, the items
     seen: Tensor  # (s) places that are left out
     places: Tensor  # (k) of what is recommended, best first
     scores: Tensor  # (k) log p, or the ratings that are foretold
-    reasons: list[Checked]
+    reasons: list[Explanation]
 
 
 class Recommended(NamedTuple):
@@ -55,7 +55,7 @@ class Recommended(NamedTuple):
     item: str  # its id
     title: str
     score: float
-    reasons: Checked
+    reasons: Explanation
 
 
 def overview(data: Collection) -> list[str]:
@@ -77,7 +77,7 @@ def examples(data: Collection) -> tuple[str, ...]:
     return (*(data.users.ids[place] for place in order[:EXAMPLES]), "")
 
 
-def people_of(task: Recommendation, asked: Asked) -> tuple[People, tuple[int, ...]]:
+def user_batch(task: Recommendation, asked: UserQuery) -> tuple[UserBatch, tuple[int, ...]]:
     """Who is asked for -> one user with a history, and the places of all that was chosen."""
     data, longest = task.data, task.config.longest
     if asked.user is not None and asked.known:
@@ -90,23 +90,23 @@ def people_of(task: Recommendation, asked: Asked) -> tuple[People, tuple[int, ..
     named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
     none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.sizes.days)
     numbers = torch.zeros(1, dtype=torch.long)
-    return People(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
+    return UserBatch(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
 
 
-def names_of(task: Recommendation, model: Any, asked: Asked, people: People) -> tuple[str, ...]:
+def names_of(task: Recommendation, model: Any, asked: UserQuery, people: UserBatch) -> tuple[str, ...]:
     """What each thing known of the user is called."""
     told = [(field.name, asked.profile.get(field.name, "")) for field in task.data.users.fields[: len(model.fields)]]
     fields = [f"{name} {value}" if value else f"{name} not told" for name, value in told]
     return ("anyone", *fields, *(task.data.items.titles[place] for place in people.history[0].tolist()))
 
 
-def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values | explain.Stated:
+def values_of(task: Recommendation, model: Any, shelf: ItemCatalog) -> Values | explain.StateScorer:
     """What items are ranked by: log p of the next choice, or what the user will think of each."""
     if task.config.objective == "next":
-        return explain.Stated(model, shelf)
+        return explain.StateScorer(model, shelf)
     places = torch.arange(len(shelf.numbers), device=shelf.numbers.device)
 
-    def thought(people: People) -> Tensor:
+    def thought(people: UserBatch) -> Tensor:
         rows = len(people.lengths)
         return torch.cat(
             [model.opinions(people, shelf, some.expand(rows, -1)) for some in places.split(AT_ONCE)], dim=1
@@ -115,7 +115,7 @@ def values_of(task: Recommendation, model: Any, shelf: Shelf) -> Values | explai
     return thought
 
 
-def judged(task: Recommendation, logits: Tensor) -> Tensor:
+def to_rating(task: Recommendation, logits: Tensor) -> Tensor:
     """What a user will think of items: the rating that is foretold, or log p that they are liked."""
     if task.config.objective == "clicks":
         return torch.nn.functional.logsigmoid(logits)
@@ -123,9 +123,11 @@ def judged(task: Recommendation, logits: Tensor) -> Tensor:
     return low + (high - low) * logits.sigmoid()
 
 
-def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> Found:
+def find(
+    task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog
+) -> RecommendationResult:
     """The best items for one user, with their reasons."""
-    people, chosen = people_of(task, asked)
+    people, chosen = user_batch(task, asked)
     states = model.states(people, shelf)[:, -1]
     values, seen = values_of(task, model, shelf), torch.tensor([] if options.again else chosen, dtype=torch.long)
     count = max(0, min(options.count, len(shelf.numbers) - len(seen)))
@@ -144,16 +146,18 @@ def find(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     else:
         logits = values(people)[0].index_fill(0, seen, -torch.inf)
         found_logits, places = logits.topk(count)
-        scores = judged(task, found_logits)
+        scores = to_rating(task, found_logits)
     names = names_of(task, model, asked, people)
     told = places if options.reasons else places[:0]
     reasons = explain.explain(model, people, shelf, values=values, places=told, names=names, seen=seen) or [
-        Checked((), None)
+        Explanation((), None)
     ] * len(places)
-    return Found(people, names, seen, places, scores, reasons)
+    return RecommendationResult(people, names, seen, places, scores, reasons)
 
 
-def answers(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> list[Answer]:
+def answers(
+    task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog
+) -> list[Prediction]:
     """One user -> the list."""
     found = find(task, model, asked, options, shelf)
     listed = []
@@ -164,11 +168,11 @@ def answers(task: Recommendation, model: Any, asked: Asked, options: Options, sh
         text = f"{title}  ({because})" if because else title
         why = [reason._asdict() for reason in value.reasons.reasons[: options.reasons]]
         told = {"item": value.item, "title": title, "reasons": why, "rank_without": value.reasons.rank_without}
-        listed.append(Answer(text, score, score, value=value, remarks=asked.remarks, data=told))
+        listed.append(Prediction(text, score, score, value=value, remarks=asked.remarks, data=told))
     return listed
 
 
-def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf: Shelf) -> Shown:
+def show(task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog) -> Inspectable:
     """One user -> the page."""
     begun = time.perf_counter()
     found = find(task, model, asked, options, shelf)
@@ -179,7 +183,7 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     others, titles = _others(task, model, asked, shelf)
     name = "a new user" if asked.user is None else f"user {data.users.ids[asked.user]}"
 
-    def logits(people: People) -> Tensor:
+    def logits(people: UserBatch) -> Tensor:
         if task.config.objective != "next":
             thought: Tensor = model.opinions(people, shelf, listed[None])
             return thought
@@ -196,11 +200,11 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
         "items": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items"),
         "judged": Axis(tuple(Item(data.items.titles[place]) for place in listed.tolist()), "items that are judged"),
     }
-    return Shown(
+    return Inspectable(
         title=name,
         axes=axes,
-        rows={key: (Place(key),) for key in ("history", "moments", "users", "judged")},
-        columns={key: (Place(key),) for key in ("history", "items")},
+        rows={key: (AxisRef(key),) for key in ("history", "moments", "users", "judged")},
+        columns={key: (AxisRef(key),) for key in ("history", "items")},
         outputs=_outputs(found, data, likely=task.config.objective != "ratings"),
         replay=lambda: logits(found.people),
         chosen=chosen,
@@ -211,14 +215,14 @@ def show(task: Recommendation, model: Any, asked: Asked, options: Options, shelf
     )
 
 
-def _listed(found: Found, data: Collection) -> Tensor:
+def _listed(found: RecommendationResult, data: Collection) -> Tensor:
     """The items of a map: what is recommended, then what is chosen most often."""
     popular = np.argsort(-data.counts, kind="stable")[:SHOWN].tolist()
     places = list(dict.fromkeys([*found.places.tolist(), *popular]))[: max(SHOWN, len(found.places))]
     return torch.tensor(places)
 
 
-def _others(task: Recommendation, model: Any, asked: Asked, shelf: Shelf) -> tuple[Tensor, list[str]]:
+def _others(task: Recommendation, model: Any, asked: UserQuery, shelf: ItemCatalog) -> tuple[Tensor, list[str]]:
     """States (m d) of some other users, and what they are called."""
     places = np.linspace(0, len(task.data.users.ids) - 1, min(BESIDE + 1, len(task.data.users.ids))).astype(int)
     users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:BESIDE]
@@ -229,13 +233,13 @@ def _others(task: Recommendation, model: Any, asked: Asked, shelf: Shelf) -> tup
     return states, [f"user {task.data.users.ids[user]}" for user in users]
 
 
-def _without(found: Found, logits: Callable[[People], Tensor], model: Any) -> Tensor:
+def _without(found: RecommendationResult, logits: Callable[[UserBatch], Tensor], model: Any) -> Tensor:
     """(m 1 v): the scores with each thing known taken away in turn; anyone is always there."""
     fewer = [explain.without(found.people, place, model.fields) for place in range(1, len(found.names))]
     return torch.stack([logits(each) for each in (found.people, *fewer)])
 
 
-def _outputs(found: Found, data: Collection, *, likely: bool) -> tuple[Output, ...]:
+def _outputs(found: RecommendationResult, data: Collection, *, likely: bool) -> tuple[Output, ...]:
     """What is recommended, with its log p where scores are `likely` and no ratings."""
     titles = [data.items.titles[place] for place in found.places.tolist()]
     if not likely:
@@ -246,7 +250,9 @@ def _outputs(found: Found, data: Collection, *, likely: bool) -> tuple[Output, .
     )
 
 
-def _page(task: Recommendation, model: Any, asked: Asked, found: Found, shelf: Shelf) -> dict[str, Any]:
+def _page(
+    task: Recommendation, model: Any, asked: UserQuery, found: RecommendationResult, shelf: ItemCatalog
+) -> dict[str, Any]:
     """Plain values for the view: the profile with what it can be, the history, the list, items in two dimensions."""
     data = task.data
     fields = [
@@ -315,14 +321,14 @@ class Index:
         return Best(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
 
 
-def best_approximate(model: Any, states: Tensor, shelf: Shelf, *, count: int) -> Best:
+def best_approximate(model: Any, states: Tensor, shelf: ItemCatalog, *, count: int) -> Best:
     """The `count` best items of each state, nearly always, with the log p that an exact search gives them."""
     index, queries = index_of(model, states, shelf)
     found = index.best(queries, count)
     return Best(found.places, found.scores - total(model, states, shelf))
 
 
-def index_of(model: Any, states: Tensor, shelf: Shelf) -> tuple[Index, Tensor]:
+def index_of(model: Any, states: Tensor, shelf: ItemCatalog) -> tuple[Index, Tensor]:
     """A model whose scores are one inner product -> an index of its items, and the queries of the states."""
     found = model.vectors(states, shelf)
     if found is None or len(found[0]) != 1:

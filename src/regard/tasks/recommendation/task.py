@@ -13,21 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, mse_loss
 
-from regard.core.data_specs import Choices
-from regard.core.errors import ConfigError, DataError, nearest
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
-from regard.core.protocols import Goal, Indices, Loss
-from regard.core.protocols.recommender import Shelf
+from regard.core.data_specs import RecommendationSpec
+from regard.core.errors import ConfigError, DataError, did_you_mean
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
+from regard.core.protocols import Indices, Loss, TargetMetric
+from regard.core.protocols.recommender import ItemCatalog
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data.builtin import films
 from regard.data.ratings import dataset, rating_files, user_query
-from regard.data.ratings.dataset import Collection, Wanted
-from regard.data.ratings.history_batches import Histories, Lesson, Question
+from regard.data.ratings.dataset import Collection, DatasetOptions
+from regard.data.ratings.history_batches import Histories, HistoryBatch, TestCase
 from regard.data.ratings.splits import NUMBERS, VALID, Split
 from regard.data.ratings.tables import Columns
-from regard.data.ratings.user_query import Asked
+from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
 from regard.layers.item_softmax import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
 from regard.tasks.recommendation import evaluation, metrics, recommend
@@ -84,9 +84,9 @@ class Config:
             raise ConfigError(f"objective={self.objective} needs a column of ratings; give data.rating=…")
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> DatasetOptions:
         """How the tables become a collection."""
-        return Wanted(
+        return DatasetOptions(
             self.split,
             self.scale,
             user_columns=self.user_columns,
@@ -134,12 +134,14 @@ class Recommendation(Task):
         foretold = config.objective == "next"
         self.histories = Histories(data, longest=config.longest, split=config.split, foretold=foretold, liked=liked)
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
-        self.sizes = Choices(*sizes, config.longest, float(data.days.max()))
+        self.sizes = RecommendationSpec(*sizes, config.longest, float(data.days.max()))
         top = config.top
-        self.goal = {"next": Goal(f"ndcg@{top}", True), "clicks": Goal("auc", True), "ratings": Goal("rmse", False)}[
-            config.objective
-        ]
-        self.directions = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
+        self.goal = {
+            "next": TargetMetric(f"ndcg@{top}", True),
+            "clicks": TargetMetric("auc", True),
+            "ratings": TargetMetric("rmse", False),
+        }[config.objective]
+        self.higher_is_better = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
         self.examples = recommend.examples(data)
 
     @cached_property
@@ -153,11 +155,11 @@ class Recommendation(Task):
         }
         return kinds[config.loss]
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What was mended in the data, and what is left out."""
         return list(self.data.notes)
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """Ratings of each split, users and items; and how the first history begins."""
         return recommend.overview(self.data)
 
@@ -165,18 +167,18 @@ class Recommendation(Task):
         """A checksum of each split."""
         return self.data.fingerprint()
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of windows of like length."""
         rows, lengths = self.config.rows, self.histories.lengths
         if self.config.objective != "next":  # a batch of short histories alone would count as much as one of long ones
             lengths = np.ones_like(lengths)
         return document_corpus.plan(lengths, rows=rows, budget=rows * (self.config.longest + 1), seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> Lesson:
+    def collate(self, examples: Indices) -> HistoryBatch:
         """Window numbers -> users, items, and what was chosen."""
         return self.histories.lesson(examples)
 
-    def loss(self, model: Any, batch: Lesson) -> Loss:
+    def loss(self, model: Any, batch: HistoryBatch) -> Loss:
         """The loss of what was chosen next, or of what was thought of it, summed over all choices."""
         chosen, ratings = batch.chosen[batch.counted], batch.ratings[batch.counted]
         if self.config.objective == "next":
@@ -192,20 +194,20 @@ class Recommendation(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """HR, NDCG, MRR, coverage and novelty of the lists; or AUC, log loss and RMSE of what is thought of items."""
         if split not in NUMBERS or split == "train":
-            raise DataError(f"there is no split {split!r} to ask about; {nearest(split, ('valid', 'test'))}")
+            raise DataError(f"there is no split {split!r} to ask about; {did_you_mean(split, ('valid', 'test'))}")
         questions = self.histories.questions(NUMBERS[split])
         if not questions:
             raise DataError(f"no rating is held out for {split!r}: users have too few; give more, or split=time")
         if self.config.objective != "next":
             return evaluation.scores(self, model, questions)
         ranked = self.ranked(model, questions)
-        scores = metrics.of_ranks(ranked.ranks, top=self.config.top) | {"loss": float(ranked.losses.mean())}
-        return scores | metrics.of_lists(ranked.best, self.data.counts, top=self.config.top)
+        scores = metrics.ranking_metrics(ranked.ranks, top=self.config.top) | {"loss": float(ranked.losses.mean())}
+        return scores | metrics.coverage_and_novelty(ranked.best, self.data.counts, top=self.config.top)
 
-    def ranked(self, model: Any, questions: Sequence[Question], among: Tensor | None = None) -> Ranked:
+    def ranked(self, model: Any, questions: Sequence[TestCase], among: Tensor | None = None) -> Ranked:
         """Questions -> the rank of what was chosen among all items, or `among` some of them (n) bool."""
         parts = []
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             shelf = self.shelf(device)
             for low in range(0, len(questions), AT_ONCE):
                 some = questions[low : low + AT_ONCE]
@@ -215,22 +217,22 @@ class Recommendation(Task):
                 parts.append(metrics.rank(scores, self.chosen(some), self.seen(some), top=self.config.top))
         return metrics.joined(parts)
 
-    def shelf(self, device: torch.device) -> Shelf:
+    def shelf(self, device: torch.device) -> ItemCatalog:
         """All items, on a device."""
-        found: Shelf = map_tensors(self.histories.shelf, lambda x: x.to(device))
+        found: ItemCatalog = map_tensors(self.histories.shelf, lambda x: x.to(device))
         return found
 
-    def states(self, model: Any, questions: Sequence[Question], shelf: Shelf) -> Tensor:
+    def states(self, model: Any, questions: Sequence[TestCase], shelf: ItemCatalog) -> Tensor:
         """Questions -> (m d) what is known of each user at that moment."""
         people = map_tensors(self.histories.ask(questions), lambda x: x.to(shelf.numbers.device))
         states: Tensor = model.states(people, shelf)
         return states[torch.arange(len(questions)), people.lengths]
 
-    def chosen(self, questions: Sequence[Question]) -> Tensor:
+    def chosen(self, questions: Sequence[TestCase]) -> Tensor:
         """(m) the places of what was chosen."""
         return torch.from_numpy(self.data.events.items[[question.row for question in questions]])
 
-    def seen(self, questions: Sequence[Question]) -> Tensor:
+    def seen(self, questions: Sequence[TestCase]) -> Tensor:
         """(m s) places of what each had chosen before, -1 where there is none."""
         rows = [self.histories.before(question) for question in questions]
         places = np.full((len(rows), max(map(len, rows), default=0)), -1)
@@ -238,7 +240,7 @@ class Recommendation(Task):
             places[i, : len(mine)] = self.data.events.items[mine]
         return torch.from_numpy(places)
 
-    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """Users and items that were held out entirely, the rivals, and on built-in data the best that can be."""
         return evaluation.report(self, model, NUMBERS.get(split, VALID))
 
@@ -247,28 +249,30 @@ class Recommendation(Task):
         config = self.config
         return evaluation.signatures(top=config.top, liked=config.liked, disliked=config.disliked)
 
-    def read(self, text: str) -> Asked:
+    def parse_input(self, text: str) -> UserQuery:
         """'42', 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)', or nothing: anyone."""
         user, profile, history = user_query.parse(text)
         return user_query.resolve(self.data, user=user, profile=profile, history=history)
 
-    def _asked(self, given: Asked, options: Options) -> Asked:
+    def _asked(self, given: UserQuery, options: Options) -> UserQuery:
         if not (options.user or options.profile or options.history):
             return given
         told = {"user": options.user, "profile": options.profile, "history": options.history}
         return user_query.resolve(self.data, **told)
 
-    def answer(self, model: Any, inputs: Sequence[Asked], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(
+        self, model: Any, inputs: Sequence[UserQuery], options: Options, decoding: Any
+    ) -> list[list[Prediction]]:
         """Users -> for each the best items, with reasons."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             return [
                 recommend.answers(self, model, self._asked(given, options), options, self.shelf(device))
                 for given in inputs
             ]
 
-    def show(self, model: Any, given: Asked, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: UserQuery, options: Options, decoding: Any) -> Inspectable:
         """A user -> the list and its reasons, other users beside, and the items in two dimensions."""
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             return recommend.show(self, model, self._asked(given, options), options, self.shelf(device))
 
     def save(self, folder: Path) -> None:

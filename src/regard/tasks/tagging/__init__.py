@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Tagged
+from regard.core.data_specs import TaggingSpec
 from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, load
 
 __all__ = ["TINY", "Config", "Options", "Tagging", "build", "load"]
 
 VERB = "tag"
-SIZES = Tagged
+SIZES = TaggingSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "tagger"},
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
+from regard.core.data_specs import SpecialTokens
 from regard.core.extras import require
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Token
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
 from regard.core.protocols import Padded
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer
+from regard.core.task import Prediction
 from regard.data.text import tagged_corpus, tagged_files
 from regard.data.text.tag_schemes import NAMES, OUTSIDE
 from regard.data.text.tagged_corpus import Encoded
@@ -43,7 +43,7 @@ class Found(NamedTuple):
     score: float  # log p of the tags
 
 
-def answer(found: Found, remarks: tuple[str, ...] = ()) -> Answer:
+def answer(found: Found, remarks: tuple[str, ...] = ()) -> Prediction:
     """The text with its entities as <name:TYPE>; `value` has their places, and .conll is a line a unit."""
     spans = tagged_files.entities(found.sentence)
     text, parts, end = found.sentence.text, list[str](), 0
@@ -52,7 +52,7 @@ def answer(found: Found, remarks: tuple[str, ...] = ()) -> Answer:
         end = stop
     line = " ".join("".join([*parts, text[end:]]).split("\n"))
     entities = [{"text": text[start:stop], "type": kind, "start": start, "end": stop} for start, stop, kind in spans]
-    return Answer(
+    return Prediction(
         line,
         found.score,
         found.score,
@@ -120,7 +120,7 @@ class Replay:
         for place in range(-before, length + before):
             tokens, letters = self.given.tokens.clone(), self.given.letters.clone()
             if 0 <= place < length:
-                tokens[0, place] = Marks.unknown
+                tokens[0, place] = SpecialTokens.unknown
                 letters[0, self.given.firsts[0] == place] = 0
             rows.append(self.model.readout(self.model(self.given._replace(tokens=tokens, letters=letters)))[0])
         return torch.stack(rows)
@@ -128,7 +128,7 @@ class Replay:
 
 def show(
     model: Any, part: Encoded, found: Found, tags: Sequence[str], *, names: Any, device: torch.device, seconds: float
-) -> Shown:
+) -> Inspectable:
     """A sentence and its tags -> tokens with places in the raw text, tags with what else they might be."""
     batch = map_tensors(tagged_corpus.batch([part]), lambda x: x.to(device))
     features = model(batch.sentences)
@@ -137,7 +137,7 @@ def show(
     replay = Replay(model, batch.sentences)
     items = _items(part, names)
     units = tuple(Item(found.sentence.text[a:b], word=i, span=(a, b)) for i, (a, b) in enumerate(part.sentence.units))
-    first, last = (Item(names(mark), special=True) for mark in (Marks.start, Marks.end))
+    first, last = (Item(names(mark), special=True) for mark in (SpecialTokens.start, SpecialTokens.end))
     alone = len(items) == len(units)
     axes = {
         "sentence": Axis(units if alone else items, "sentence", input="sentence"),
@@ -149,9 +149,9 @@ def show(
         Token(tags[tag], float(odds[i, tag]), tuple((tags[t], float(p)) for t, p in zip(*pair, strict=True)))
         for i, (tag, *pair) in enumerate(zip(chosen.tolist(), best.indices.tolist(), best.values.tolist(), strict=True))
     )
-    whole = marked(Padded(batch.sentences.tokens, batch.sentences.lengths), Marks())
-    places: dict[str, tuple[Place, ...]] = {"sentence": (Place("sentence"),), "text": (Place("text"),)}
-    return Shown(
+    whole = marked(Padded(batch.sentences.tokens, batch.sentences.lengths), SpecialTokens())
+    places: dict[str, tuple[AxisRef, ...]] = {"sentence": (AxisRef("sentence"),), "text": (AxisRef("text"),)}
+    return Inspectable(
         title=" ".join(found.sentence.text.split()),
         axes=axes,
         rows=places,

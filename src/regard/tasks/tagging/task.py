@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from regard.core.data_specs import Tagged
+from regard.core.data_specs import TaggingSpec
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
 from regard.core.progress import track
-from regard.core.protocols import Goal, Indices, Loss
+from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
-from regard.data.examples import Rows, Splitting, complete
+from regard.data.examples import Examples, Splitting, complete
 from regard.data.files import text_files
 from regard.data.text import (
     byte_bpe,
@@ -36,7 +36,7 @@ from regard.data.text import (
     tagged_files,
 )
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.labelled_sources import Origin
+from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.tagged_corpus import Cutting, Encoded, Encoder, TaggedBatch
 from regard.data.text.tagged_files import Format, Sentence
 from regard.data.text.tokenizer import MARKS, Tokenizer
@@ -76,10 +76,10 @@ class Config:
         if self.longest < 4:
             raise ConfigError(f"longest={self.longest} must be at least 4: two tokens and two marks")
 
-    def open(self, splitting: Splitting = complete) -> dict[str, Rows[Sentence]]:
+    def open(self, splitting: Splitting = complete) -> dict[str, Examples[Sentence]]:
         """The sentences of each split."""
         scheme = None if self.scheme == "auto" else self.scheme
-        origin = Origin(self.path, self.name, self.seed, self.examples)
+        origin = LabelledSource(self.path, self.name, self.seed, self.examples)
         return labelled_sources.open_tagged(origin, form=self.form, scheme=scheme, splitting=splitting)
 
 
@@ -94,7 +94,7 @@ class Options:
 class Tagging(Task):
     """Tagged sentences as a task: batches, loss, F1 of entities, entities of new texts, and how they are shown."""
 
-    goal = Goal("f1", more=True)
+    goal = TargetMetric("f1", more=True)
     counted, opens = "units", ()
 
     def __init__(self, config: Config, encoder: Encoder, *, examples: Sequence[str] = ()) -> None:
@@ -102,10 +102,10 @@ class Tagging(Task):
         self.marks = masking.marks_of(encoder.tokenizer)
         letters = len(encoder.alphabet) + len(MARKS) if encoder.alphabet else 0
         rules = tag_schemes.rules(encoder.tags, encoder.scheme)
-        self.sizes = Tagged(encoder.tokenizer.size, letters, longest=config.longest, rules=rules, marks=self.marks)
+        self.sizes = TaggingSpec(encoder.tokenizer.size, letters, longest=config.longest, rules=rules, marks=self.marks)
 
     @cached_property
-    def sentences(self) -> dict[str, Rows[Sentence]]:
+    def sentences(self) -> dict[str, Examples[Sentence]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
         return self.config.open(example_splits.splitting(self))
 
@@ -116,7 +116,7 @@ class Tagging(Task):
             part for sentence in example_splits.pick(self.sentences, "train") for part in self.encoder.encode(sentence)
         ]
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many sentences there are, the tags, the vocabulary, and the first sentence with its entities."""
         first = next(sentence for sentence in example_splits.pick(self.sentences, "train") if sentence.units)
         known = (f"{len(self.encoder.tags)} tags", data_summary.vocabulary(self.sizes.size))
@@ -126,7 +126,7 @@ class Tagging(Task):
             data_summary.first("sentence", first.text, " ".join(marked)),
         ]
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """How many sentences are read in parts."""
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
@@ -138,16 +138,16 @@ class Tagging(Task):
         """A checksum of each split."""
         return {name: sentences.checksum() for name, sentences in self.sentences.items()}
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
         return self.encoder.tokenizer.words()
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
         config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
         return document_corpus.plan(lengths, rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> TaggedBatch:
+    def collate(self, examples: Indices) -> TaggedBatch:
         """Example numbers -> sentences and tags."""
         return tagged_corpus.batch([self.training[i] for i in examples])
 
@@ -171,7 +171,7 @@ class Tagging(Task):
         ]
         parts = [part for sentence in given for part in self.encoder.encode(sentence)]
         total, count = 0.0, 0
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for numbers in self._batches(parts):
                 batch = map_tensors(tagged_corpus.batch([parts[i] for i in numbers]), lambda x: x.to(device))
                 loss = self.loss(model, batch)
@@ -188,7 +188,7 @@ class Tagging(Task):
         parts = [part for each in cut for part in each]
         tags: list[list[str]] = [[] for _ in parts]
         scores = [0.0] * len(parts)
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             for numbers in track(self._batches(parts), total=len(parts), size=len):
                 given = map_tensors(tagged_corpus.batch([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
                 features = model(given)
@@ -206,7 +206,7 @@ class Tagging(Task):
             place += len(each)
         return found
 
-    def report(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The table of entity types."""
         true, found, _ = self._compared(model, split)
         return inspect.by_type(true, found)
@@ -215,13 +215,13 @@ class Tagging(Task):
         """How each score is computed, for others to repeat it."""
         return inspect.SIGNATURES
 
-    def read(self, text: str) -> str:
+    def parse_input(self, text: str) -> str:
         """A text; nothing at all is an error."""
         if not text.strip():
             raise DataError("there is no sentence to tag; give some text")
         return text
 
-    def answer(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Answer]]:
+    def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Texts -> each with its entities marked as <name:TYPE>."""
         sentences = [self.encoder.cut(text) for text in inputs]
         found = self._find(model, sentences)
@@ -231,14 +231,14 @@ class Tagging(Task):
         parts = len(self.encoder.encode(sentence))
         return (f"longer than {self.config.longest} tokens: read in {parts} parts",) if parts > 1 else ()
 
-    def show(self, model: Any, given: str, options: Options, decoding: Any) -> Shown:
+    def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A text -> its tags, and where the model looked for each; of a long text, its first part."""
         sentence = self.encoder.cut(given)
         begun = time.perf_counter()
         part = self.encoder.encode(sentence)[0]
         found = self._find(model, [part.sentence])[0]
         seconds = time.perf_counter() - begun
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             names = self.encoder.tokenizer.name
             return inspect.show(model, part, found, self.encoder.tags, names=names, device=device, seconds=seconds)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.core.data_specs import Text
+from regard.core.data_specs import Seq2SeqSpec
 from regard.tasks.translation.task import TINY, Config, Evaluation, Options, Translation, build, load
 
 __all__ = ["TINY", "Config", "Evaluation", "Options", "Translation", "build", "load"]
 
 VERB = "translate"
-SIZES = Text
+SIZES = Seq2SeqSpec
 DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
 DEMO = [  # recipes/demo.toml, which is not installed with the package
     *("data.vocabulary=1500", "data.tokens=2048", "data.pairs=30000"),

@@ -14,16 +14,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from regard.core.data_specs import Marks
-from regard.core.inspectable import Axis, Item, Output, Place, Shown, Truth, Vocabulary
+from regard.core.data_specs import SpecialTokens
+from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Truth, Vocabulary
 from regard.core.progress import track
 from regard.core.protocols import Decoder, Hypothesis, Padded
-from regard.core.state_tree import spread
+from regard.core.state_tree import repeat_rows
 from regard.data import batching
 from regard.data.text.alignment import Links, word_numbers
 from regard.data.text.pair_files import Pairs
 from regard.data.text.tokenizer import MARKS, Piece, Tokenizer, Vocabularies
-from regard.decoding.strategy import Decoding, optimised
+from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
 
 SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
@@ -36,8 +36,8 @@ WORDS = 120  # of each vocabulary that are shown as points
 class Searching:
     """How translations are searched for."""
 
-    decoding: Decoding
-    marks: Marks
+    decoding: DecodingStrategy
+    marks: SpecialTokens
     limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
     budget: int = 0  # source tokens of a batch; PADDED where that is more
 
@@ -74,7 +74,7 @@ class Translated(NamedTuple):
     links: Links | None  # the true word alignment of text and best translation, where it is known
 
 
-def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, marks: Marks) -> Shown:
+def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, marks: SpecialTokens) -> Inspectable:
     """A text and its translations -> axes, outputs, and ways to run the model again."""
     source, best = translated.source, [*translated.hypotheses[0].tokens, marks.end]
     target = torch.tensor([[marks.start, *best]], device=source.tokens.device)
@@ -86,11 +86,11 @@ def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, 
     items["read"] = (Item(vocabularies.target.name(marks.start), special=True), *items["output"][:-1])
     inputs = {"source": source.tokens, "read": target[:, :-1]}
     replay = Replay(model, source, target)
-    return Shown(
+    return Inspectable(
         title=translated.text,
         axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
-        rows={"source": (Place("source"),), "target": (Place("output"),)},
-        columns={"source": (Place("source"),), "target": (Place("read"),)},
+        rows={"source": (AxisRef("source"),), "target": (AxisRef("output"),)},
+        columns={"source": (AxisRef("source"),), "target": (AxisRef("read"),)},
         outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=marks),
         replay=replay,
         chosen=target[0, 1:],
@@ -138,20 +138,22 @@ def reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tupl
     """The translation of a sentence that is in the data, as tokens with their end mark."""
     pairs = (pair for split in splits for pair in split)
     target = next((target for source, target in pairs if source == text), None)
-    return None if target is None else (*vocabulary.encode([target])[0], Marks.end)
+    return None if target is None else (*vocabulary.encode([target])[0], SpecialTokens.end)
 
 
 def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
     words = word_numbers(text, pieces)
     items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
-    return (*items, Item(MARKS[Marks.end].strip(), special=True))
+    return (*items, Item(MARKS[SpecialTokens.end].strip(), special=True))
 
 
-def _outputs(model: Decoder, translated: Translated, *, vocabulary: Tokenizer, marks: Marks) -> tuple[Output, ...]:
+def _outputs(
+    model: Decoder, translated: Translated, *, vocabulary: Tokenizer, marks: SpecialTokens
+) -> tuple[Output, ...]:
     """The translations with log p of every token, and what else might have stood there."""
     rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in translated.hypotheses]
     tokens = batching.pad(rows, marks.pad).tokens.to(translated.source.tokens.device)
-    logits, _ = model(tokens[:, :-1], spread(model.start(translated.source), len(rows)))
+    logits, _ = model(tokens[:, :-1], repeat_rows(model.start(translated.source), len(rows)))
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
     outputs = []
     for row, hypothesis, own in zip(rows, translated.hypotheses, scores, strict=True):

@@ -15,9 +15,9 @@ from sacrebleu.metrics.bleu import _TOKENIZERS, BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.attention.record import attentions, record
-from regard.core.data_specs import Marks
-from regard.core.errors import ConfigError, DataError, MissingExtra, nearest
-from regard.core.inference_mode import evaluating
+from regard.core.data_specs import SpecialTokens
+from regard.core.errors import ConfigError, DataError, MissingExtra, did_you_mean
+from regard.core.inference_mode import eval_mode
 from regard.core.state_tree import map_tensors
 from regard.data import batching
 from regard.data.files.text_files import lines
@@ -40,7 +40,7 @@ def tokenizer(language: str, asked: str = "") -> str:
     """
     if asked:
         if asked not in _TOKENIZERS:
-            raise ConfigError(f"bleu={asked!r} is no tokenizer of sacreBLEU; {nearest(asked, _TOKENIZERS)}")
+            raise ConfigError(f"bleu={asked!r} is no tokenizer of sacreBLEU; {did_you_mean(asked, _TOKENIZERS)}")
         package, extra = MORPHEMES.get(asked, (None, ""))
         if package is not None and find_spec(package) is None:
             raise MissingExtra(f"bleu={asked} needs {package}, not installed; run: pip install 'sacrebleu[{extra}]'")
@@ -85,7 +85,7 @@ ROWS = 32  # pairs read at once
 
 
 def alignment_errors(
-    model: Any, pairs: Sequence[Pair], truth: Sequence[Links], *, vocabularies: Vocabularies, marks: Marks
+    model: Any, pairs: Sequence[Pair], truth: Sequence[Links], *, vocabularies: Vocabularies, marks: SpecialTokens
 ) -> dict[str, float]:
     """Pairs and their true links -> the error rate of each attention between target and source, heads averaged.
 
@@ -94,14 +94,16 @@ def alignment_errors(
     if AXES not in {(attend.queries, attend.keys) for attend in attentions(model).values()}:
         return {}
     guesses: dict[str, list[Links]] = defaultdict(list)
-    with evaluating(model):
+    with eval_mode(model):
         for low in range(0, len(pairs), ROWS):
             for name, aligned in _aligned(model, pairs[low : low + ROWS], vocabularies, marks).items():
                 guesses[name] += aligned
     return {name: error_rate(guess, truth[: len(guess)]) for name, guess in guesses.items()}
 
 
-def _aligned(model: Any, pairs: Sequence[Pair], vocabularies: Vocabularies, marks: Marks) -> dict[str, list[Links]]:
+def _aligned(
+    model: Any, pairs: Sequence[Pair], vocabularies: Vocabularies, marks: SpecialTokens
+) -> dict[str, list[Links]]:
     """Sentence pairs -> the word alignment of each by every attention between target and source."""
     sides = [[tokenizer.pieces(pair[side]) for pair in pairs] for side, tokenizer in enumerate(vocabularies)]
     sources, targets = ([[piece.token for piece in pieces] for pieces in side] for side in sides)

@@ -18,14 +18,14 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.core.data_specs import Marks, Text
-from regard.core.errors import ConfigError, DataError, nearest
+from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
+from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, write_text
-from regard.core.inference_mode import evaluating
-from regard.core.inspectable import Shown
-from regard.core.protocols import Decoder, Goal, Indices, Loss, Padded
+from regard.core.inference_mode import eval_mode
+from regard.core.inspectable import Inspectable
+from regard.core.protocols import Decoder, Indices, Loss, Padded, TargetMetric
 from regard.core.state_tree import map_tensors
-from regard.core.task import Answer, Task
+from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
 from regard.data.batching import PairBatch
@@ -35,7 +35,7 @@ from regard.data.text import translation_codec as quick
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
 from regard.data.text.tokenizer import Level, Tokenizer, Vocabularies
-from regard.decoding.strategy import Decoding, several
+from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forced
 from regard.tasks.translation import inspect, metrics
@@ -76,10 +76,10 @@ class Config:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
     @property
-    def origin(self) -> pair_sources.Origin:
+    def origin(self) -> pair_sources.PairSource:
         """Where the pairs come from."""
         languages = Languages(self.source, self.target, self.columns, self.header)
-        return pair_sources.Origin(self.path, self.name, languages, self.seed)
+        return pair_sources.PairSource(self.path, self.name, languages, self.seed)
 
 
 TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
@@ -117,11 +117,11 @@ class Translation(Task):
         self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
     ) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.marks, self.asked, self.probes = Marks(), Evaluation(), tuple(probes)
+        self.marks, self.asked, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
         sizes = vocabularies.source.size, vocabularies.target.size
-        self.sizes = Text(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
-        self.directions = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
-        self.goal = Goal("bleu_lc" if config.lowercase else "bleu", more=True)
+        self.sizes = Seq2SeqSpec(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
+        self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
+        self.goal = TargetMetric("bleu_lc" if config.lowercase else "bleu", more=True)
         self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
@@ -131,7 +131,7 @@ class Translation(Task):
             self.config.origin, count=self.config.pairs, splitting=example_splits.splitting(self)
         )
 
-    def evaluated(self, asked: Evaluation) -> Translation:
+    def with_evaluation_options(self, asked: Evaluation) -> Translation:
         """The same for an evaluation with other texts, or of translations that were made elsewhere."""
         other = copy.copy(self)
         other.asked = asked
@@ -156,14 +156,14 @@ class Translation(Task):
             return mapped_corpus.mapped(train, *self.vocabularies, folder=cache_folder() / "corpora")
         return pair_corpus.in_memory(train, *self.vocabularies)
 
-    def notes(self) -> list[str]:
+    def data_warnings(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.longest, self.config.tokens)
         long, blank, total = self.corpus.longer_than(limit), self.corpus.blank, self.corpus.pairs + self.corpus.blank
         counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
-    def overview(self) -> list[str]:
+    def data_summary(self) -> list[str]:
         """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
@@ -180,13 +180,13 @@ class Translation(Task):
     def split(self, name: str) -> list[Pair]:
         """The sentence pairs of a split, in memory."""
         if name not in self.pairs:
-            raise DataError(f"the data has no split {name!r}; {nearest(name, self.pairs)}")
+            raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.pairs)}")
         return list(self.pairs[name])
 
-    def words(self, table: str = "") -> list[str]:
+    def token_texts(self, table: str = "") -> list[str]:
         return self.vocabularies.of(table).words()
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches as example numbers; the same on every process."""
         first, last = batching.chapter(self.corpus.pairs, epoch=epoch, seed=seed)
         source, target = self.corpus.lengths(first, last)
@@ -194,7 +194,7 @@ class Translation(Task):
         batches = batching.plan(source, target, among=kept, budget=self.config.tokens, seed=seed, epoch=epoch)
         return [first + batch for batch in batches] if first else batches
 
-    def batch(self, examples: Indices) -> PairBatch:
+    def collate(self, examples: Indices) -> PairBatch:
         """Example numbers -> source rows `w1 … wn end` and target rows `start w1 … wn end`."""
         return self.corpus.batch(examples, self.marks)
 
@@ -202,14 +202,14 @@ class Translation(Task):
         """The training loss: cross entropy with label smoothing, summed over target tokens and end marks."""
         return teacher_forced(model, batch, pad=self.marks.pad, smoothing=self.config.smoothing)
 
-    def evaluate(self, model: Decoder, split: str, decoding: Decoding) -> dict[str, float]:
+    def evaluate(self, model: Decoder, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Free-running scores, and the teacher-forced loss per token; what is too long counts as an empty answer."""
         pairs = self.split(split)
         if self.asked.hypotheses is not None:
             return metrics.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
         texts = [source for source, _ in pairs]
         fits = [len(row) < self.config.longest for row in self.vocabularies.source.encode(texts)]
-        answers = iter(self.answer(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
+        answers = iter(self.predict(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
         told = [next(answers)[0].text if fit else "" for fit in fits]
         scores = metrics.scores(told, [target for _, target in pairs], tokenize=self.tokenize)
         encoded = pair_corpus.in_memory(pairs, *self.vocabularies)
@@ -217,7 +217,7 @@ class Translation(Task):
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
 
-    def report(self, model: Any, split: str, decoding: Decoding) -> dict[str, float]:
+    def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """`aer`, the alignment error rate of the layer that has the least, where the true alignment is known."""
         truth = pair_sources.true_links(self.config.origin, split)
         if truth is None or self.asked.target or self.asked.hypotheses:
@@ -239,36 +239,40 @@ class Translation(Task):
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
         return (quick.TIMES * lengths + quick.MORE).clamp(max=self.sizes.longest - 1)
 
-    def answer(self, model: Decoder, inputs: Sequence[str], options: Options, decoding: Decoding) -> list[list[Answer]]:
+    def predict(
+        self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
+    ) -> list[list[Prediction]]:
         """Texts -> for each, its translations, best first; a blank text has the empty one."""
         full, answers = [i for i, text in enumerate(inputs) if text.strip()], [[quick.EMPTY] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in full])
-        with evaluating(model):
+        with eval_mode(model):
             find = partial(inspect.search, model, source, numbers=full)
-            translations = several(lambda how: find(self._searching(how)), decoding, count=options.nbest)
+            translations = n_best(lambda how: find(self._searching(how)), decoding, count=options.nbest)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
-            answers[number] = [Answer(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)]
+            answers[number] = [
+                Prediction(t, score, rank) for t, (_, score, rank) in zip(texts, hypotheses, strict=True)
+            ]
         return answers
 
-    def _searching(self, decoding: Decoding) -> inspect.Searching:
+    def _searching(self, decoding: DecodingStrategy) -> inspect.Searching:
         return inspect.Searching(decoding, self.marks, self.limits, budget=self.config.tokens)
 
-    def show(self, model: Decoder, given: str, options: Options, decoding: Decoding) -> Shown:
+    def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """A text -> its translations, and how the model came to the best one."""
         if not given.strip():
             raise DataError("there is no sentence to look at; give some text")
-        with evaluating(model) as device:
+        with eval_mode(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
             begun = time.perf_counter()
-            (hypotheses,) = several(lambda how: self._searching(how)(model, source), decoding, count=options.nbest)
+            (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.nbest)
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = pair_sources.links_of(self.config.origin, pair, count=self.config.pairs)
             translated = inspect.Translated(given, source, hypotheses, seconds, links)
             return inspect.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
 
-    def spell(self, tokens: Sequence[int]) -> str:
+    def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabularies.target.decode([tokens])[0]
 
     def reference(self, given: str) -> tuple[int, ...] | None:
