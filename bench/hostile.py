@@ -218,10 +218,10 @@ def describe(results: list[Result], seconds: float, seed: int) -> str:
             rows.append(f"| {NAMES[kind]} | {' | '.join(f'{cell:,}' for cell in cells)} | {slowest:.1f} |")
     used = sum(result.seconds for result in results)
     table = "\n".join(rows)
-    return f"""{len(results):,} cases with seed {seed}; {used / 60:.0f} minutes of a processor,
-{seconds / 60:.0f} by the clock.
+    return f"""{len(results):,} cases with seed {seed}; {used / 60:.0f} minutes of CPU time,
+{seconds / 60:.0f} minutes of wall time.
 
-| what was spoilt | cases | answered | refused in one line | broken | slowest, s of a processor |
+| corrupted input | cases | answered | refused in one line | broken | slowest, CPU s |
 |---|---|---|---|---|---|
 {table}
 """
@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--only", choices=list(SHARES), action="append", help="these kinds alone")
     parser.add_argument("--case", help="one case again, as kind/number")
-    parser.add_argument("--page", type=Path, help="write the table between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the table between the markers of this page")
     asked = parser.parse_args()
     kinds = [asked.case.partition("/")[0]] if asked.case else asked.only or list(SHARES)
     began = time.monotonic()

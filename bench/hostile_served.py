@@ -44,8 +44,8 @@ SMALL = {
 PATIENCE, AT_ONCE = 75.0, 8
 LEFT = 0.5  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may
 NAMES = {
-    "verbs": "JSON, options and texts", "files": "images, MIDI and other files", "looks": "looks and what-if",
-    "pages": "addresses and headers", "bytes": "bytes that are no request",
+    "verbs": "JSON, options and texts", "files": "images, MIDI and other files", "looks": "inspections and what-if",
+    "pages": "addresses and headers", "bytes": "bytes that are not a request",
 }  # fmt: skip
 ANSWERED, REFUSED, BROKEN = "answered", "refused", "broken"
 
@@ -162,10 +162,10 @@ def describe(results: Results, *, seed: int, seconds: float, cpu: float, failed:
     lines = [f"| {label} | {' | '.join(column)} |" for label, column in zip(labels, columns, strict=True)]
     lines.insert(1, "|" + "---|" * (len(facts) + 1))
     to = f"to a run of each of the {len(names('regard.tasks'))} tasks"
-    said = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}; {cpu / 60:.0f} minutes of a
-processor in the server, {seconds / 60:.0f} by the clock, beside other work. Failed by a mistake of ours: {failed}.
+    said = f"""{total:,} requests with seed {seed}, {AT_ONCE} at a time, {to}. The server used {cpu / 60:.0f} minutes
+of CPU time in {seconds / 60:.0f} minutes, next to other work. Requests that failed by a bug in regard: {failed}.
 
-| what was sent | requests | answered | refused in one line | broken | slowest, s |
+| request | requests | answered | refused in one line | broken | slowest, s |
 |---|---|---|---|---|---|"""
     return "\n".join([said, *rows, "", *lines, ""])
 
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where the runs are trained, or found; else in one that is removed")
     parser.add_argument("--one", type=int, help="one request again, by its number")
-    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folders = train(asked.folder or Path(temporary))

@@ -93,7 +93,7 @@ def sampling(quick: bool) -> Systems:
     return {
         "regard": lambda: cached(quick, "local_2d"),
         "full attention, cached": lambda: cached(quick, "full"),
-        "prefix read anew": lambda: recomputed(quick),
+        "prefix recomputed": lambda: recomputed(quick),
     }
 
 
@@ -130,10 +130,10 @@ def memory(quick: bool) -> Systems:
 
 RACE = Race(
     script=__file__,
-    title="Speed of models of images",
+    title="Speed of image models",
     benches={
         "vit": Bench(vit_training, 1, "images/s"),
-        "sampling": Bench(sampling, 2, "places/s", warm=False),
+        "sampling": Bench(sampling, 2, "positions/s", warm=False),
         "memory": Bench(memory, 1, "bytes", seconds=0),
     },
     figures="images_speed.json",

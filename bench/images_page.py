@@ -20,9 +20,9 @@ def recognised(found: dict[str, Any]) -> str:
     """How many made digits are taken for their class."""
     classes = ", ".join(f"{number}: {share:.0f}" for number, share in enumerate(found["by_class"]))
     return (
-        f"### Samples\n\nOf {found['samples']:,} digits made by `digits_images` at temperature 1, as many of each"
-        f" class, `digits_vit` takes {found['recognised']:.1f} % for the class that was asked for ({classes});"
-        f" of the real digits of the test split {found['real_recognised']:.1f} %."
+        f"### Samples\n\n`digits_images` generated {found['samples']:,} digits at temperature 1, equally many of each"
+        f" class. `digits_vit` assigns {found['recognised']:.1f} % of them to the requested class ({classes}), and"
+        f" {found['real_recognised']:.1f} % of the real digits of the test split to their class."
         " By `python bench/image_samples.py RUNS`.\n\n![ten samples of each class](images/digits_samples.png)\n"
     )
 
@@ -31,8 +31,8 @@ def cost(found: dict[str, Any]) -> str:
     """Exponents, and the plot."""
     lines = "\n".join(f"- {line}" for line in image_cost.summary(found))
     return (
-        "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`;"
-        " exponents are those of cost = a + b · side^p, and of the last doubling of the side alone.\n\n"
+        "### Cost against the side of the image\n\nA training step on one grey image, by `python bench/image_cost.py`."
+        " The exponents are those of cost = a + b · side^p, and of the last doubling of the side alone.\n\n"
         f"{lines}\n\n![cost](images/image_cost.png)\n"
     )
 
@@ -46,5 +46,5 @@ def sections() -> list[str]:
     if COST.exists():
         parts.append(cost(json.loads(COST.read_text())))
     if SPEED.exists():
-        parts.append("Speed beside timm's ViT, and of sampling: [images_speed.md](images_speed.md).\n")
+        parts.append("Speed compared with timm's ViT, and of sampling: [images_speed.md](images_speed.md).\n")
     return parts

@@ -100,15 +100,17 @@ def page(found: dict[str, list[float]], steps: int, settings: list[str]) -> str:
     rounding = statistics.mean(found["with, int8"]) - statistics.mean(found["with"])
     return f"""# Quality of the fast paths
 
-Written by `python bench/quality.py`: BLEU on the test data after {steps} steps of `recipes/{RECIPE.name}`{changed},
-its schedule shortened to end there, seeds {", ".join(map(str, SEEDS))}. Without the fast paths, dropout, attention,
-linear layers, loss and decoding are PyTorch's own; int8 is the run trained with them, decoded with weights of 8 bits.
+Written by `python bench/quality.py`: BLEU on the test data after {steps} steps of `recipes/{RECIPE.name}`{changed}.
+The schedule is shortened to end there; the seeds are {", ".join(map(str, SEEDS))}. Without the fast paths, dropout,
+attention, linear layers, loss and decoding are those of PyTorch. int8 is the run trained with the fast paths, decoded
+with 8-bit weights.
 
 | fast paths | mean BLEU | by seed |
 |---|---|---|
 {chr(10).join(lines)}
 
-With less without: {apart:+.2f} BLEU, where seeds alone are up to {seeds:.2f} apart. Weights of 8 bits: {rounding:+.2f}.
+Difference between with and without: {apart:+.2f} BLEU. Seeds alone differ by up to {seeds:.2f}.
+Effect of 8-bit weights: {rounding:+.2f}.
 """
 
 

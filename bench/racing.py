@@ -66,11 +66,11 @@ class Race:
         lines = [
             f"# {self.title}",
             "",
-            f"Made by `python bench/{Path(self.script).name}` on {os.cpu_count()} cores,"
-            f" {', '.join(map(str, threads))} threads; what is compared is said in its first lines. Median of the"
-            " rounds, with the lowest and the highest.",
+            f"Written by `python bench/{Path(self.script).name}` on {os.cpu_count()} cores,"
+            f" {', '.join(map(str, threads))} threads. Its module docstring describes the comparisons."
+            " The table has the median of the rounds and the range.",
             "",
-            "| what | system | median | range | regard is so many times better |",
+            "| benchmark | system | median | range | advantage of regard, factor |",
             "|---|---|---|---|---|",
         ]
         rows = (row for name in names for row in self.rows(name, figures[name]))

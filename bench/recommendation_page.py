@@ -40,7 +40,7 @@ def ranking(found: dict[str, list[dict[str, Any]]], rivals: dict[str, float]) ->
         for who, row in zip(RIVALS, others, strict=True)
         if row
     ]
-    return lines(["recipe or rival", "seeds", "minutes", *shown], rows)
+    return lines(["recipe or baseline", "seeds", "minutes", *shown], rows)
 
 
 def _asks_all(runs: list[dict[str, Any]]) -> bool:
@@ -58,7 +58,7 @@ def opinions(found: dict[str, list[dict[str, Any]]]) -> str:
         for minutes in (statistics.mean(run["minutes"] for run in runs),)
         for who in ("", "factorisation_")
     ]
-    return lines(["recipe or rival", "minutes", *OPINIONS], rows) if rows else ""
+    return lines(["recipe or baseline", "minutes", *OPINIONS], rows) if rows else ""
 
 
 def groups(found: dict[str, list[dict[str, Any]]], prefix: str) -> str:
@@ -86,10 +86,10 @@ def sections(found: dict[str, Any]) -> list[str]:
     if "million" in found:
         one = found["million"]
         parts.append(
-            f"{one['items']:,} items × {one['users']:,} users, {one['threads']} threads: exactly, in chunks, "
-            f"{one['exact']:.0f} users/s in {one['megabytes']:.0f} MB above the data; by an index of usearch (made in "
-            f"{one['index_seconds']:.0f} s) {one['approximate']:.0f} users/s, {one['approximate'] / one['exact']:.1f} "
-            f"times as fast, with {one['recall']:.1%} of the exact first ten.\n"
+            f"{one['items']:,} items × {one['users']:,} users, {one['threads']} threads: exact search in chunks "
+            f"processes {one['exact']:.0f} users/s with {one['megabytes']:.0f} MB above the data. "
+            f"An index of usearch (built in {one['index_seconds']:.0f} s) processes {one['approximate']:.0f} users/s, "
+            f"{one['approximate'] / one['exact']:.1f} times as fast, with {one['recall']:.1%} of the exact top ten.\n"
         )
     if "training" in found:
         rows = [
@@ -102,27 +102,29 @@ def sections(found: dict[str, Any]) -> list[str]:
 
 HEAD = """## Recommendation
 
-MovieLens 100K (90,570 ratings: the official ub.test is kept back), by `python bench/recommendation.py ranking RUNS`.
-Next item: each user's last rating is asked for, the one before is for validation, all 1,682 films are ranked, those
-seen left out. Rivals know the same ratings and are chosen on the validation questions. [How](recommendation.md).
+MovieLens 100K (90,570 ratings; the official ub.test is held out), by `python bench/recommendation.py ranking RUNS`.
+Next item: each user's last rating is the test case, the one before it is for validation. All 1,682 films are ranked
+except those that the user has already rated. Baselines use the same ratings; their settings are chosen on the
+validation cases. [Protocol](recommendation.md).
 """
 LIKED = """### Liked or not, and ratings as numbers
 
-Liked (4, 5) or not (1, 2) at random 8:1:1, as AutoInt has it, and each user's last rating as a number. The rival is a
-truncated SVD of the same ratings with biases, its rank chosen on the validation ratings.
+Liked (4, 5) or not (1, 2) in a random split 8:1:1, the protocol of AutoInt, and each user's last rating as a number.
+The baseline is a truncated SVD of the same ratings with biases; its rank is chosen on the validation ratings.
 """
 NEW = """### Users and films held out entirely
 
-A tenth of the users and a tenth of the films, three draws: what a new user chooses last by the history alone, and which
-of the new films is chosen by those who choose one, known by its profile alone. Popularity knows no new film.
+A tenth of the users and a tenth of the films are held out, in three draws. New users: the last film is predicted from
+the history alone. New films: the chosen new film is predicted from its profile alone, for users who choose one.
+Popularity cannot rank new films.
 """
 SAMPLED = """### The same by sampled metrics
 
-Among 100 films drawn uniformly, as many papers do: figures are several times as high, and not comparable with the
-others.
+Ranking among 100 uniformly sampled films, as in many papers. The values are several times as high, and not comparable
+with the others.
 """
 TRAINING = """### Speed of training
 
-A choice is an item that is learnt to be foretold. RecBole makes an example of each, with a whole history; regard and
-the plain loop foretell every item of a history at once.
+A choice is an item that the model is trained to predict. RecBole creates one example with a complete history for each
+choice. regard and the plain loop predict all items of a history in one pass.
 """

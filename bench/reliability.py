@@ -249,17 +249,17 @@ def describe(tally: Counter[str], operations: int, seconds: tuple[float, float])
     rows = "\n".join(f"| {kind} | {tally[kind]} |" for kind in SHARES)
     reads = tally["loadings while it was written"]
     clock, processor = (f"{part / 60:.0f}" for part in seconds)
-    return f"""{tally["runs"]} runs of {operations} file operations each; {processor} minutes of a processor,
-{clock} by the clock. At a chosen operation:
+    return f"""{tally["runs"]} runs of {operations} file operations each; {processor} minutes of CPU time,
+{clock} minutes of wall time. Events at the chosen operations:
 
-| what happened | times |
+| event | count |
 |---|---|
 {rows}
-| the run was loaded while it was written | {reads} |
+| the run was loaded while it was being written | {reads} |
 
-{tally["twice"]} processes were struck again after they had resumed, {tally["half-written"]} times a half-written file
-was left behind, {tally["lost"]} times the power took what was not flushed. Promises broken: {tally["broken"]}.
-Runs that ended with the same bytes, weights and log, as the one left alone: **{tally["same"]} of {tally["runs"]}**.
+{tally["twice"]} processes were interrupted again after they had resumed. {tally["half-written"]} times a half-written
+file was left, and {tally["lost"]} times a power loss discarded unflushed data. Guarantees broken: {tally["broken"]}.
+Runs whose final weights and log equal those of the uninterrupted run: **{tally["same"]} of {tally["runs"]}**.
 """
 
 
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     parser.add_argument("--work", type=Path, default=Path("/dev/shm"), help="where the runs are (default: in memory)")
-    parser.add_argument("--page", type=Path, help="write the result between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the result between the markers of this page")
     asked = parser.parse_args()
     began = time.monotonic()
     place = asked.work if asked.work.is_dir() else None

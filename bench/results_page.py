@@ -60,8 +60,8 @@ def music(figures: dict[str, Any], encoding: str = "grid") -> str:
     for name, one in figures.items():
         if "sight" in one:
             blind, *seen = (f"{nats:.4f}" for nats in one["sight"].values())
-            sight = "".join(f"; with sight of the soprano {nats}" for nats in seen)
-            text += f"\nLower voices of `{name}`, valid: {blind} nats{sight}.\n"
+            sight = "".join(f"; with lookahead to the soprano {nats}" for nats in seen)
+            text += f"\nLower voices of `{name}`, validation split: {blind} nats{sight}.\n"
     return text
 
 
@@ -93,12 +93,12 @@ def beside(found: dict[str, dict[str, float]]) -> str:
     for name, one in found.items():
         ours, other = (one[key] for key in (("regard", "plain") if "plain" in one else ("baseline", "none")))
         rows.append([name, f"{ours:.4g}", f"{other:.4g}", f"{one['ratio']:.2f}"])
-    return table("| what | regard, or with the baseline | a plain loop, or without it | ratio |", rows)
+    return table("| measurement | regard, or with the baseline | plain loop, or without the baseline | ratio |", rows)
 
 
 def skewing(rows: list[dict[str, Any]]) -> str:
     cells = [[row["length"], row["way"], f"{row['mb']:.0f}", f"{row['seconds']:.3f}"] for row in rows]
-    return table("| L | way | MB above the inputs | seconds, forward and backward |", cells)
+    return table("| L | method | MB above the inputs | seconds, forward and backward |", cells)
 
 
 def sampling(figures: dict[str, Any]) -> str:
@@ -107,7 +107,7 @@ def sampling(figures: dict[str, Any]) -> str:
     rows: list[list[object]] = [[way, f"{figures[key]:.1f}", f"{length / figures[key]:.1f}"] for way, key in ways]
     ratio = figures["recomputed"] / figures["cached"]
     said = f"Length {length}, batch 1, {figures['threads']} threads, `{figures['run']}`: {ratio:.1f} times as fast.\n\n"
-    return said + table("| way | seconds for the whole | tokens/s |", rows)
+    return said + table("| method | seconds in total | tokens/s |", rows)
 
 
 def positions(figures: dict[str, Any]) -> str:
@@ -131,9 +131,9 @@ def likeness(found: dict[str, Any]) -> str:
     rows: list[list[object]] = [
         [told, *(f"{shares[name]:.0%}" for name in names)] for told, shares in found["taken"].items()
     ]
-    said = f"It knows {found['accuracy']:.0%} of {found['excerpts']} real excerpts that it has not seen, of "
-    said += f"{found['seconds']:g} seconds as the {found['each']} samples of each.\n\n"
-    return said + table(f"| told | {' | '.join(f'taken for {name}' for name in names)} |", rows)
+    said = f"It recognizes {found['accuracy']:.0%} of {found['excerpts']} real excerpts that are held out. "
+    said += f"Excerpts have {found['seconds']:g} seconds; there are {found['each']} samples for each condition.\n\n"
+    return said + table(f"| condition | {' | '.join(f'classified as {name}' for name in names)} |", rows)
 
 
 def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
@@ -169,101 +169,102 @@ def page(figures: dict[str, Any], measured: dict[str, Any]) -> str:
 
 HEAD = """# Results
 
-Written by `python bench/results.py RUNS` and `python bench/music.py` from the runs' own files and a fresh decoding of
-the test data; the numbers are in [results.json](results.json), with sacreBLEU signatures, and [music.json](music.json).
-Minutes are wall time of training with evaluation, on one thread of a two-core machine shared with other work unless a
-note says otherwise.
+Written by `python bench/results.py RUNS` and `python bench/music.py` from the files of the runs and a new decoding of
+the test data. All values are in [results.json](results.json), with sacreBLEU signatures, and [music.json](music.json).
+Minutes are wall time of training including evaluation. Unless noted otherwise, training used one thread of a two-core
+machine shared with other work.
 
 ## Translation
 
-BLEU lc is lowercased, tokenised by 13a; cased BLEU and chrF are on detokenised text.
+BLEU lc is lowercased and tokenized by 13a. Cased BLEU and chrF are computed on detokenized text.
 """
 PLOT = """![BLEU by sentence length](images/bleu_by_length.png)
 """
 CHORALES = """## Chorales
 
 JSB on the 16th grid, nats per note token: the mean of -log p over every pitch and rest of every piece of the split,
-each counted once; no marks, no padding, no transposition; windows of 512 tokens that overlap by half ([how](music.md)).
+each counted once. Special tokens and padding are not counted, and pieces are not transposed. Windows have 512 tokens
+and overlap by half ([details](music.md)).
 """
 PERFORMANCES = """### Performances
 
-ASAP, nats per event (note on, note off, velocity, wait), windows of 512 that overlap by half; `asap_composer` is told
-who wrote the piece, `asap_plain` is not.
+ASAP, nats per event (note on, note off, velocity, wait), in windows of 512 that overlap by half. `asap_composer` is
+conditioned on the composer, `asap_plain` is not.
 """
-LIKENESS = """Samples that were told a composer, by `python bench/likeness.py RUN`: what a classifier of simple
-statistics, trained on the real performances, takes their excerpts for.
+LIKENESS = """Samples conditioned on a composer, by `python bench/likeness.py RUN`. A classifier of simple statistics,
+trained on the real performances, assigns a composer to each excerpt.
 """
 BEYOND = """### Beyond the training length
 
-Trained on 512 tokens; nats per note token by position, whole past in view, pieces of valid and test joined end to end.
+Trained on 512 tokens. Nats per note token by position, with all previous tokens visible; the pieces of the validation
+and test splits are concatenated.
 
 ![nats by position](images/music_positions.png)
 """
 SKEWING = """### Memory and time of skewing
 
-One head of 64. `gather` is a vector for every pair, an L x L x D tensor (Shaw et al. 2018); `skewing` has all weights
-at once; `skewing in chunks` is what is used.
+One head of 64. `gather` stores a vector for every pair, an L x L x D tensor (Shaw et al. 2018). `skewing` computes all
+weights in one step. `skewing in chunks` is the method that regard uses.
 """
 SAMPLING = """### Sampling
 """
 SAMPLES = """### Three samples
 
-By `python bench/samples.py RUN OUT`, with the primer and the soprano of a chorale of the test split; the grey part of a
-picture was given.
+By `python bench/samples.py RUN OUT`, with the prompt and the soprano of a chorale of the test split. The grey part of a
+picture is the input.
 
-![from nothing](images/sample_unconditional.png)
+![unconditional](images/sample_unconditional.png)
 ![continued](images/sample_continued.png)
 ![harmonised](images/sample_harmonised.png)
 """
-BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`: the same model as tutorials write it
-(same weights, an image for each caption, beam search image by image), and the variance of the gradient of the choices
-of hard attention.
+BESIDE = """By `python bench/captioning.py --run RUN --out docs/captioning.json`. The plain loop is the same model in
+tutorial style: the same weights, one image per caption, beam search image by image. The last row is the variance of the
+policy gradient of hard attention.
 """
 TITLES = {
     "images": """## Images
 
-Bits per dimension, a dimension being one channel of a pixel with the levels of the recipe (17 for digits, 2 where
-binarised, else 256), nats per image of the same levels, and what a histogram of the training levels needs; where
-images are enlarged, PSNR and SSIM of the likeliest image beside those of bicubic interpolation (scikit-image).
-CIFAR-10 was saved as JPEG before, so its bits are not comparable with published ones. How and with what:
-[images](images.md).
+Bits per dimension and nats per image, and the bits of a histogram of the training levels. A dimension is one channel of
+a pixel with the levels of the recipe: 17 for digits, 2 if binarized, else 256. For upscaling: PSNR and SSIM of the most
+likely image, and of bicubic interpolation (scikit-image). The CIFAR-10 images had been stored as JPEG, so the bits are
+not comparable with published ones. Data and protocol: [images](images.md).
 """,
     "image_classification": """## Classes of images
 
-Share of images whose likeliest class is theirs, in percent, one view of each image; MNIST and CIFAR-10 on the first
-halves of their test sets.
+Accuracy of the most likely class in percent, with one view of each image. MNIST and CIFAR-10 use the first half of
+their test sets.
 """,
     "detection": """## Objects
 
-Average precision in percent, by its definition over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95;
-on scenes with pairs of colour and shape that training has not.
+Average precision in percent, defined over 101 recalls: at overlap 0.5, and the mean over 0.50, 0.55 … 0.95. The test
+scenes contain pairs of color and shape that do not occur in training.
 """,
     "captioning": """## Captioning
 
-Percent. Scenes have triples of size, colour and shape that training has not; `exact`: the caption is right word for
-word; `pointing`: the most attended cell of a content word lies in its region; `more`: scenes of four things, training
-has three at most. How each score is computed: [captioning](captioning.md).
+Scores in percent. Test scenes contain triples of size, color and shape that do not occur in training. `exact`: the
+caption is correct word for word. `pointing`: the most attended cell of a content word is in its region. `more`: scenes
+of four objects; training has at most three. How each score is computed: [captioning](captioning.md).
 """,
     "classification": """## Documents
 
-Share of documents labelled right. Deciding words and sentence are of the built-in reviews, where what decides is known:
-the share of the word attention of the deciding sentence that falls on its deciding words, and the share of documents
-whose deciding sentence has the largest weight. How data and protocol are, and what others reach: [text](text.md).
+Accuracy of document labels. The built-in reviews have known deciding words and sentences. For them, `deciding words` is
+the share of the deciding sentence's word attention on its deciding words. `deciding sentence` is the share of documents
+whose deciding sentence has the largest weight. Data and protocol: [text](text.md).
 """,
     "tagging": """## Entities
 
-F1 of entities by seqeval in strict mode, scheme IOB2; no gazetteers, and no vectors but those of `word2vec` below in
-`wnut17_vectors`.
+F1 of entities by seqeval in strict mode, scheme IOB2, without gazetteers. Only `wnut17_vectors` uses pretrained
+vectors, those of `word2vec` below.
 """,
     "language": """## Language
 
-Nats per token, by windows of the context that overlap by half.
+Nats per token, in windows of the context length that overlap by half.
 """,
     "embeddings": """## Word vectors
 
-Rank correlation with a list of alike words, and share of analogies found, on what the vocabulary covers.
+Rank correlation with a list of similar words, and accuracy on analogies, both on the words that the vocabulary covers.
 """,
 }
-BAGS = """Bags of n-grams on the same data and splits, by `python bench/ngrams.py` (TF-IDF and logistic regression of
+BAGS = """Bags of n-grams on the same data and splits, by `python bench/ngrams.py` (TF-IDF and logistic regression from
 scikit-learn):
 """

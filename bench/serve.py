@@ -121,8 +121,8 @@ class Subject:
 
 
 TITLES = (
-    "| clients | inputs/s | of one client | of the corpus | p50 ms | p99 ms | ms of a processor "
-    "| ms of the clients | refused | lost | wrong | MB |",
+    "| clients | inputs/s | ratio to one client | ratio to the corpus | p50 ms | p99 ms | CPU ms, server "
+    "| CPU ms, clients | refused | lost | wrong | MB |",
     "|---|---|---|---|---|---|---|---|---|---|---|---|",
 )
 
@@ -132,7 +132,7 @@ def measure(subject, server, address, *, clients, seconds):
     subject.rows = [
         f"### {subject.title}\n",
         *TITLES,
-        f"| a corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | | |",
+        f"| corpus, no server | {subject.rate:.1f} | | 1 | | | {subject.cost:.2f} | | | | | |",
     ]
     for count in clients:
         measure_one(subject, server, address, count=count, seconds=seconds, label=str(count))
@@ -212,7 +212,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1, help="processes of the server")
     parser.add_argument("--also", type=int, default=0, help="a row more: the most clients, by so many processes")
     parser.add_argument("--minutes", type=float, default=0, help="of a soak at the end")
-    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
+    parser.add_argument("--page", type=Path, help="write the tables between the markers of this page")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         runs = given.runs or trained(given.folder or Path(temporary))
@@ -231,7 +231,7 @@ def main():
             measure_processes(subjects, runs, workers=given.also, count=max(counts), seconds=given.seconds)
     if given.page:
         machine = f"{os.cpu_count()} cores, {platform.machine()}, {given.seconds:g} seconds each"
-        where = f"{machine}; processes of the server: {given.workers}, unless a row says otherwise.\n\n"
+        where = f"{machine}; server processes: {given.workers}, unless a row says otherwise.\n\n"
         put(given.page, "load", where + "\n\n".join("\n".join(subject.rows) for subject in subjects))
         if soaked:
             put(given.page, "soak", soaked)

@@ -192,7 +192,7 @@ def word2vec(quick: bool) -> Systems:
 
 RACE = Race(
     script=__file__,
-    title="Speed of models of text",
+    title="Speed of text models",
     benches={
         "gpt": Bench(gpt_training, 2, "tokens/s"),
         "gpt_words": Bench(partial(gpt_training, vocabulary=8000), 2, "tokens/s"),

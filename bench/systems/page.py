@@ -19,30 +19,30 @@ UNITS = {
 }
 MEANING = {
     "train": "Training steps; real target tokens are counted, not padding.",
-    "decode": "Batches of 64 sentences, outputs of 15 tokens; regard in two processes of one thread each.",
-    "single": "One sentence at a time, outputs of 15 tokens, after a second and a half of others.",
+    "decode": "Batches of 64 sentences, outputs of 15 tokens; regard uses two processes of one thread each.",
+    "single": "One sentence at a time, outputs of 15 tokens, after a warm-up of 1.5 seconds.",
     "text": (
-        "Texts in, texts out, tokenising in both: `regard translate` with engine auto, and CTranslate2 by hand. A job\n"
-        "of 10,000 lines, batches of 64, or one text at a time. A patient CTranslate2 waits for its beam as long as\n"
-        "regard lets it, and answers alike."
+        "Texts to texts, tokenization included: `regard translate` with engine auto, and CTranslate2 called directly.\n"
+        "A job of 10,000 lines, batches of 64, or one text at a time. The patient CTranslate2 has regard's patience,\n"
+        "and gives the same output."
     ),
     "corpus": (
-        "One job of 10,000 lines of token numbers, by each system's own batches, workers started and ended in it;\n"
-        "outputs end by themselves. Reading the weights is not in it: that is in the table of start-up."
+        "One job of 10,000 lines of token ids, with each system's own batching. Starting and stopping the workers is\n"
+        "included, outputs end by themselves. Loading the weights is not included; see the table of start-up times."
     ),
 }
 GROWTH = {  # what varies -> its unit, what is timed
     "length": ("tokens of source and output", "a batch of 16 sentences, one thread"),
     "batch": ("sentences", "a batch with outputs of 15 tokens, one thread"),
-    "corpus": ("lines", "the whole job, two cores"),
+    "corpus": ("lines", "the complete job, two cores"),
 }
 HOW = """\
-Every measurement is a process of its own; systems take turns (rounds: {count}). All get the same token numbers, model
-shapes and batches, and each the settings it is fastest with of those in the tables (`2x1`: two workers of one thread).
-Decoding is of random weights; CTranslate2 has the very weights of the regard model. Where outputs have
-15 tokens, both ends of the length are set (all make 15 steps: the peers for 15 tokens, regard for 14 and the end
-mark, whose probability it counts); in the corpus jobs the output's row for the end mark is fitted, so that
-outputs end about where the references do (`bench/systems/endings.py`), in both systems alike.
+Every measurement runs in a separate process, and systems alternate (rounds: {count}). All systems get the same token
+ids, model shapes and batches. Each uses its fastest setting of those in the tables (`2x1`: two workers of one thread).
+Decoding uses random weights; CTranslate2 has the same weights as the regard model. For outputs of 15 tokens, minimum
+and maximum length are fixed. All systems make 15 steps: the others for 15 tokens, regard for 14 and EOS, whose
+probability it counts. In the corpus jobs the output weights of EOS are fitted in both systems, so that outputs end
+about where the references do (`bench/systems/endings.py`).
 """
 
 
@@ -58,21 +58,21 @@ def page(figures: dict[str, Any], notes: str) -> str:
     about = ", ".join(f"{name} {value}" for name, value in figures["machine"].items())
     parts = [
         "# Speed\n",
-        "Written by `python bench/translation.py`; every number is in [speed.json](speed.json).\n",
+        "Written by `python bench/translation.py`; all values are in [speed.json](speed.json).\n",
         textwrap.fill(f"Measured on: {about}. {quiet(works)}", 120) + "\n",
-        "## What was to be reached\n",
-        "The ratio is regard's rate to that of the peer's fastest setting: the median of the rounds and their range.\n",
+        "## Targets\n",
+        "The ratio is regard's rate divided by the peer's at its fastest setting: median and range of the rounds.\n",
         *reached(works),
         "",
-        "Like with like, each at its best setting in the same kind of numbers:\n",
-        *table(["work", "against", "at least", "measured", "reached"], [targets.row(t, works) for t in targets.LIKE]),
+        "With the same number format on both sides, each system at its best setting:\n",
+        *table(["work", "compared with", "target", "measured", "met"], [targets.row(t, works) for t in targets.LIKE]),
         "",
         HOW.format(count=max((len(found) for systems in works.values() for found in systems.values()), default=0)),
         *growth(works),
         *startup(works),
         "## All measurements\n",
-        "Ratios are regard's rate divided by the row's. MB is the most that the process and the largest of its",
-        "children held.",
+        "Ratios are regard's rate divided by the rate of the row. MB is the peak memory of the process plus that of",
+        "its largest child.",
     ]
     for task, systems in works.items():
         if task.split("-")[0] in UNITS and any(systems.values()):
@@ -85,8 +85,8 @@ def reached(works: Works) -> list[str]:
     rows = [targets.row(target, works) for target in targets.TARGETS]
     measured = [f"{kind} {slope:.2f}" for kind, slope in exponents(works, "regard").items()]
     shown = f"exponents: {', '.join(measured)}" if measured else "not measured"
-    rows.append(["cost against length, batch and corpus size", "–", "linear where it should be", shown, "see below"])
-    return table(["work", "against", "to reach", "measured", "reached"], rows)
+    rows.append(["cost against length, batch and corpus size", "–", "linear where expected", shown, "see below"])
+    return table(["work", "compared with", "target", "measured", "met"], rows)
 
 
 def quiet(works: Works) -> str:
@@ -94,7 +94,7 @@ def quiet(works: Works) -> str:
     shares = [one["foreign"] for systems in works.values() for found in systems.values() for one in found]
     if not shares:
         return ""
-    return f"Others used {statistics.median(shares):.0%} of the cores (median; at most {max(shares):.0%})."
+    return f"Other processes used {statistics.median(shares):.0%} of the cores (median; at most {max(shares):.0%})."
 
 
 def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -103,7 +103,7 @@ def one_work(task: str, systems: dict[str, list[dict[str, Any]]]) -> list[str]:
     systems = {name: found for name, found in systems.items() if found}
     ours = [name for name in systems if name.startswith("regard")]
     extra = ["tokens out", "batches"] if kind == "corpus" else []
-    head = ["system", UNITS[kind], "range", *(f"{name} : it" for name in ours), "MB", *extra]
+    head = ["system", UNITS[kind], "range", *(f"{name} : system" for name in ours), "MB", *extra]
     rows = []
     for name, found in systems.items():
         rates = targets.rates(found)
@@ -128,9 +128,7 @@ def startup(works: Works) -> list[str]:
     if not found:
         return []
     rows = [[name, targets.spread([one["ready"] for one in rounds])] for name, rounds in found.items()]
-    text = (
-        "From the start of the process to the first translation by TINY, imports and reading of the weights included.\n"
-    )
+    text = "From the start of the process to the first translation by TINY, with imports and loading of the weights.\n"
     return ["## Start-up\n", text, *table(["system", "seconds"], rows), ""]
 
 
@@ -147,11 +145,11 @@ def growth(works: Works) -> list[str]:
     if not rows:
         return []
     text = [
-        "## How the cost grows\n",
+        "## Growth of the cost\n",
         "![Cost against length, batch and corpus size](images/speed_cost.png)\n",
-        "The exponent is the slope of a line through all points on logarithmic axes: 1 is proportional, less is a part",
-        "that does not grow. The last column is the slope between the two largest sizes, where it weighs least.",
-        "Attention over n tokens costs n² in all, which shows in the last column of the lengths once it weighs.\n",
+        "The exponent is the slope of a line through all points on logarithmic axes. 1 means proportional; less than 1",
+        "means that a part of the cost is constant. The last column is the slope between the two largest sizes, where",
+        "the constant part is smallest. Attention over n tokens costs n² in total, visible at long lengths.\n",
     ]
     return [*text, *table(["from", "timed", "system", "exponent", "at the end"], rows), ""]
 

@@ -30,8 +30,8 @@ TARGETS = (
     Target("decode BASE beam 5, int8", "decode-base-beam", "CTranslate2 int8", 1.3, ours="regard int8"),
     Target("single sentence TINY greedy", "single-tiny-greedy", "transformers", 3.0),
     Target("single sentence BASE greedy", "single-base-greedy", "transformers", 2.0),
-    Target("corpus of 10,000 lines, greedy, all in", "corpus-tiny-greedy", "CTranslate2", 1.0),
-    Target("corpus of 10,000 lines, beam 5, all in", "corpus-tiny-beam", "CTranslate2", 1.0),
+    Target("corpus of 10,000 lines, greedy, complete job", "corpus-tiny-greedy", "CTranslate2", 1.0),
+    Target("corpus of 10,000 lines, beam 5, complete job", "corpus-tiny-beam", "CTranslate2", 1.0),
 )
 TARGETS += (
     Target("texts: 10,000 lines, greedy, engine auto", "text-corpus-greedy", "CTranslate2", 0.95, ours="regard auto"),

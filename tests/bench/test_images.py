@@ -44,6 +44,6 @@ def test_exponents_and_the_crossover():
 
 def test_the_results_say_what_samples_are_taken_for_and_what_a_side_costs():
     found = {"samples": 20, "recognised": 95.0, "by_class": [90.0, 100.0], "real_recognised": 98.3}
-    assert "takes 95.0 % for the class that was asked for (0: 90, 1: 100)" in images_page.recognised(found)
+    assert "assigns 95.0 % of them to the requested class (0: 90, 1: 100)" in images_page.recognised(found)
     points = {str(side): {"seconds": side**2 / 50, "megabytes": 1.0 * side} for side in image_cost.SIDES}
     assert "- full: seconds ~ side^2.00" in images_page.cost({"full": points})
