@@ -140,7 +140,7 @@ def training(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> 
 def telling(task: captioning.Captioning, model: Any, plain: PlainCaptioner) -> dict[str, float]:
     """Captions/s with a beam of five."""
     pixels = task.collection.split("valid").images(np.arange(IMAGES))
-    beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.sizes.longest
+    beam, longest = decoder("beam", width=BEAM, length_penalty=0.0), task.spec.longest
     images = task.image_encoder(pixels)
     model.eval()
     plain.eval()
@@ -182,8 +182,8 @@ def main() -> None:
     given = parser.parse_args()
     task = captioning.build(captioning.Config(scenes=200))
     torch.manual_seed(0)
-    config = captioner.Config(dim=128, embedding=64, grid=64, dropout=0.0, coverage=0.0)
-    model = captioner.build(config, task.sizes)
+    config = captioner.Config(dim=128, embedding=64, feature_dim=64, dropout=0.0, coverage_weight=0.0)
+    model = captioner.build(config, task.spec)
     plain = PlainCaptioner(model)
     found = {"training steps/s": training(task, model, plain), "captions/s, beam 5": telling(task, model, plain)}
     if given.run is not None:

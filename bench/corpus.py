@@ -62,9 +62,9 @@ def main() -> None:
     arguments = parser.parse_args()
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ["REGARD_DATA"] = str(folder)
+    os.environ["REGARD_CACHE"] = str(folder)
     text = folder / "train.tsv"
-    config = translation.Config(path=folder, vocabulary=2000, memory=0)
+    config = translation.Config(path=folder, vocab_size=2000, max_memory_mb=0)
     if arguments.start:
         start(config, folder)
         return

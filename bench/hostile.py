@@ -82,7 +82,7 @@ class Range:
 
     def __init__(self, work: Path, kinds: list[str], seed: int) -> None:
         self.work, self.seed = work, seed
-        os.environ["REGARD_DATA"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(work / "cache")
+        os.environ["REGARD_CACHE"] = os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(work / "cache")
         torch.set_num_threads(1)
         warnings.simplefilter("ignore")
         (work / "modules").mkdir()

@@ -35,11 +35,11 @@ from regard.training.console import Silent
 
 STEPS = ["training.steps=3", "training.evaluation.every=3"]
 SMALL = {
-    "translation": ["data.vocabulary=300", "data.pairs=200", "decoding=greedy"],
-    "language": ["data.vocabulary=300", "data.context=32", "data.rows=2", "data.evaluated=200"],
-    "masked_language": ["data.vocabulary=300", "data.context=32", "data.rows=2", "data.evaluated=200"],
-    "classification": ["data.examples=40", "data.rows=8"],
-    "tagging": ["data.examples=40", "data.rows=8"],
+    "translation": ["data.vocab_size=300", "data.pairs=200", "decoding=greedy"],
+    "language": ["data.vocab_size=300", "data.context=32", "data.batch_size=2", "data.eval_tokens=200"],
+    "masked_language": ["data.vocab_size=300", "data.context=32", "data.batch_size=2", "data.eval_tokens=200"],
+    "classification": ["data.examples=40", "data.batch_size=8"],
+    "tagging": ["data.examples=40", "data.batch_size=8"],
 }
 PATIENCE, AT_ONCE = 75.0, 8
 LEFT = 0.5  # seconds after which a client goes who sent half of a request: the server waits for the rest, as it may

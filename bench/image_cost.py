@@ -41,7 +41,7 @@ def worker(kind: str, side: int, rounds: int) -> None:
     """Print seconds and megabytes of one point."""
     torch.manual_seed(0)
     config = image_transformer.Config(
-        layers=2, dim=64, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
+        layers=2, dim=64, heads=2, attention=kind, block_1d=(64, 64), query_block=(4, 8), memory_block=(4, 4)
     )
     model = image_transformer.build(config, ImageGenerationSpec(side, side, 1, levels=256))
     image = torch.randint(256, (1, side * side))

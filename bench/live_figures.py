@@ -23,7 +23,7 @@ from regard.inspection.json_format import Inspection, to_json
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SENTENCE = "The brave police officer ate an apple on Monday."
-TRANSLATION = ("data.pairs=12000", "data.vocabulary=600", "data.tokens=1024", "training.optimizer.lr=0.004")
+TRANSLATION = ("data.pairs=12000", "data.vocab_size=600", "data.max_batch_tokens=1024", "training.optimizer.lr=0.004")
 COSINE = ("training.schedule.name=cosine", "training.schedule.warmup=100")
 RECURRENT = ("model.dim=64", "model.embedding=48", "model.dropout=0.1")
 WORDS = (
@@ -49,7 +49,7 @@ def translator(name: str, *settings: str, steps: int, kept: tuple[str, ...] = ()
 
 FIGURES = {
     "transformer": translator(
-        *("transformer", "model.layers=2", "model.dim=48", "model.hidden=96", "model.heads=4"),
+        *("transformer", "model.layers=2", "model.dim=48", "model.ffn_dim=96", "model.heads=4"),
         steps=1500,
         kept=("steps", "positions"),
     ),
@@ -57,7 +57,7 @@ FIGURES = {
     "luong": translator("luong", *RECURRENT, steps=1200),
     "levels": Figure(
         "classification",
-        ("model.dim=16", "model.inner=32", "model.gate=-2.0", *COSINE, "training.optimizer.lr=0.003"),
+        ("model.dim=16", "model.attention_dim=32", "model.gate=-2.0", *COSINE, "training.optimizer.lr=0.003"),
         steps=900,
         given=WORDS,
     ),
@@ -65,7 +65,7 @@ FIGURES = {
         "images",
         (
             *("model=image_transformer", "model.layers=2", "model.dim=48", "model.heads=4", "model.attention=local_2d"),
-            *("model.query=[4, 4]", "model.memory=[4, 4]", *COSINE, "training.optimizer.lr=0.003"),
+            *("model.query_block=[4, 4]", "model.memory_block=[4, 4]", *COSINE, "training.optimizer.lr=0.003"),
         ),
         steps=1500,
         given="",
@@ -73,7 +73,7 @@ FIGURES = {
     "hard": Figure(
         "captioning",
         (
-            *("model.attention=hard", "model.dim=96", "model.embedding=48", "model.grid=48", "model.stride=4"),
+            *("model.attention=hard", "model.dim=96", "model.embedding=48", "model.feature_dim=48", "model.stride=4"),
             *("model.score=scaled_dot", "data.scenes=4000", *COSINE, "training.optimizer.lr=0.002", "decoding=greedy"),
         ),
         steps=1200,
@@ -81,7 +81,7 @@ FIGURES = {
     ),
 }
 READING = (
-    *('data.paths=["{text}"]', "data.level=word", "data.context=32", "data.rows=32", "data.evaluated=2000"),
+    *('data.paths=["{text}"]', "data.tokenizer=word", "data.context=32", "data.batch_size=32", "data.eval_tokens=2000"),
     *("model.layers=2", "model.dim=48", "model.heads=4", "model.dropout=0.0", "training.optimizer.lr=0.003", *COSINE),
 )
 FIGURES |= {

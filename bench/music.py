@@ -90,7 +90,7 @@ def sampling(folder: Path, length: int) -> dict[str, Any]:
     found = load(folder)
     model, task = found.model.eval(), found.task
     none = Padded(torch.zeros(1, 1, dtype=torch.long), torch.ones(1, dtype=torch.long))
-    tokens = torch.randint(5, task.sizes.tokens, (1, length), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(5, task.spec.tokens, (1, length), generator=torch.Generator().manual_seed(0))
     tokens[0, 0] = task.marks.start
     state, begin = model.start(none), time.perf_counter()
     for place in range(length):

@@ -36,7 +36,7 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
     from sklearn.linear_model import LogisticRegression
 
     splits = labelled_sources.open_documents(config.origin, config.layout)
-    how = WORDS if config.level == "word" else CHARACTERS
+    how = WORDS if config.tokenizer == "word" else CHARACTERS
     begun = time.perf_counter()
     count = TfidfVectorizer(**how, lowercase=config.lowercase, min_df=2, sublinear_tf=True, max_features=most)
     train, labels = texts_and_labels(splits["train"])

@@ -36,10 +36,10 @@ DATA = ROOT.parent / "shared" / "data"
 FIGURES, PAGE = ROOT / "docs" / "pretraining.json", ROOT / "docs" / "pretraining.md"
 SEEDS = (1, 2, 3)
 TEXT = {
-    "data.vocabulary": 4000,
+    "data.vocab_size": 4000,
     "data.context": 128,
-    "data.rows": 24,
-    "data.evaluated": 20_000,
+    "data.batch_size": 24,
+    "data.eval_tokens": 20_000,
     "training.steps": 600,
     "training.evaluation.every": 600,
     "training.optimizer.lr": 2e-3,
@@ -74,8 +74,8 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {  # name of the data -> its task
             "data.valid": "cv8*",
             "data.test": "cv9*",
             "data.splitter.marks": "",
-            "data.longest": 192,
-            "data.rows": 16,
+            "data.max_length": 192,
+            "data.batch_size": 16,
             "training.steps": 200,
             "training.evaluation.every": 100,
         },
@@ -84,8 +84,8 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {  # name of the data -> its task
         "tagging",
         {
             "data.path": str(DATA / "wnut17"),
-            "data.rows": 16,
-            "data.longest": 128,
+            "data.batch_size": 16,
+            "data.max_length": 128,
             "training.steps": 200,
             "training.evaluation.every": 100,
         },
@@ -93,7 +93,7 @@ TASKS: dict[str, tuple[str, dict[str, Any]]] = {  # name of the data -> its task
 }
 TUNING = {"training.optimizer.lr": 1e-3, "training.schedule": "cosine", "training.schedule.warmup": 30}
 SCORE = {"movie_reviews": "accuracy", "wnut17": "f1"}
-TINY = {"data.rows": 2, "training.steps": 2, "training.evaluation.every": 2}
+TINY = {"data.batch_size": 2, "training.steps": 2, "training.evaluation.every": 2}
 
 
 def text_file(folder: Path) -> Path:
@@ -144,7 +144,7 @@ def tune(name: str, data: str, seed: int, *, start: Path, out: Path, quick: bool
     """Teach an encoder a task -> its score on the test data and what it took."""
     task, own = TASKS[data]
     begun = {"start.run": str(start), "start.only": "encoder.*", "start.vocabulary": True}
-    same = {"data.level": "bpe", "data.lowercase": False, "model.dropout": 0.1, "seed": seed}
+    same = {"data.tokenizer": "bpe", "data.lowercase": False, "model.dropout": 0.1, "seed": seed}
     given = own | TUNING | shape(name) | same | begun | (TINY if quick else {})
     clock = time.process_time()
     run = regard.train(task, given, out=fresh(out), quiet=True)
@@ -182,9 +182,9 @@ def jobs(runs: Path, figures: dict[str, Any], quick: bool) -> None:
 
 def page(figures: dict[str, Any]) -> str:
     """The table, and what stands above it."""
-    steps, tokens = TEXT["training.steps"], TEXT["data.rows"] * TEXT["data.context"]
+    steps, tokens = TEXT["training.steps"], TEXT["data.batch_size"] * TEXT["data.context"]
     own = {data: settings for data, (_, settings) in TASKS.items()}
-    budgets = ", ".join(f"{x['training.steps']} steps of {x['data.rows']} on {data}" for data, x in own.items())
+    budgets = ", ".join(f"{x['training.steps']} steps of {x['data.batch_size']} on {data}" for data, x in own.items())
     lines = [
         "# Comparison of pretraining methods",
         "",

@@ -66,7 +66,7 @@ def shortened(steps: int) -> list[str]:
         f"training.steps={steps}",
         f"training.schedule.warmup={max(1, min(600, steps // 5))}",
         f"training.evaluation.every={steps}",
-        "training.evaluation.average=0",
+        "training.evaluation.average_last=0",
         "training.files.save_every=500",
     ]
 

@@ -156,8 +156,8 @@ def training(path: Path, recbole: Path | None) -> None:
     """One epoch over the same histories, systems in turn; of RecBole, which takes hours for one, some batches."""
     task = recommendation.build(recommendation.Config(path=path, loss="one_negative"))
     shape = {"dim": 64, "layers": 2, "heads": 1, "dropout": 0.2}
-    ours = sasrec.build(sasrec.Config(hidden=64, **shape), task.sizes).train()
-    plain = PlainSASRec(task.sizes.items, longest=task.config.longest, **shape).train()
+    ours = sasrec.build(sasrec.Config(ffn_dim=64, **shape), task.spec).train()
+    plain = PlainSASRec(task.spec.items, longest=task.config.max_history, **shape).train()
     work = {"regard": lambda: _our_epoch(task, ours), "plain PyTorch": lambda: _plain_epoch(task, plain)}
     seconds: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(ROUNDS):

@@ -39,9 +39,9 @@ from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder
 
 SETTINGS = [
-    "model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.dropout=0.2",
-    "data.vocabulary=300", "data.tokens=48", "data.longest=16", "training.epochs=2", "training.files.save_every=2",
-    "training.files.log_every=2", "training.evaluation.average=2", "training.schedule.warmup=10", "decoding=greedy",
+    "model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "model.dropout=0.2",
+    "data.vocab_size=300", "data.max_batch_tokens=48", "data.max_length=16", "training.epochs=2", "training.files.save_every=2",
+    "training.files.log_every=2", "training.evaluation.average_last=2", "training.schedule.warmup=10", "decoding=greedy",
 ]  # fmt: skip
 SHARES = {KILL: 1.0, POWER: 0.5, FULL: 0.2, READ_ONLY: 0.2}  # of the number asked for
 REFUSED, FAILED = 3, 4  # exit codes of a training: one line, or a traceback
@@ -210,7 +210,7 @@ def plan(kills: int, operations: int, seed: int) -> list[tuple[str, int, int]]:
 def run_all(kills: int, work: Path, *, seed: int, workers: int) -> tuple[Counter[str], int]:
     """Everything; what was counted, and how many operations a run has."""
     make_data(work / "data")
-    os.environ["REGARD_DATA"] = str(work / "cache")
+    os.environ["REGARD_CACHE"] = str(work / "cache")
     recipe = recipes.read("translation", settings=[*SETTINGS, f"data.path={work / 'data'}"])
     alone = work / "alone" / "run"
     alone.parent.mkdir()

@@ -39,9 +39,9 @@ RUNS = {
     "translation": [str(RECIPES / "demo.toml"), "model.preset=tiny", "training.steps=250"],
     "captioning": [str(RECIPES / "scenes_caption_transformer.toml"), "data.scenes=1000", "training.steps=120"],
     "classification": [str(RECIPES / "reviews_en.toml"), "training.epochs=none", "training.steps=100"],
-    "language": ["language", "model=gpt", "model.preset=small", "data.vocabulary=1000", "data.context=64"],
+    "language": ["language", "model=gpt", "model.preset=small", "data.vocab_size=1000", "data.context=64"],
 }
-MORE = {"language": ["data.evaluated=2000", "training.steps=150"]}
+MORE = {"language": ["data.eval_tokens=2000", "training.steps=150"]}
 OPTIONS = {"language": {"tokens": 40}}  # asked of runs of a task
 
 

@@ -159,7 +159,7 @@ def word2vec(quick: bool) -> Systems:
     words, names = task.stream("train").tokens, task.token_texts()
 
     def ours() -> Work:
-        model = skipgram.build(skipgram.Config(dim=100), task.sizes)
+        model = skipgram.build(skipgram.Config(dim=100), task.spec)
         chosen = torch.optim.Adagrad(model.parameters(), lr=0.1, fused=True)
         plan = task.epoch_batches(0, 1)  # the noise and the thinning are known, as gensim's vocabulary is
         task.collate(plan[0])

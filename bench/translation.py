@@ -65,7 +65,7 @@ def run(task: str, system: str, *, seconds: float, folder: Path) -> dict[str, An
     alone = system.startswith("regard") and not task.startswith(("train", "single"))
     threads = "1" if alone else str(os.cpu_count())
     environment = os.environ | {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false"}
-    environment |= {"REGARD_DATA": str(folder / "cache")}
+    environment |= {"REGARD_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "systems.measure", task, system, str(seconds), folder]
     before = _clocks()
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, capture_output=True, text=True, check=False)
@@ -116,7 +116,7 @@ def rounds(todo: list[tuple[int, str, str]], found: Works, *, seconds: float, sa
 
 def prepare(folder: Path) -> None:
     """Sentences and models, made in a process of its own: this one stays small."""
-    environment = os.environ | {"REGARD_DATA": str(folder / "cache")}
+    environment = os.environ | {"REGARD_CACHE": str(folder / "cache")}
     command = [sys.executable, "-m", "systems.prepare", folder]
     done = subprocess.run(command, cwd=ROOT / "bench", env=environment, check=False)
     if done.returncode:

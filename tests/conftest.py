@@ -14,7 +14,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.e
 # Two workers on two cores: more threads would only fight. Set before torch is imported, and passed on to subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What is kept between commands (which runs were trained here, parsed chorales) stays out of the user's own folder.
-os.environ.setdefault("REGARD_DATA", str(ROOT / ".pytest_cache" / "regard"))
+os.environ.setdefault("REGARD_CACHE", str(ROOT / ".pytest_cache" / "regard"))
 
 import hypothesis
 import pytest

@@ -115,7 +115,7 @@ def _packed(rng: random.Random, data: bytes) -> bytes:
 
 
 def _build(path: Path, encoding: str) -> None:
-    settings = [f"data.path={path}", f"data.encoding={encoding}", "data.crop=64", "data.window=64", "data.rows=2"]
+    settings = [f"data.path={path}", f"data.encoding={encoding}", "data.crop=64", "data.window=64", "data.batch_size=2"]
     config = recipes.read("music", settings=settings).task
     made = config.module("tasks").build(config.config)
     batches = made.plan(0, 1)

@@ -32,7 +32,7 @@ class Kind:
         conll = "\n".join(
             "".join(f"{word}\t{tag}\n" for word, tag in zip(text.split(), TAGS, strict=False)) for text in en
         )
-        translation = ["data.source=en", "data.target=ko", "data.vocabulary=300"]
+        translation = ["data.source=en", "data.target=ko", "data.vocab_size=300"]
         self.samples: list[tuple[str, str, str, list[str]]] = [  # task, name of the file, content, settings
             ("translation", "train.tsv", _table("en\tko", (f"{a}\t{b}" for a, b, _ in rows)), translation),
             ("translation", "train.csv", _table("en,ko", (f'"{a}","{b}"' for a, b, _ in rows)), translation),
@@ -52,7 +52,7 @@ class Kind:
                 [],
             ),
             ("tagging", "train.conll", conll, []),
-            ("language", "plain.txt", "\n".join(en) * 3, ["data.vocabulary=300", "data.context=8", "data.rows=2"]),
+            ("language", "plain.txt", "\n".join(en) * 3, ["data.vocab_size=300", "data.context=8", "data.batch_size=2"]),
         ]
         self.beside = _table(None, ko)
 

@@ -60,8 +60,8 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     from systems import ours
 
     keep_freed_memory()
-    settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.width={width}"]
-    recipe = recipes.read("translation", settings=[*settings, f"data.longest={LONGEST}"])
+    settings = ["decoding=greedy"] if width == 1 else ["decoding=beam", f"decoding.beam_width={width}"]
+    recipe = recipes.read("translation", settings=[*settings, f"data.max_length={LONGEST}"])
     numbers: Any = Numbers()
     task = Translation(recipe.task.config, Vocabularies(numbers, numbers))
     run = Run(LoadedRun(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)

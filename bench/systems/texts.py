@@ -38,8 +38,8 @@ def prepare(folder: Path, net: Any, texts: list[str], tokenizer: Any) -> None:
     shape = work.SHAPES["tiny"]
     sizes = {"layers": shape.layers, "dim": shape.dim, "hidden": shape.hidden, "heads": shape.heads}
     model = [f"model.{name}={value}" for name, value in sizes.items()]
-    data = ["data.joint=true", f"data.longest={ours.SIZES.longest}", "decoding=greedy"]
-    recipe = recipes.read("translation", settings=[*model, "model.share=false", "model.bias=true", *data])
+    data = ["data.joint=true", f"data.max_length={ours.SIZES.longest}", "decoding=greedy"]
+    recipe = recipes.read("translation", settings=[*model, "model.tie_embeddings=false", "model.bias=true", *data])
     run = Folder(names.run(folder))
     run.path.mkdir(parents=True)
     tokenizer.save(run.path / "tokenizer.json")
@@ -88,7 +88,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     plain = {"min_length": 0, "no_repeat": 0, "forbid": []}
     beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
-    words = [f"decoding.width={width}" if width > 1 else "decoding=greedy"]
+    words = [f"decoding.beam_width={width}" if width > 1 else "decoding=greedy"]
     cache.EquivalenceCache(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
     cache.EquivalenceCache(place).note_words(cache.words_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), PredictOptions()

@@ -14,25 +14,25 @@ from regard.training import recipe as recipes
 from regard.training.train import train
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-SMALL = ["model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "model.segments=0"]
+SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "model.segments=0"]
 SHORT = ["training.steps=6", "training.evaluation.every=6"]
 TASKS = {
-    "classification": ["data.vocabulary=300"],
-    "tagging": ["data.vocabulary=300"],
-    "masked_language": ["data.vocabulary=300"],
+    "classification": ["data.vocab_size=300"],
+    "tagging": ["data.vocab_size=300"],
+    "masked_language": ["data.vocab_size=300"],
 }
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("segments", [0, 2])
 def test_features_are_the_same(tmp_path, norm, segments):
     torch.manual_seed(1)
-    config = bert.Config(layers=2, dim=32, heads=4, hidden=64, norm=norm, segments=segments)
+    config = bert.Config(layers=2, dim=32, heads=4, ffn_dim=64, norm=norm, segments=segments)
     sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
@@ -55,7 +55,7 @@ def test_a_second_segment_is_read_by_our_own(tmp_path):
 
 def test_a_narrow_table_is_refused(tmp_path):
     sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
-    model = bert.build(bert.Config(layers=1, dim=32, heads=4, hidden=64, embedding=16), sizes)
+    model = bert.build(bert.Config(layers=1, dim=32, heads=4, ffn_dim=64, embedding=16), sizes)
     with pytest.raises(ConfigError, match="no table that is narrower than its encoder; leave --engine out"):
         export(model, sizes, tmp_path / "exported")
 

@@ -14,9 +14,9 @@ from regard.training import recipe as recipes
         (["model=luong", "model.dim=8"], ["model=luong", "model.dim=8"]),
         ({"model.dim": 8, "model": "luong"}, ['model="luong"', "model.dim=8"]),
         ({"model": {"dim": 8, "name": "luong"}}, ['model="luong"', "model.dim=8"]),
-        ({"data": {"name": "x", "path": Path("a b")}}, ['data.name="x"', 'data.path="a b"']),
+        ({"data": {"name": "x", "path": Path("a b")}}, ['data.dataset="x"', 'data.path="a b"']),
         ({"training": {"optimizer": {"betas": (0.9, 0.5), "clip": None}}, "a.b": True},
-         ["training.optimizer.betas=[0.9, 0.5]", "training.optimizer.clip=none", "a.b=true"]),
+         ["training.optimizer.betas=[0.9, 0.5]", "training.optimizer.max_grad_norm=none", "a.b=true"]),
         ({}, []),
     ],
 )  # fmt: skip
@@ -25,7 +25,7 @@ def test_words_of_settings(settings, words):
 
 
 def test_a_dict_makes_the_same_recipe_as_words():
-    words = ["model=luong", "model.dim=8", "data.path=3", "training.optimizer.clip=none", "decoding=beam"]
+    words = ["model=luong", "model.dim=8", "data.path=3", "training.optimizer.max_grad_norm=none", "decoding=beam"]
     table = {"model": {"name": "luong", "dim": 8}, "training.optimizer": {"clip": None}, "decoding": "beam"}
     ours = recipes.read("translation", settings=to_words({**table, "data.path": Path("3")}))
     assert ours == recipes.read("translation", settings=[*words[:2], 'data.path="3"', *words[3:]])

@@ -45,7 +45,7 @@ def test_a_stranger_s_run_fetches_nothing_unless_it_is_trusted(folder, monkeypat
     tensor_files.write_json(config, table)
     asked = []
     monkeypatch.setattr("regard.data.files.download._open", lambda url, have: asked.append(url) or 1 / 0)
-    monkeypatch.setenv("REGARD_DATA", str(folder / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(folder / "cache"))
     run = regard.load(folder)
     with pytest.raises(TrustError, match=r"would fetch https://\S+ over the network; .* --trust, or trust=True"):
         run.evaluate("test")

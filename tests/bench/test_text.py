@@ -11,7 +11,9 @@ from systems.text_peers import PlainHierarchical, sample
 
 def test_the_plain_loop_is_the_same_model():
     sizes = DocumentSpec(size=50, labels=2, longest=300, sentence=20, sentences=10)
-    model = hierarchical.build(hierarchical.Config(embedding=8, dim=6, inner=6, dropout=0, word_dropout=0), sizes)
+    model = hierarchical.build(
+        hierarchical.Config(embedding=8, dim=6, attention_dim=6, dropout=0, word_dropout=0), sizes
+    )
     given = sample(3, sizes)
     torch.testing.assert_close(model(given), PlainHierarchical(model)(given), rtol=1e-4, atol=1e-5)
 

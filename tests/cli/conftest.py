@@ -11,14 +11,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from calling import call  # after the path is set
 
-SMALL = ["model.layers=1", "model.dim=16", "model.hidden=16", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
-SHORT = ["training.steps=3", "training.evaluation.every=3", "data.longest=40", "decoding=greedy"]
+SMALL = ["model.layers=1", "model.dim=16", "model.ffn_dim=16", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
+SHORT = ["training.steps=3", "training.evaluation.every=3", "data.max_length=40", "decoding=greedy"]
 
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory):
     """A run of translation, trained by the command line."""
     folder = tmp_path_factory.mktemp("runs") / "small"
-    probe = ["--training.probe", "The cook reads a book."]
+    probe = ["--training.probe_input", "The cook reads a book."]
     call("train", "translation", "model=transformer", *SMALL, *SHORT, *probe, "--out", folder)
     return folder

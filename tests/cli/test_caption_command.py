@@ -8,9 +8,9 @@ import pytest
 from calling import call
 from PIL import Image
 
-SMALL = ["model.dim=16", "model.embedding=8", "model.grid=8", "model.stride=4", "data.rows=4"]
+SMALL = ["model.dim=16", "model.embedding=8", "model.feature_dim=8", "model.stride=4", "data.batch_size=4"]
 SHORT = ["training.steps=2", "training.evaluation.every=2", "decoding=greedy"]
-SCENES = ["data.scenes=12", "data.height=24", "data.width=24", "data.things=[1, 1]", "data.longest=8"]
+SCENES = ["data.scenes=12", "data.height=24", "data.width=24", "data.objects_per_scene=[1, 1]", "data.max_length=8"]
 
 
 @pytest.fixture(scope="module")

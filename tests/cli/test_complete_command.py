@@ -11,10 +11,10 @@ from regard.training import recipe as recipes
 from regard.training import train as runs
 
 SHORT = ["training.steps=1", "training.evaluation.every=1"]
-SMALL = ["model.layers=1", "model.dim=16", "data.rows=8"]
+SMALL = ["model.layers=1", "model.dim=16", "data.batch_size=8"]
 KINDS = {
-    "images": ["data.valid=8", "model.query=[4, 4]"],
-    "enlarging": ["data.valid=8", "model.query=[4, 4]", "data.small=[4, 4]"],
+    "images": ["data.valid=8", "model.query_block=[4, 4]"],
+    "enlarging": ["data.valid=8", "model.query_block=[4, 4]", "data.low_resolution=[4, 4]"],
     "image_classification": [],
     "detection": ["data.scenes=8", "data.height=32", "model.decoder_layers=1"],
 }

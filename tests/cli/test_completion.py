@@ -34,7 +34,7 @@ def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
     assert completion.training(Called(), "t") == [name for name in names("regard.tasks") if name.startswith("t")]
     assert completion.training(Called(), "mi") == ["mine.toml"]
     assert completion.training(Called("translation"), "training.st") == ["training.steps="]
-    assert "data.form=" in completion.training(Called("mine.toml"), "data.")
+    assert "data.format=" in completion.training(Called("mine.toml"), "data.")
     assert "model.window=" in completion.training(Called("translation", "model=luong"), "model.")
     assert completion.training(Called("translation"), "model=lu") == ["model=luong"]
     assert completion.training(Called("translation"), "model.score=ad") == ["model.score=additive"]

@@ -82,4 +82,4 @@ def test_a_task_without_options_says_so(tmp_path, monkeypatch):
     assert source_of("regard.tasks", "lab_of_tests.plain").name == "plain.py"
     assert help.of_options("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
     (title, data, training, _) = help.of_task("lab_of_tests.plain")
-    assert title.title == "lab_of_tests.plain: A task." and not data.rows and training.rows
+    assert title.title == "lab_of_tests.plain: A task." and not data.batch_size and training.rows

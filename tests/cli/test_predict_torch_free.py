@@ -22,9 +22,9 @@ def trained(tmp_path_factory):
     root = tmp_path_factory.mktemp("runs")
     rows = [f"{left} {right}.\t{left[0]}{right[-1]}" for left in WORDS for right in WORDS]
     (root / "pairs.tsv").write_text("\n".join(rows * 4) + "\n", encoding="utf-8")
-    small = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", f"data.path={root / 'pairs.tsv'}"]
+    small = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", f"data.path={root / 'pairs.tsv'}"]
     short = ["training.steps=80", "training.evaluation.every=80", "training.optimizer.lr=0.01", "decoding=greedy"]
-    more = ["data.level=word", "data.vocabulary=300", "data.header=false", "model.dropout=0", "data.tokens=512"]
+    more = ["data.tokenizer=word", "data.vocab_size=300", "data.header=false", "model.dropout=0", "data.max_batch_tokens=512"]
     call("train", "translation", *small, *short, *more, "--out", root / "trained")
     return root / "trained"
 

@@ -64,7 +64,7 @@ class Options:
         (["like=Bach"], {"like": ["Bach"]}),
         (["like=Bach", "like=2", 'like=["a", "b"]'], {"like": ["Bach", "2", "a", "b"]}),
         (["sizes=1", "sizes=[2, 3]"], {"sizes": [1, 2, 3]}),
-        (["decoding=beam", "decoding.width=8"], {"decoding": {"name": "beam", "width": 8}}),
+        (["decoding=beam", "decoding.beam_width=8"], {"decoding": {"name": "beam", "width": 8}}),
         (["other=1", "deep.down=2"], {"other": 1, "deep": {"down": 2}}),
     ],
 )

@@ -24,8 +24,8 @@ from regard.training.run_folder import Folder
 from regard.training.train import resume, train
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
-TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
-        "data.tokens=256", "data.vocabulary=300", "training.files.log_every=1", "training.files.save_every=5",
+TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
+        "data.max_batch_tokens=256", "data.vocab_size=300", "training.files.log_every=1", "training.files.save_every=5",
         "training.evaluation.every=100000"]  # fmt: skip
 STEPS = ["training.steps=7", "training.files.log_every=2", "training.files.save_every=3", "training.evaluation.every=3"]
 

@@ -84,7 +84,7 @@ def test_the_file_says_what_it_is(name: str) -> None:
     module, path = find("regard.tasks", name), source_of("regard.tasks", name)
     assert module.VERB.isalpha() and module.VERB.islower()
     task = built(name)
-    assert isinstance(task, Task) and type(task.sizes) is module.SIZES
+    assert isinstance(task, Task) and type(task.spec) is module.SIZES
     for kind in ("Config", "Options"):
         settings = describe(path, kind)
         assert settings is not None and settings.summary
@@ -127,7 +127,7 @@ def test_saved_loaded_saved_is_the_same(name: str, folders: dict[str, Path], tmp
     module = find("regard.tasks", name)
     for number, restored in enumerate((module.load, module.build)):  # without the data, and beside it
         task = restored(config_of(name), folders[name])
-        assert task.sizes == built(name).sizes and task.goal == built(name).goal
+        assert task.sizes == built(name).spec and task.goal == built(name).goal
         again = tmp_path / str(number)
         again.mkdir()
         task.save(again)

@@ -15,20 +15,20 @@ from regard.training import recipe as recipes
 from regard.training.train import load_parts, train
 
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
-TEXT = ["data.vocabulary=300", "data.context=24", "data.rows=4", "data.evaluated=500"]
-PAIRS = ["data.pairs=300", "data.vocabulary=300", "data.longest=40", "model.hidden=24", "decoding=greedy"]
+TEXT = ["data.vocab_size=300", "data.context=24", "data.batch_size=4", "data.eval_tokens=500"]
+PAIRS = ["data.pairs=300", "data.vocab_size=300", "data.max_length=40", "model.ffn_dim=24", "decoding=greedy"]
 RUNS = {
     "marian": ("translation", [*TWO, *PAIRS, "model.norm=post"]),
     "marian joint": ("translation", [*TWO, *PAIRS, "model.norm=post", "data.joint=true", "model.decoder_layers=1"]),
-    "marian untied": ("translation", [*TWO, *PAIRS, "model.norm=post", "model.share=false", "model.bias=true"]),
+    "marian untied": ("translation", [*TWO, *PAIRS, "model.norm=post", "model.tie_embeddings=false", "model.bias=true"]),
     "pegasus": ("translation", [*TWO, *PAIRS, "data.joint=true"]),
     "pegasus biased": ("translation", [*TWO, *PAIRS, "data.joint=true", "model.bias=true", "model.activation=gelu"]),
     "gpt2": ("language", [*TWO, *TEXT]),
-    "bert": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post"]),
-    "bert pairs": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "data.pairs=next"]),
-    "roberta": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.norm=post", "model.segments=0"]),
-    "pre-norm": ("masked_language", [*TWO, *TEXT, "model.hidden=24"]),
-    "pre-norm, one segment": ("masked_language", [*TWO, *TEXT, "model.hidden=24", "model.segments=0"]),
+    "bert": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.norm=post"]),
+    "bert pairs": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.norm=post", "data.sentence_pairs=next"]),
+    "roberta": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.norm=post", "model.segments=0"]),
+    "pre-norm": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24"]),
+    "pre-norm, one segment": ("masked_language", [*TWO, *TEXT, "model.ffn_dim=24", "model.segments=0"]),
     "vit": ("image_classification", [*TWO, "model.patch=2"]),
 }
 
@@ -85,7 +85,7 @@ def test_transformers_translates_it(library, run, tmp_path):
         ),
         (
             "masked_language",
-            [*TWO, *TEXT, "data.pairs=next"],
+            [*TWO, *TEXT, "data.sentence_pairs=next"],
             "layout of BERT, which has 'post'; data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which",
         ),
         (

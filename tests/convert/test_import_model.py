@@ -86,8 +86,8 @@ def test_an_imported_run_is_trained_on(brought, tmp_path):
     text.write_text("the cook reads a book . the dog buys two apples .\n" * 200)
     trained = regard.train(
         "masked_language",
-        [*words, f"data.paths=['{text}']", "data.context=20", "data.rows=4", f"start.run={source}",
-         "start.vocabulary=true", "training.steps=2", "training.evaluation.every=2", "data.evaluated=200"],
+        [*words, f"data.paths=['{text}']", "data.context=20", "data.batch_size=4", f"pretrained.run={source}",
+         "pretrained.vocabulary=true", "training.steps=2", "training.evaluation.every=2", "data.eval_tokens=200"],
         out=tmp_path / "tuned", quiet=True,
     )  # fmt: skip
     taken = json.loads((tmp_path / "tuned" / "start.json").read_text())

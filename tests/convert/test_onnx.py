@@ -14,8 +14,8 @@ from regard.training.train import load_parts, train
 
 runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 TWO = ["model.layers=2", "model.dim=16", "model.heads=2", "training.steps=2", "training.evaluation.every=2"]
-TEXT = ["data.vocabulary=300", "data.context=24", "data.rows=4", "data.evaluated=500"]
-PAIRS = ["data.pairs=300", "data.vocabulary=300", "data.longest=40", "model.hidden=24", "decoding=greedy"]
+TEXT = ["data.vocab_size=300", "data.context=24", "data.batch_size=4", "data.eval_tokens=500"]
+PAIRS = ["data.pairs=300", "data.vocab_size=300", "data.max_length=40", "model.ffn_dim=24", "decoding=greedy"]
 
 
 def trained(folder, task, *settings):
@@ -74,7 +74,7 @@ def test_a_language_model_as_one_program(tmp_path):
 
 @pytest.mark.parametrize(
     ("task", "settings"),
-    [("masked_language", [*TEXT, "model.hidden=24"]), ("image_classification", ["model.patch=2"])],
+    [("masked_language", [*TEXT, "model.ffn_dim=24"]), ("image_classification", ["model.patch=2"])],
 )
 def test_what_does_not_decode_is_one_program(tmp_path, task, settings):
     folder = trained(tmp_path / "run", task, *TWO, *settings)

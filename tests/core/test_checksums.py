@@ -44,7 +44,7 @@ def test_rows_count_in_their_order_and_with_their_edges():
 
 
 def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(b"text" * 100)
     assert checksums.of_files([tmp_path / "a"]) == checksums.of_files([tmp_path / "b"])
@@ -53,7 +53,7 @@ def test_files_count_by_content_wherever_they_lie(tmp_path, monkeypatch):
 
 
 def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(checksums, "_SMALL", 10)
     reads = []
     plain = checksums.digest
@@ -69,7 +69,7 @@ def test_a_large_file_is_read_once_and_again_when_it_changes(tmp_path, monkeypat
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "file"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
     monkeypatch.setattr(checksums, "_SMALL", 0)
     (tmp_path / "a").write_bytes(b"text")
     assert checksums.of_files([tmp_path / "a"])

@@ -14,7 +14,7 @@ from regard.core.registry import find
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     table = {"run": "a1", "task": "lab.task", "model": {"name": "lab.model", "score": "other.score", "dim": 3}}
     table |= {"decoding": {"name": "beam"}, "data": {"path": "train.tsv"}}
     (tmp_path / "run").mkdir()
@@ -41,13 +41,13 @@ def test_a_changed_configuration_is_not_the_one_that_was_trained(run):
 
 def test_another_user_remembers_nothing(run, tmp_path, monkeypatch):
     trust.mark_trusted(run)
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "another"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another"))
     assert not trust.is_trusted(run)
 
 
 def test_what_cannot_be_remembered_is_no_error(run, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "file"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
     trust.mark_trusted(run)
     assert not trust.is_trusted(run)
     trust.mark_trusted(tmp_path / "no run")

@@ -15,7 +15,7 @@ class Own(DecodingStrategy):
 
 def test_settings_are_changed_in_a_copy():
     decoding = build("beam", width=3)
-    assert decoding.changed(width=8).config == beam.Config(width=8) and decoding.width == 3
+    assert decoding.changed(width=8).config == beam.Config(beam_width=8) and decoding.beam_width == 3
     assert decoding.has("width") and not decoding.has("samples")
     assert (build("greedy").width, build("sample", samples=4).width) == (1, 4)
     with pytest.raises(ConfigError, match=r"unknown decoding 'bem'; did you mean 'beam'\?"):

@@ -13,7 +13,7 @@ from regard.models import bahdanau, transformer
 from regard.training import recipe as recipes
 from regard.training.train import train
 
-SMALL = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
+SMALL = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
 SHORT = ["training.steps=3", "training.evaluation.every=3", "model.dropout=0.0"]
 TEXTS = ["The cook is reading a book.", "", "Please buy two apples.", "The teacher sleeps."]
 
@@ -44,7 +44,7 @@ def test_ctranslate2_gives_the_same_answers(folder, decoding, nbest):
 
 def test_an_export_is_made_once_lies_in_the_cache_and_is_checked(folder, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     before = sorted(path.name for path in folder.iterdir())
     texts = regard.load(folder, engine="ctranslate2").translate(TEXTS)
     (export,) = (tmp_path / "ctranslate2").iterdir()
@@ -84,7 +84,7 @@ def test_ctranslate2_gives_whole_outputs_only(folder):
     with pytest.raises(
         ConfigError, match="engine ctranslate2 knows neither a beginning nor a grammar; use engine native"
     ):
-        decoding(model, source, marks=run.task.sizes.marks, limits=torch.tensor([5]), first=torch.tensor([7]))
+        decoding(model, source, marks=run.task.spec.marks, limits=torch.tensor([5]), first=torch.tensor([7]))
 
 
 def test_an_unknown_engine_is_named(folder):
@@ -94,7 +94,7 @@ def test_an_unknown_engine_is_named(folder):
 
 def test_other_models_have_the_native_engine(tmp_path):
     torch.manual_seed(0)
-    small = ["model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocabulary=300"]
+    small = ["model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocab_size=300"]
     folder = trained(tmp_path / "run", "model=bahdanau", *small)
     assert len(regard.load(folder).translate(TEXTS)) == len(TEXTS)
     for engine, message in (("int8", "engine int8 is for the Transformer"), ("ctranslate2", "has no Bahdanau")):

@@ -13,7 +13,7 @@ from regard.training import recipe as recipes
 from regard.training.train import train
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-SMALL = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
+SMALL = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
 SHORT = ["training.steps=40", "training.evaluation.every=40", "model.dropout=0.0", "training.optimizer.lr=0.01"]
 TEXTS = ["The cook is reading a book.", "", "Please buy two apples."]
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
 
 
 def loaded(folder, *settings, **how):
@@ -99,7 +99,7 @@ def test_a_model_that_is_watched_or_changed_answers_itself(folder):
 
 
 def test_other_models_are_answered_by_our_engine_without_a_word(tmp_path):
-    small = ["model=bahdanau", "model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocabulary=300"]
+    small = ["model=bahdanau", "model.dim=16", "model.embedding=8", "data.pairs=300", "data.vocab_size=300"]
     chosen = recipes.read("translation", settings=[*small, "training.steps=1", "training.evaluation.every=1"])
     run = loaded(train(chosen, tmp_path / "run"))
     assert len(run.translate(TEXTS)) == 3 and run.engine_note == ""
@@ -127,8 +127,8 @@ def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
 
 
 def test_a_language_model_by_greedy_search(tmp_path):
-    small = ["model.layers=1", "model.dim=16", "model.heads=2", "data.vocabulary=300", "data.context=24", "data.rows=4"]
-    short = ["training.steps=2", "training.evaluation.every=2", "data.evaluated=500", "decoding=greedy"]
+    small = ["model.layers=1", "model.dim=16", "model.heads=2", "data.vocab_size=300", "data.context=24", "data.batch_size=4"]
+    short = ["training.steps=2", "training.evaluation.every=2", "data.eval_tokens=500", "decoding=greedy"]
     folder = train(recipes.read("language", settings=[*small, *short]), tmp_path / "run")
     run = loaded(folder)
     same(run.answer(["The list"], tokens=5), regard.load(folder).answer(["The list"], tokens=5))

@@ -12,7 +12,7 @@ from regard.training import recipe as recipes
 from regard.training.train import train
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-SMALL = ["model.layers=1", "model.dim=32", "model.hidden=32", "model.heads=2", "data.pairs=300", "data.vocabulary=300"]
+SMALL = ["model.layers=1", "model.dim=32", "model.ffn_dim=32", "model.heads=2", "data.pairs=300", "data.vocab_size=300"]
 SHORT = ["training.steps=40", "training.evaluation.every=40", "model.dropout=0.0", "training.optimizer.lr=0.01"]
 TEXTS = ["The cook is reading a book.", "", " ", "Please buy two apples.", "cook " * 30]
 
@@ -25,7 +25,7 @@ def original(tmp_path_factory):
 
 @pytest.fixture
 def run(original, tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(original, tmp_path / "run")
     loaded = regard.load(folder, engine="auto")
     loaded.answer([])
@@ -78,7 +78,7 @@ def test_other_weights_settings_vocabularies_and_exports_need_the_run(run):
     assert spoilt(run.folder / "config.json", flipped)
     assert spoilt(run.folder / "config.json", lambda data: json.dumps({"version": 99}).encode())
     assert spoilt(export / "model.bin", flipped)
-    assert spoilt(export / "agreed.json", flipped)
+    assert spoilt(export / "equivalence.json", flipped)
 
 
 def test_a_folder_that_is_no_run_has_no_quick_answers(tmp_path):

@@ -147,7 +147,7 @@ def test_served_with_a_what_if_by_axis(folder):
 
 def test_weights_are_taken_from_another_run(call, folder, tmp_path):
     out = tmp_path / "started"
-    start = [f"start.run={folder}", 'start.only="inner.*"', "start.freeze=true"]
+    start = [f"pretrained.run={folder}", 'pretrained.params="inner.*"', "pretrained.freeze=true"]
     call("train", "lab.quarters", *start, "training.steps=3", "model.dim=16", "--out", out)
     old, new = regard.load(folder).model.state_dict(), regard.load(out).model.state_dict()
     assert all(torch.equal(old[name], new[name]) for name in old if name.startswith("inner."))
@@ -187,7 +187,7 @@ def test_a_run_of_somebody_else_imports_nothing_without_a_word_of_trust(call, fo
         call("compare", folder, copy, image)
     assert "lab.quarters" in call("info", copy, "--trust")
     assert call("answer", copy, image, "--trust")
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "another machine"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "another machine"))
     with pytest.raises(RegardError, match=refusal):
         call("info", folder)
     assert regard.load(folder, trust=True)

@@ -59,7 +59,7 @@ class Model(nn.Module):
 
 class Documents(Task):
     goal = TargetMetric("error", more=False)
-    sizes = None
+    spec = None
     examples = (TEXT, "good. bad end.")
 
     def parse_input(self, text):

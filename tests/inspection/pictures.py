@@ -36,7 +36,7 @@ class Pictures(Task):
     """A picture is given as nine digits: how bright its patches are."""
 
     goal = TargetMetric("accuracy", more=True)
-    sizes = None
+    spec = None
     examples = ("123456789", "987654321")
 
     def parse_input(self, text):

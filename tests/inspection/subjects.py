@@ -15,13 +15,13 @@ from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
 # Settings under which untrained models, which never end by themselves, say little.
-BEAM = DecodingStrategy("beam", beam.Config(width=3, nbest=3, no_repeat=1))
-GREEDY = DecodingStrategy("greedy", greedy.Config(no_repeat=1))
+BEAM = DecodingStrategy("beam", beam.Config(beam_width=3, nbest=3, no_repeat_ngram_size=1))
+GREEDY = DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))
 TABLES = Tables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
 
 
 def make_task():
-    return translation.build(translation.Config(pairs=60, level="word", vocabulary=400, longest=12))
+    return translation.build(translation.Config(pairs=60, tokenizer="word", vocab_size=400, max_length=12))
 
 
 def make_model(task, name):

@@ -14,7 +14,7 @@ from regard.tasks import classification
 def inspection(module):
     torch.manual_seed(0)
     task = classification.build(classification.TINY)
-    model = module.build(module.TINY, task.sizes).eval()
+    model = module.build(module.TINY, task.spec).eval()
     text = next(iter(task.documents["valid"])).text
     return collect(Subject(task, model, None, RunInfo("classification", module.__name__)), text)
 

@@ -17,7 +17,7 @@ TEXT = "Anna lived in Paris."
 def inspection():
     torch.manual_seed(0)
     task = tagging.build(tagging.TINY)
-    model = tagger.build(tagger.TINY, task.sizes)
+    model = tagger.build(tagger.TINY, task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for epoch in range(15):
         for numbers in task.epoch_batches(epoch, 1):

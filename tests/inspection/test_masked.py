@@ -15,8 +15,8 @@ from regard.tasks import masked_language
 def test_every_gap_has_its_candidates(browser, module, tmp_path):
     torch.manual_seed(0)
     (tmp_path / "x.txt").write_text("the cat sat on the mat and the dog sat on the rug\n" * 30)
-    task = masked_language.build(masked_language.Config(paths=(str(tmp_path / "x.txt"),), level="word", context=16))
-    model = module.build(module.TINY, task.sizes).eval()
+    task = masked_language.build(masked_language.Config(paths=(str(tmp_path / "x.txt"),), tokenizer="word", context=16))
+    model = module.build(module.TINY, task.spec).eval()
     inspection = collect(Subject(task, model, None, RunInfo("masked_language", "x")), "the [MASK] sat on the [MASK]")
     (tmp_path / "x.html").write_text(bundle(to_json(inspection)), encoding="utf-8")
     with opened(browser, (tmp_path / "x.html").as_uri(), fragment="#view=masked") as page:

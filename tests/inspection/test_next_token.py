@@ -17,8 +17,8 @@ def inspection(tmp_path_factory):
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("text")
     (folder / "x.txt").write_text("the cat sat on the mat and the dog sat on the rug\n" * 30)
-    task = language.build(language.Config(paths=(str(folder),), level="word", context=16))
-    model = gpt.build(gpt.TINY, task.sizes).eval()
+    task = language.build(language.Config(paths=(str(folder),), tokenizer="word", context=16))
+    model = gpt.build(gpt.TINY, task.spec).eval()
     subject = Subject(task, model, strategy.build("sample"), RunInfo("language", "gpt"), language.Options(tokens=5))
     return collect(subject, "the cat sat on")
 

@@ -17,7 +17,7 @@ from regard.tasks import recommendation
 def subject():
     torch.manual_seed(0)
     task = recommendation.build(recommendation.TINY)
-    model = recommender.build(recommender.TINY, task.sizes).eval()
+    model = recommender.build(recommender.TINY, task.spec).eval()
     return Subject(task, model, None, RunInfo("recommendation", "recommender"))
 
 

@@ -36,7 +36,10 @@ def recipe(decoding):
 def run(tmp_path, subject, task, monkeypatch):
     monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
     return Run(
-        tmp_path / "en-ko", recipe(DecodingStrategy("greedy", greedy.Config(no_repeat=1))), task, subject().model
+        tmp_path / "en-ko",
+        recipe(DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))),
+        task,
+        subject().model,
     )
 
 
@@ -57,9 +60,11 @@ def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
 
 
 def test_a_beam_is_asked_for_its_best_few(run, sentence):
-    assert several(DecodingStrategy("beam", beam.Config(width=8))).config.nbest == NBEST
-    assert several(DecodingStrategy("beam", beam.Config(width=2))).config.nbest == 2
-    assert len(look(run, sentence, decoding=DecodingStrategy("beam", beam.Config(width=3))).inspection.outputs) == 3
+    assert several(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == NBEST
+    assert several(DecodingStrategy("beam", beam.Config(beam_width=2))).config.nbest == 2
+    assert (
+        len(look(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs) == 3
+    )
 
 
 def test_without_decoding_nothing_invents_one(run, documents):

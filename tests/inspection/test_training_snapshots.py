@@ -90,12 +90,12 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
     forced = replace(one, decoding=build("prefix", tokens=one.task.reference(sentence)))
     for kept, fresh in zip(found[0].maps, collect(forced, sentence).maps, strict=True):
         assert np.abs(kept.weights - fresh.weights).max() < 1e-3
-    recipe.training.probe = "a sentence of nobody 's"
+    recipe.training.probe_input = "a sentence of nobody 's"
     training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path / "other", step=1)
     assert not training_snapshots.read(tmp_path / "other")[0].fixed  # no reference: its own output
-    recipe.training.probe = ""
+    recipe.training.probe_input = ""
     training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path / "none", step=1)
-    recipe.training.probe = sentence
+    recipe.training.probe_input = sentence
     training_snapshots.watch(
         recipe, one.task, model=subject("seq2seq").model, run=tmp_path / "none", step=1
     )  # no attention

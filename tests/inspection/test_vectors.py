@@ -18,8 +18,8 @@ def shown(tmp_path_factory):
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("text")
     (folder / "x.txt").write_text("king queen man woman apple pear plum cherry dog cat " * 60)
-    task = embeddings.build(embeddings.Config(paths=(str(folder),), minimum=1, length=8))
-    model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.sizes.size)).eval()
+    task = embeddings.build(embeddings.Config(paths=(str(folder),), min_frequency=1, length=8))
+    model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.spec.size)).eval()
     inspection = inspect(Subject(task, model, None, RunInfo("embeddings", "skipgram")), "king")
     path = folder / "x.html"
     path.write_text(bundle(to_json(inspection)), encoding="utf-8")

@@ -142,7 +142,7 @@ def test_what_cannot_be_built_is_refused(change, text):
 
 def test_untied_words_have_a_table_of_their_own_without_bounds():
     model = captioner.build(replace(TINY, tied=False, word_scale=0.0, dropout=0.0), SIZES).eval()
-    assert model.readout.weight is not model.target.weight and model.scale == TINY.embedding**0.5
+    assert model.readout.weight is not model.target.weight and model.scale_embeddings == TINY.embedding**0.5
     with torch.no_grad():
         model.join.bias.fill_(9.0)
         x, _ = model.features(torch.tensor([[2, 4]]), model.start(torch.randn(1, 3, 4, 8)))
@@ -166,4 +166,4 @@ def test_words_without_order_are_foretold_from_the_image(decoder):
 
 def test_weights_below_zero_are_refused():
     with pytest.raises(ConfigError, match=r"word_scale=1.0 and named=-1: neither is negative"):
-        Config(named=-1)
+        Config(bag_of_words_weight=-1)

@@ -150,6 +150,6 @@ def test_impossible_choices_are_refused(change, words):
 
 def test_pairs_are_refused():
     with pytest.raises(
-        ConfigError, match=r"xlnet cannot tell whether two texts belong together; set data.pairs='none'"
+        ConfigError, match=r"xlnet cannot tell whether two texts belong together; set data.sentence_pairs='none'"
     ):
         xlnet.build(xlnet.TINY, replace(SIZES, pairs=True))

@@ -37,7 +37,7 @@ def served(tmp_path_factory):
     from regard.training.train import LoadedRun
 
     task = subjects.make_task()
-    recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat=1"])
+    recipe = recipes.read("translation", settings=["decoding=greedy", "decoding.no_repeat_ngram_size=1"])
     return Run(LoadedRun(tmp_path_factory.mktemp("served"), recipe, task, subjects.make_model(task, "transformer")))
 
 

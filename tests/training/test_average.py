@@ -13,7 +13,7 @@ from regard.training.train import load_parts, train
 
 
 def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
-    train(toy("training.evaluation.every=3", "training.evaluation.average=3"), tmp_path / "run", console=silent)
+    train(toy("training.evaluation.every=3", "training.evaluation.average_last=3"), tmp_path / "run", console=silent)
     path = average(tmp_path / "run", last=2, out=tmp_path / "mean")
     whole = Folder(tmp_path / "run")
     expected = mean([whole.snapshot(step) for step in (9, 12)], read_identity(whole))
@@ -24,7 +24,7 @@ def test_the_average_of_a_run_is_a_run(toy, tmp_path, silent):
 
 
 def test_more_than_there_are_is_refused(toy, tmp_path, silent):
-    train(toy("training.evaluation.average=2"), tmp_path / "run", console=silent)
+    train(toy("training.evaluation.average_last=2"), tmp_path / "run", console=silent)
     with pytest.raises(CheckpointError, match=r"keeps the weights of 2 evaluations, not of 5; train with"):
         average(tmp_path / "run", last=5, out=tmp_path / "mean")
     with pytest.raises(CheckpointError, match="run already holds a run; choose another --out, or go on training it"):

@@ -9,8 +9,8 @@ from regard.api.run import load
 from regard.core.errors import ConfigError, DataError
 from regard.training import data_paths, recipe, train
 
-SMALL = ["model.layers=1", "model.dim=8", "model.hidden=8", "model.heads=1", "data.vocabulary=60", "decoding=greedy"]
-SHORT = ["training.steps=2", "training.evaluation.every=2", "data.longest=20"]
+SMALL = ["model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1", "data.vocab_size=60", "decoding=greedy"]
+SHORT = ["training.steps=2", "training.evaluation.every=2", "data.max_length=20"]
 ROWS = [f"the number {i} is here\t숫자 {i} 여기" for i in range(60)]
 
 
@@ -68,7 +68,7 @@ def test_what_a_run_is_made_of_does_not_change(trained):
         r"data\.name=…, data\.columns=…, data\.header=… change$"
     )
     with pytest.raises(ConfigError, match=message):
-        load(trained, ["data.vocabulary=9"])
+        load(trained, ["data.vocab_size=9"])
 
 
 def test_files_and_translations_from_elsewhere_are_scored(trained, tmp_path):

@@ -103,7 +103,7 @@ def test_a_score_the_evaluation_does_not_have_is_named(toy, tmp_path, silent, mo
 @pytest.mark.parametrize("score", [0.9, 0.1])
 def test_the_mean_of_the_last_weights_is_kept_if_it_is_better(toy, tmp_path, silent, monkeypatch, score):
     script(monkeypatch, [{"accuracy": value} for value in (0.2, 0.3, 0.4, 0.5, score)])
-    recipe = toy("training.evaluation.every=3", "training.evaluation.average=2")
+    recipe = toy("training.evaluation.every=3", "training.evaluation.average_last=2")
     train(recipe, tmp_path / "run", console=silent)
     last = rows(tmp_path / "run")[-1]
     assert last["average"] == 2 and last["best"] == (score > 0.5)
@@ -129,8 +129,8 @@ def test_another_score_may_choose(toy, tmp_path, silent, monkeypatch):
     scores = [{"accuracy": a, "loss": b} for a, b in ((0.5, 3.0), (0.9, 4.0), (0.1, 1.0), (0.2, 2.0))]
     for settings, step in (
         ((), 6),
-        (("training.evaluation.metric=loss", "training.evaluation.more=false"), 9),
-        (("training.evaluation.metric=loss", "training.evaluation.more=true"), 6),
+        (("training.evaluation.metric=loss", "training.evaluation.higher_is_better=false"), 9),
+        (("training.evaluation.metric=loss", "training.evaluation.higher_is_better=true"), 6),
     ):
         script(monkeypatch, scores)
         run = train(toy("training.evaluation.every=3", *settings), tmp_path / f"{len(settings)}{step}", console=silent)

@@ -71,8 +71,8 @@ def test_word_vectors_are_read_as_they_were_before_version_6():
 
 @pytest.mark.parametrize(("score", "old_name"), [("additive", "concat"), ("concat", "additive")])
 def test_a_run_of_version_2_computes_what_it_did(tmp_path, score, old_name):
-    settings = ["data.pairs=40", "data.vocabulary=300", "model=bahdanau", "model.dim=8", "model.embedding=8"]
-    settings += ["model.word_scale=1.0"]
+    settings = ["data.pairs=40", "data.vocab_size=300", "model=bahdanau", "model.dim=8", "model.embedding=8"]
+    settings += ["model.embedding_scale=1.0"]
     run = regard.train(
         "translation", [*settings, f"model.score={score}", "training.steps=2"], out=tmp_path / "run", quiet=True
     )

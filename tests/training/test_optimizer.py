@@ -21,7 +21,7 @@ from regard.training.optimizer import build, check, constant, cosine, inverse_sq
 def test_it_is_pytorchs_own_and_covers_every_trainable_weight(name, kind):
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
     model[0].bias.requires_grad_(False)
-    optimizer = build(Optimizer(name=name, decay=0.1), model)
+    optimizer = build(Optimizer(name=name, weight_decay=0.1), model)
     assert type(optimizer) is kind
     covered = [id(p) for group in optimizer.param_groups for p in group["params"]]
     assert sorted(covered) == sorted(id(p) for p in model.parameters() if p.requires_grad)
@@ -29,7 +29,7 @@ def test_it_is_pytorchs_own_and_covers_every_trainable_weight(name, kind):
 
 def test_gains_and_biases_do_not_decay():
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-    optimizer = build(Optimizer(name="adamw", lr=0.1, decay=0.5), model)
+    optimizer = build(Optimizer(name="adamw", lr=0.1, weight_decay=0.5), model)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -40,12 +40,12 @@ def test_gains_and_biases_do_not_decay():
 
 @pytest.mark.parametrize(("name", "decay"), [("adam", 0.0), ("adamw", 0.01), ("adagrad", 0.01)])
 def test_decay_that_does_what_it_says_is_taken(name, decay):
-    check(Optimizer(name=name, decay=decay))
+    check(Optimizer(name=name, weight_decay=decay))
 
 
 def test_decay_within_the_gradient_of_adam_is_refused():
     with pytest.raises(ConfigError, match=r"decay=0.01 with name='adam' would be far stronger.*set name='adamw'"):
-        check(Optimizer(decay=0.01))
+        check(Optimizer(weight_decay=0.01))
 
 
 def test_the_rate_is_set_for_all():

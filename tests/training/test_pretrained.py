@@ -15,7 +15,7 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.tasks import translation
 from regard.training import recipe as recipes
 from regard.training import tensor_files
-from regard.training.config import Start
+from regard.training.config import Pretrained
 from regard.training.console import Silent
 from regard.training.pretrained import take
 from regard.training.run_folder import Folder
@@ -43,7 +43,7 @@ def weights(run):
 
 
 def started(first, toy, *settings):
-    return toy(f"start.run={first}", "seed=2", "training.steps=4", *settings)
+    return toy(f"pretrained.run={first}", "seed=2", "training.steps=4", *settings)
 
 
 def test_all_that_fits_is_taken(first, toy, tmp_path):
@@ -57,16 +57,16 @@ def test_all_that_fits_is_taken(first, toy, tmp_path):
 
 def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
     said = Said()
-    settings = ["data.words=9", "model.spare=true", 'start.only=["embedding.*", "readout.*", "spare.*"]']
+    settings = ["data.words=9", "model.spare=true", 'pretrained.params=["embedding.*", "readout.*", "spare.*"]']
     with pytest.raises(ConfigError, match=r"start\.only=.*: no such weight of .*first fits; it has blocks\.\*, embed"):
         train(started(first, toy, *settings), tmp_path / "none", console=said)
-    settings[-1] = 'start.only=["embedding.*", "blocks.1.*", "spare.*"]'
+    settings[-1] = 'pretrained.params=["embedding.*", "blocks.1.*", "spare.*"]'
     run = train(started(first, toy, *settings, "training.optimizer.lr=1e-30"), tmp_path / "run", console=said)
     assert said.lines[1:] == [
         "start: did not fit: embedding.weight (6, 8) there and (9, 8) here",
         "start: not in that run: spare.weight, spare.bias",
         "start: files other than that run's, so that a weight may belong to another token "
-        "(start.vocabulary=true takes that run's): words.json",
+        "(pretrained.vocabulary=true takes that run's): words.json",
     ]
     old, new = weights(first), weights(run)
     assert [torch.equal(old[name], new[name]) for name in ("blocks.1.norm.weight", "blocks.1.cell.weight_ih_l0")]
@@ -79,7 +79,7 @@ def test_only_some_are_taken_and_what_was_not_is_told(first, toy, tmp_path):
 
 @pytest.mark.parametrize("freeze", ["true", '"blocks.*"', '["blocks.0.*", "blocks.1.*"]'])
 def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, silent, freeze):
-    recipe = started(first, toy, 'start.only="blocks.*"', f"start.freeze={freeze}")
+    recipe = started(first, toy, 'pretrained.params="blocks.*"', f"pretrained.freeze={freeze}")
     run = train(recipe, tmp_path / "run", console=silent)
     old, new = weights(first), weights(run)
     assert all(torch.equal(old[name], new[name]) == name.startswith("blocks.") for name in old)
@@ -93,11 +93,11 @@ def test_frozen_weights_stay_and_have_no_optimizer_state(first, toy, tmp_path, s
 
 def test_the_vocabulary_of_that_run(first, toy, tmp_path, silent):
     said = Said()
-    run = train(started(first, toy, "data.words=9", "start.vocabulary=true"), tmp_path / "run", console=said)
-    assert load_parts(run).task.sizes.words == 6 and len(said.lines) == 1
+    run = train(started(first, toy, "data.words=9", "pretrained.vocabulary=true"), tmp_path / "run", console=said)
+    assert load_parts(run).task.spec.words == 6 and len(said.lines) == 1
     shutil.rmtree(first)
-    assert load_parts(run).task.sizes.words == 6
-    other = recipes.read("toys.falling", settings=[f"start.run={run}", "start.vocabulary=true", "training.steps=2"])
+    assert load_parts(run).task.spec.words == 6
+    other = recipes.read("toys.falling", settings=[f"pretrained.run={run}", "pretrained.vocabulary=true", "training.steps=2"])
     assert train(other, tmp_path / "other", console=silent)  # another task that can be built from those files
 
 
@@ -109,7 +109,7 @@ def test_a_vocabulary_that_another_task_cannot_use_is_refused(toy, tmp_path, sil
         r"start\.vocabulary=true: the task toys\.summing cannot be built with the files of .*first, a run of the task "
     )
     with pytest.raises(ConfigError, match=said + r"toys\.falling \(.*words\.json.*\); set start\.vocabulary=false"):
-        train(started(first, toy, "start.vocabulary=true"), tmp_path / "run", console=silent)
+        train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=silent)
 
 
 def test_an_error_of_the_same_task_is_its_own(first, toy, tmp_path, monkeypatch):
@@ -118,12 +118,12 @@ def test_an_error_of_the_same_task_is_its_own(first, toy, tmp_path, monkeypatch)
 
     monkeypatch.setattr(summing, "load", broken)
     with pytest.raises(DataError, match=r"^words\.json: line 7 is empty$"):
-        train(started(first, toy, "start.vocabulary=true"), tmp_path / "run", console=Silent())
+        train(started(first, toy, "pretrained.vocabulary=true"), tmp_path / "run", console=Silent())
 
 
 @pytest.mark.parametrize("steps", range(4))
 def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tmp_path, death, steps):
-    recipe = started(first, toy, 'start.only="blocks.*"', "start.freeze=true", "training.files.save_every=2")
+    recipe = started(first, toy, 'pretrained.params="blocks.*"', "pretrained.freeze=true", "training.files.save_every=2")
     whole = train(recipe, tmp_path / "whole", console=Silent())
     with pytest.raises(death.Killed):
         train(recipe, tmp_path / "run", console=death.Killer(steps))
@@ -136,11 +136,11 @@ def test_killed_and_resumed_without_the_other_run_is_never_killed(first, toy, tm
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (['start.only="blcks.*"'], r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*"),
-        (['start.only="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
-        (['start.freeze="embeding.*"'], r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*"),
-        (["start.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
-        (["start.only=true"], r"start\.only\[0\]: expected text, got true$"),
+        (['pretrained.params="blcks.*"'], r"start\.only='blcks\.\*' matches no weight of the model; nearest: blocks\.\*"),
+        (['pretrained.params="zzzz"'], r"nearest: blocks\.\*, embedding\.\*, readout\.\*$"),
+        (['pretrained.freeze="embeding.*"'], r"start\.freeze='embeding\.\*' matches no weight .* nearest: embedding\.\*"),
+        (["pretrained.freeze=true"], r"start\.freeze: all weights of the model are frozen, and none is left to train"),
+        (["pretrained.params=true"], r"start\.only\[0\]: expected text, got true$"),
         (["start.weights=1"], r"start: no setting 'weights'"),
     ],
 )
@@ -158,13 +158,13 @@ def test_a_run_that_is_not_there_or_has_no_weights_is_named_before_anything_is_m
         train(started(first, toy), tmp_path / "run", console=silent)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ConfigError, match=r"start: give start\.run=… \(the folder of a run\), start\.vectors=…"):
-        toy("start.freeze=true")
+        toy("pretrained.freeze=true")
 
 
 def test_a_trained_run_keeps_its_start_and_damage_to_it_is_named(first, toy, tmp_path, silent):
     run = train(started(first, toy), tmp_path / "run", console=silent)
     with pytest.raises(ConfigError, match=r"start\.run=x: a trained run keeps its start; only training"):
-        resume(run, ["start.run=x"])
+        resume(run, ["pretrained.run=x"])
     (run / "start.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"start\.json: its checksum does not match"):
         resume(run, console=silent)
@@ -184,7 +184,7 @@ def vector_file(folder, width=8):
 
 def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_path):
     said = Said()
-    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "training.optimizer.lr=1e-30"]
+    given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight", "training.optimizer.lr=1e-30"]
     run = train(toy(*given, "training.steps=2"), tmp_path / "run", console=said)
     assert len(said.lines) == 1 and said.lines[0].startswith("start: word vectors: embedding.weight from ")
     assert said.lines[0].endswith("words.vec: vectors for 2 of 5 words (40%)")
@@ -198,8 +198,8 @@ def test_word_vectors_start_a_table_and_the_coverage_is_told(toy, spelt, tmp_pat
 
 
 def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_path, silent):
-    vectors = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight", "start.freeze=embedding.*"]
-    run = train(started(first, toy, 'start.only="*"', *vectors), tmp_path / "run", console=silent)
+    vectors = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight", "pretrained.freeze=embedding.*"]
+    run = train(started(first, toy, 'pretrained.params="*"', *vectors), tmp_path / "run", console=silent)
     table = json.loads((run / "start.json").read_text())
     assert "embedding.weight" not in table["taken"] and "blocks.0.norm.weight" in table["taken"]
     old, new = weights(first)["embedding.weight"], weights(run)["embedding.weight"]
@@ -209,24 +209,24 @@ def test_vectors_may_stand_beside_a_run_and_be_frozen(first, toy, spelt, tmp_pat
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((7, "start.table=embedding.weight"), r"words\.vec: its vectors have width 7, but the table .* has 8; set the"),
+        ((7, "pretrained.embedding=embedding.weight"), r"words\.vec: its vectors have width 7, but the table .* has 8; set the"),
         (
-            (8, "start.table=blocks.0.norm.weight"),
+            (8, "pretrained.embedding=blocks.0.norm.weight"),
             r"start\.table: blocks\.0\.norm\.weight has the shape .*, no row for each of 6",
         ),
         ((8, "seed=2"), r"start\.table='\*embedding\.table\.weight' matches no weight of the model"),
-        ((8, "start.vocabulary=true"), r"start\.vocabulary=true takes the vocabulary of a run; give start\.run=…"),
+        ((8, "pretrained.vocabulary=true"), r"start\.vocabulary=true takes the vocabulary of a run; give start\.run=…"),
     ],
 )
 def test_vectors_that_do_not_fit_are_named(toy, spelt, tmp_path, given, said):
     width, setting = given
     with pytest.raises((ConfigError, DataError), match=said):
-        train(toy(f"start.vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=Silent())
+        train(toy(f"pretrained.word_vectors={vector_file(tmp_path, width)}", setting), tmp_path / "run", console=Silent())
     assert not (tmp_path / "run").exists()
 
 
 def test_vectors_for_no_word_or_no_words_for_vectors(toy, tmp_path, monkeypatch):
-    given = [f"start.vectors={vector_file(tmp_path)}", "start.table=embedding.weight"]
+    given = [f"pretrained.word_vectors={vector_file(tmp_path)}", "pretrained.embedding=embedding.weight"]
     with pytest.raises(ConfigError, match=r"start\.vectors: the task has no words to give vectors to; take"):
         train(toy(*given), tmp_path / "run", console=Silent())
     monkeypatch.setattr(summing.Summing, "words", lambda self, table="": ["", *"tuvwx"])
@@ -241,14 +241,14 @@ ENCODER, DECODER = "encoder.embedding.table.weight", "decoder.embedding.table.we
     ("name", "tables"), [("transformer", (ENCODER, DECODER)), ("seq2seq", ("source.weight", "target.weight"))]
 )
 def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name, tables):
-    task = translation.build(translation.Config(pairs=200, level="word", vocabulary=300))
+    task = translation.build(translation.Config(pairs=200, tokenizer="word", vocab_size=300))
     kind, path = import_module(f"regard.models.{name}"), tmp_path / "words.vec"
-    model = kind.build(kind.TINY, task.sizes)
+    model = kind.build(kind.TINY, task.spec)
     source, target = tables
     width, last = named_weights(model)[source].shape[1], [task.token_texts(table)[-1] for table in tables]
     path.write_text(f"2 {width}\n{last[0]}{' 1.0' * width}\n{last[1]}{' -1.0' * width}\n", encoding="utf-8")
     pattern = "*embedding.table.weight" if source == ENCODER else "[st][oa]*[et].weight"
-    taken, tensors = take(Start(vectors=str(path), table=pattern), model, task)
+    taken, tensors = take(Pretrained(word_vectors=str(path), embedding=pattern), model, task)
     assert set(taken.vectors) == {source, target} and "vectors for 1 of 29" in taken.vectors[target]
     assert (tensors[source][-1] > 0).all() and (tensors[target][-1] < 0).all()
 
@@ -256,7 +256,7 @@ def test_each_of_two_tables_begins_with_vectors_of_its_own_words(tmp_path, name,
 def test_the_run_of_the_vectors_can_bring_its_words(tmp_path):
     (tmp_path / "text.txt").write_text("anna met tom in paris and tom met anna there again\n" * 30)
     short = {"training.steps": 1, "training.evaluation.every": 1}
-    given = {"data.paths": [str(tmp_path / "text.txt")], "data.minimum": 1, "data.length": 5, "model.dim": 8} | short
+    given = {"data.paths": [str(tmp_path / "text.txt")], "data.min_frequency": 1, "data.length": 5, "model.dim": 8} | short
     words = regard.train("embeddings", given, out=tmp_path / "words", quiet=True)
     model = {"model": "bilstm_crf", "model.embedding": 8, "model.dim": 4, "data.examples": 20}
     start = {"start.vectors": str(tmp_path / "words"), "start.vocabulary": True}

@@ -22,9 +22,9 @@ def test_defaults_then_file_then_settings(tmp_path):
 
 
 def test_what_is_written_is_read_back(toy):
-    recipe = toy("model.preset=wide", "decoding=beam", "decoding.width=3")
+    recipe = toy("model.preset=wide", "decoding=beam", "decoding.beam_width=3")
     assert from_dict(recipe.to_dict()) == recipe
-    assert recipe.model.config.dim == 16 and recipe.decoding == DecodingStrategy("beam", beam.Config(width=3))
+    assert recipe.model.config.dim == 16 and recipe.decoding == DecodingStrategy("beam", beam.Config(beam_width=3))
     assert from_dict(toy().to_dict()) == toy()
     assert "preset" not in recipe.to_dict()["model"]
 
@@ -49,7 +49,7 @@ def test_another_model_does_not_inherit_the_settings_of_the_first():
         (["task=translation"], "task='translation', but 'toys.summing' was asked for; run: regard train translation"),
         (["model=3"], r"model\.name=3 must be given as a name, for example model=transformer"),
         (["decoding=no"], "unknown decoding 'no'"),
-        (["decoding.width=3"], r"decoding\.name=None must be given as a name, for example decoding=beam"),
+        (["decoding.beam_width=3"], r"decoding\.name=None must be given as a name, for example decoding=beam"),
         (["model=transformer"], "model=transformer cannot be trained on the task toys.summing; models that fit: none"),
         (["training.steps"], "not of the form key=value"),
     ],

@@ -62,7 +62,7 @@ def test_an_empty_folder_and_a_new_one_will_do(toy, tmp_path, silent):
         (["training.evaluation.metric=colour"], ConfigError, "does not say whether more of it is better; set"),
         (["data.examples=0"], DataError, "no training batches"),
         (["training.files.tensorboard=true"], MissingExtra, "tensorboard is not installed"),
-        (["start.run=nowhere"], ConfigError, "nowhere: no such run folder"),
+        (["pretrained.run=nowhere"], ConfigError, "nowhere: no such run folder"),
     ],
 )
 def test_what_is_wrong_is_said_before_there_is_a_folder(tmp_path, monkeypatch, settings, error, words):
@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said_before_there_is_a_folder(tmp_path, monkeypatch, s
 
 
 def test_a_misspelt_score_leaves_nothing_behind(tmp_path, silent):
-    settings = ["data.pairs=50", "data.vocabulary=200", "model.layers=1", "model.dim=16", "model.score=additivee"]
+    settings = ["data.pairs=50", "data.vocab_size=200", "model.layers=1", "model.dim=16", "model.score=additivee"]
     with pytest.raises(ConfigError, match="unknown score 'additivee'; did you mean 'additive'"):
         train(recipes.read("translation", settings=settings), tmp_path / "run", console=silent)
     assert list(tmp_path.iterdir()) == []

@@ -12,8 +12,8 @@ from regard.training import recipe as recipes
 from regard.training.console import Silent
 from regard.training.train import resume, train
 
-TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.hidden=8", "model.heads=1", "data.tokens=256",
-        "data.vocabulary=250", "training.evaluation.every=1000", "training.files.save_every=1",
+TINY = ["model=transformer", "model.layers=1", "model.dim=8", "model.ffn_dim=8", "model.heads=1", "data.max_batch_tokens=256",
+        "data.vocab_size=250", "training.evaluation.every=1000", "training.files.save_every=1",
         "decoding=greedy"]  # fmt: skip
 
 

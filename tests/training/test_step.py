@@ -51,7 +51,7 @@ def changes(recipe, examples):
 def test_accumulating_changes_nothing(toy, accumulate):
     plain = ["model.dropout=0.0", "training.optimizer.eps=0.001"]
     whole, first = changes(toy(*plain), np.arange(9))
-    cut, second = changes(toy(*plain, f"training.optimizer.accumulate={accumulate}"), np.arange(9))
+    cut, second = changes(toy(*plain, f"training.optimizer.accumulation_steps={accumulate}"), np.arange(9))
     assert whole.loss == pytest.approx(cut.loss, rel=1e-5)
     assert whole.norm == pytest.approx(cut.norm, rel=1e-4)
     assert whole.tokens == cut.tokens
@@ -61,7 +61,7 @@ def test_accumulating_changes_nothing(toy, accumulate):
 
 def test_the_parts_of_a_loss_are_summed_as_the_loss_is(toy):
     whole, _ = changes(toy("model.dropout=0.0"), np.arange(9))
-    cut, _ = changes(toy("model.dropout=0.0", "training.optimizer.accumulate=4"), np.arange(9))
+    cut, _ = changes(toy("model.dropout=0.0", "training.optimizer.accumulation_steps=4"), np.arange(9))
     assert sum(whole.parts.values()) == pytest.approx(whole.loss) and set(whole.parts) == {"first", "later"}
     assert cut.parts == pytest.approx(whole.parts, rel=1e-5)
 
@@ -91,7 +91,7 @@ def test_the_loss_is_the_mean_over_tokens_so_the_norm_does_not_grow_with_the_bat
 
 
 def test_clipping_bounds_what_reaches_the_optimizer(toy):
-    take = stepper(toy("training.optimizer.clip=0.001"))
+    take = stepper(toy("training.optimizer.max_grad_norm=0.001"))
     seen = []
     take.optimizer.step = lambda: seen.extend(p.grad.clone() for p in take.engine.model.parameters())
     outcome = take(np.arange(4), step=1, flags=tuple)
@@ -129,12 +129,12 @@ def test_it_stops_and_keeps_the_examples(toy, tmp_path, silent):
     before = f"the last checkpoint is step-{step - 1:09d}.safetensors" if step > 1 else "there is no checkpoint yet"
     said = str(stopped.value)
     assert f"loss nan is not finite at step {step} (epoch 1, batch {step})" in said
-    assert before in said and "nonfinite.json" in said and "training.optimizer.nonfinite=skip" in said
+    assert before in said and "nonfinite.json" in said and "training.optimizer.on_nonfinite=skip" in said
     assert not Folder(tmp_path / "run").checkpoint(step).exists()
 
 
 def test_or_it_skips_and_counts(toy, tmp_path, silent):
-    settings = ["data.poison=3", "training.optimizer.nonfinite=skip", "training.files.log_every=5"]
+    settings = ["data.poison=3", "training.optimizer.on_nonfinite=skip", "training.files.log_every=5"]
     run = load_parts(train(toy(*settings, "training.steps=10"), tmp_path / "run", console=silent))
     rows = [row for row in log.read(tmp_path / "run" / "log.jsonl") if "loss" in row]
     assert [row["skipped"] for row in rows] == [1, 1]

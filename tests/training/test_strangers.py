@@ -20,9 +20,9 @@ from regard.training.console import Silent
 from regard.training.run_folder import Folder, read_identity
 from regard.training.train import load_parts, resume, train
 
-TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.hidden=32", "model.heads=2", "data.pairs=300",
-        "data.tokens=256", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2",
-        "training.evaluation.average=1", "decoding=greedy"]  # fmt: skip
+TINY = ["model=transformer", "model.layers=1", "model.dim=16", "model.ffn_dim=32", "model.heads=2", "data.pairs=300",
+        "data.max_batch_tokens=256", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2",
+        "training.evaluation.average_last=1", "decoding=greedy"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_dotted_name_anywhere_in_a_configuration_imports_nothing(run, evil, ed
 def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monkeypatch):
     run = train(toy(), tmp_path / "run", console=silent)
     assert load_parts(run).trusted  # trained here
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "elsewhere"))
     with pytest.raises(TrustError, match=r"outside regard: toys\.summing, toys\.gated; .* use --trust, or trust=True"):
         load_parts(run)
     with pytest.raises(TrustError, match=r"toys\.summing"):
@@ -95,7 +95,7 @@ def test_a_stranger_s_run_is_used_when_it_is_trusted(toy, silent, tmp_path, monk
 def test_weights_of_a_stranger_s_run_are_taken_without_importing_its_task(toy, silent, tmp_path, monkeypatch):
     first = train(toy(), tmp_path / "first", console=silent)
     change(first, lambda table: table.update(task="no_such.module"))
-    started = train(toy(f"start.run={first}"), tmp_path / "run", console=silent)
+    started = train(toy(f"pretrained.run={first}"), tmp_path / "run", console=silent)
     assert load_parts(started)
 
 

@@ -143,7 +143,7 @@ def test_a_log_that_was_lost_is_set_aside_on_request(toy, tmp_path, silent):
 
 
 def test_batches_that_are_all_bad_are_no_success(toy, tmp_path, silent):
-    settings = ["data.examples=8", "data.poison=3", "training.optimizer.nonfinite=skip", "training.steps=12"]
+    settings = ["data.examples=8", "data.poison=3", "training.optimizer.on_nonfinite=skip", "training.steps=12"]
     with pytest.raises(Diverged, match=r"none of the last 2 batches, as many as an epoch has|is not finite at step 1"):
         train(toy(*settings), tmp_path / "run", console=silent)
 
@@ -151,7 +151,7 @@ def test_batches_that_are_all_bad_are_no_success(toy, tmp_path, silent):
 def test_a_short_run_of_bad_batches_is_no_success(toy, tmp_path, silent, monkeypatch):
     plain = summing.Summing.loss
     monkeypatch.setattr(summing.Summing, "loss", lambda *given: bad(plain(*given)))
-    settings = ["training.optimizer.nonfinite=skip", "training.files.log_every=1"]
+    settings = ["training.optimizer.on_nonfinite=skip", "training.files.log_every=1"]
     with pytest.raises(Diverged, match="the loss of none of the 3 batches was a number, so nothing was learned; lower"):
         train(toy(*settings, "training.steps=3"), tmp_path / "short", console=silent)
     assert all(row["loss"] is None for row in log.read(tmp_path / "short" / "log.jsonl") if "loss" in row)

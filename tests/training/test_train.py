@@ -14,7 +14,7 @@ from regard.training import tensor_files
 from regard.training.run_folder import Folder
 from regard.training.train import load_parts, resume, train
 
-RICH = ["training.evaluation.every=4", "training.evaluation.average=2", "training.files.save_every=3"]
+RICH = ["training.evaluation.every=4", "training.evaluation.average_last=2", "training.files.save_every=3"]
 
 
 def outcome(path):

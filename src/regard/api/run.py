@@ -91,7 +91,7 @@ class Run(Verbs):
         """Inputs -> the answers to each, best first.
 
         A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
-        `run.options`; `decoding="greedy"` or `decoding={"width": 8}` changes the search.
+        `run.options`; `decoding="greedy"` or `decoding={"beam_width": 8}` changes the search.
         """
         inputs = listed(inputs, self.verb)
         request, decoding = self.request(options)
@@ -244,7 +244,7 @@ def load(
     precision: str = "float32",
     trust: bool = False,
 ) -> Run:
-    """A run from its folder, which needs nothing else; settings such as "decoding.width=8" are laid over its own.
+    """A run from its folder, which needs nothing else; settings such as "decoding.beam_width=8" are laid over its own.
 
     `device` is cpu, cuda, mps or auto. `engine` is what decodes: native, for every model; ctranslate2, for plain
     Transformers; auto, that of the two which is faster, where both answer alike; int8, for Transformers, faster where

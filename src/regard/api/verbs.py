@@ -17,7 +17,7 @@ class Verbs:
     """A run has the verb of its task; any other says in one line which that is.
 
     Inputs are what the task's `read` takes: a text, or the path of a file. Options are those of `run.options`, and
-    `decoding={"width": 8}` changes the search.
+    `decoding={"beam_width": 8}` changes the search.
     """
 
     folder: Path

@@ -89,7 +89,7 @@ def of_evaluation(words: Sequence[str]) -> list[Section]:
 
     def told(task: str) -> list[Section]:
         path = source_of("regard.tasks", task)
-        places = constant(path, "PLACE") or ()
+        places = constant(path, "DATA_SETTINGS") or ()
         rows = (*of_class(path, "Evaluation"), *(row for row in of_class(path, "Config") if row[0] in places))
         named = tuple((f"data.{row[0]}" if row[0] in places else row[0], *row[1:]) for row in rows)
         return [Section(f"Told to an evaluation of {task}, as key=value or --key value:", named)] if named else []

@@ -36,7 +36,7 @@ class RowFormatter(NamedTuple):
     @property
     def scored(self) -> bool:
         """Whether scores are printed."""
-        return self.how.as_json or int(self.options.get("nbest", 1)) > 1
+        return self.how.as_json or int(self.options.get("n", 1)) > 1
 
     def results(self, piece: Sequence[Line], tried: Iterator[Any]) -> list[Result]:
         """Lines, and the answers to each that could be read (or what is wrong with it) -> their results."""
@@ -144,7 +144,7 @@ def text_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options:
     """A line an answer; where several are asked for, with its number or the score that they are ranked by."""
     if verb.numbered:
         return [f"{number}: {answer.text}" for number, answer in enumerate(answers, start=1)]
-    if len(answers) == 1 and int(options.get("nbest", 1)) == 1:
+    if len(answers) == 1 and int(options.get("n", 1)) == 1:
         return [answers[0].text]
     ranks = [answer.score if answer.rank is None else answer.rank for answer in answers]
     return [a.text if rank is None else f"{rank:.4f}\t{a.text}" for a, rank in zip(answers, ranks, strict=True)]

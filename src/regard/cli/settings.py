@@ -100,7 +100,7 @@ def to_options(settings: Sequence[str], kind: type) -> dict[str, Any]:
         key, _, text = setting.partition("=")
         key = f"{key}_" if keyword.iskeyword(key) else key  # no field can be called `class`
         hint = hints.get(key)
-        if key == "decoding":  # another decoder; decoding.width=… is a setting of it
+        if key == "decoding":  # another decoder; decoding.beam_width=… is a setting of it
             table = configs.merge(table, {"decoding": {"name": text}})
         elif hint is None:
             table = configs.override(table, [setting])

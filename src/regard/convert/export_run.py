@@ -38,7 +38,7 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
     require("ctranslate2", extra="ctranslate2")
     folder = out.with_name(f".{out.name}.made")
     try:
-        to_spec(parts.model, parts.task.sizes, folder, weights=digest(parts.folder / "model.safetensors"))
+        to_spec(parts.model, parts.task.spec, folder, weights=digest(parts.folder / "model.safetensors"))
         count = _compared(parts)
         create(out, lambda draft: _copy(folder, draft.path, parts.folder))
     finally:

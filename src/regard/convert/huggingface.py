@@ -51,7 +51,7 @@ def fitting(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleType:
 
 def export(parts: LoadedRun, out: Path) -> str:
     """A run -> a folder that transformers reads; gives the name of the layout. The logits there are those here."""
-    name, config, sizes = parts.recipe.model.name, parts.recipe.model.config, parts.task.sizes
+    name, config, sizes = parts.recipe.model.name, parts.recipe.model.config, parts.task.spec
     layouts = layouts_of(name)
     if type(parts.model).__module__ != find("regard.models", name).__name__:
         raise ConfigError(f"{parts.folder}: a {name} with a head for another task; only its own head has a layout")
@@ -114,7 +114,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) 
             shutil.copyfile(path, draft / path.name)
     first = next((path for path in found if path.name in ("tokenizer.json", "tokenizer.source.json")), None)
     if first is not None:
-        vocabulary.write(tokenizer.load(first), draft, library, template=template, longest=parts.task.sizes.longest)
+        vocabulary.write(tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest)
     if (parts.folder / "images.json").exists():
         shutil.copyfile(parts.folder / "images.json", draft / "images.json")
 

@@ -69,7 +69,7 @@ def _vocabularies(
     source: str, layout: ModuleType, theirs: Any, data: Mapping[str, Any], library: Any
 ) -> dict[str, Vocabulary]:
     """The vocabularies of a model by what its tables call them, and the files that hold them."""
-    config, mask = theirs.config, "pairs" in data  # a masked language model tells pairs apart, or not
+    config, mask = theirs.config, "sentence_pairs" in data  # a masked language model tells pairs apart, or not
     known = {"pad": config.pad_token_id, "end": getattr(config, "eos_token_id", None)}
     starts = (getattr(config, name, None) for name in ("decoder_start_token_id", "bos_token_id"))
     known["start"] = next((number for number in starts if number is not None), None)
@@ -105,7 +105,7 @@ def _write_files(folder: Path, found: Mapping[str, Vocabulary], theirs: Any, dat
             found[name].tokenizer.save(folder / f"tokenizer.{name}.json")
     elif found:
         found["text"].tokenizer.save(folder / "tokenizer.json")
-    if "pairs" in data:
+    if "sentence_pairs" in data:
         write_text(folder / "examples.json", json.dumps(GAP) + "\n")
     if "height" in data:
         shape = {name: data[name] for name in ("height", "width", "channels")} | {"fit": "stretch", "fill": 0}

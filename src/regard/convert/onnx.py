@@ -72,7 +72,7 @@ def export(parts: LoadedRun, out: Path) -> list[str]:
 def programs_of(parts: LoadedRun) -> dict[str, Program]:
     """The programs of a run's model by name."""
     model: Any = parts.model
-    sizes = parts.task.sizes
+    sizes = parts.task.spec
     if isinstance(model, Transformer):
         return {"encoder": _encoder(model, sizes), "step": _step(model, sizes, layers=model.decoder)}
     if isinstance(model, GPT):
@@ -135,7 +135,7 @@ def _listed(output: Any) -> Sequence[Tensor]:
 
 
 def _longest(parts: LoadedRun) -> int:
-    return int(getattr(parts.task.sizes, "longest", LENGTH + 6))
+    return int(getattr(parts.task.spec, "longest", LENGTH + 6))
 
 
 class Reading(nn.Module):

@@ -1,6 +1,6 @@
 """What the data decided, as against the choices in a Config: vocabularies, lengths, classes. One family a kind of data.
 
-A task has sizes of one family (its file says which: `SIZES`), and a model's `build(config, sizes: Text)` says by its
+A task has sizes of one family (its file says which: `SPEC`), and a model's `build(config, sizes: Text)` says by its
 annotation which families it takes. A family of one's own is a frozen dataclass anywhere.
 """
 
@@ -59,9 +59,9 @@ class MusicSpec:
 
 def spec_of(task: ModuleType) -> type:
     """The family of sizes that a task's file declares."""
-    family = getattr(task, "SIZES", None)
+    family = getattr(task, "SPEC", None)
     if not isinstance(family, type):
-        raise ConfigError(f"{task.__name__}: it must say which sizes it has, for example SIZES = Text")
+        raise ConfigError(f"{task.__name__}: it must say which sizes it has, for example SPEC = Seq2SeqSpec")
     return family
 
 

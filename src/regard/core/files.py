@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from regard.core.errors import FileError
+from regard.core.errors import ConfigError, FileError
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that nobody writes to would wait for ever
@@ -22,8 +22,10 @@ _LONGEST = 50  # characters of a name that are kept in the name of the file besi
 
 
 def cache_folder() -> Path:
-    """Where downloads and encoded corpora are kept: $REGARD_DATA, or else ~/.cache/regard."""
-    return Path(os.environ.get("REGARD_DATA") or Path.home() / ".cache" / "regard").expanduser()
+    """Return the folder for downloads, encoded corpora and exports: $REGARD_CACHE, or ~/.cache/regard."""
+    if "REGARD_DATA" in os.environ and "REGARD_CACHE" not in os.environ:
+        raise ConfigError("the environment variable REGARD_DATA was renamed; set REGARD_CACHE instead")
+    return Path(os.environ.get("REGARD_CACHE") or Path.home() / ".cache" / "regard").expanduser()
 
 
 @contextmanager

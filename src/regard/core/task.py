@@ -4,14 +4,14 @@ A task is one file in `tasks/`, or a module of one's own given by a dotted name.
 
     VERB      what people call it: "translate"; command line, Python and server offer it under that name
     VERBS     optional: all its verbs, where one `answer` serves several ("generate", "complete")
-    SIZES     the family of sizes it has (core.sizes), by which models that fit are found
+    SPEC      the family of sizes it has (core.sizes), by which models that fit are found
     DEFAULTS  a recipe's table, laid under every recipe of the task
     DEMO      settings (key=value) of a training of about 90 seconds on built-in data
     Config    a frozen dataclass: the [data] section of a recipe
     Options   a frozen dataclass: what one can ask for in a single request, every field with a default and a comment
-    PLACE     the names in Config that say where the data lies; they may be others when a trained run is used (optional)
+    DATA_SETTINGS  the names in Config that say where the data lies; they may be others when a trained run is used (optional)
     Evaluation  a frozen dataclass like Options: what an evaluation can be told (optional, see `evaluated`)
-    SERVED    the most that a stranger may ask a server for, by an option's name (optional; 1,000 of what is counted)
+    SERVER_LIMITS  the most that a stranger may ask a server for, by an option's name (optional; 1,000 of what is counted)
     build(config, folder=None) -> Task    from the data, or from the files of a run folder where one is given
     load(config, folder) -> Task          from a run folder, without reading the training data
 """
@@ -38,7 +38,7 @@ __all__ = ["Prediction", "Task"]
 class Task:
     """The base of every task. `decoding` is the recipe's decoder (regard.decoding.Decoding), None where it has none."""
 
-    sizes: Any  # a value of the family that the file's SIZES names
+    spec: Any  # a value of the family that the file's SPEC names
     goal: TargetMetric
     # for scores other than the goal's: True where more is better; training.evaluation.metric may then name them
     higher_is_better: Mapping[str, bool] = MappingProxyType({})

@@ -20,7 +20,8 @@ from regard.core.errors import FileError, TrustError
 from regard.core.files import append, cache_folder, open_plain
 
 CONFIG = "config.json"
-FILE = "trusted"
+FILE = "trusted_runs"
+OLD_FILE = "trusted"  # its name before version 0.3; read, never written
 _LONGEST = 16 * 2**20  # bytes of a config.json
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _stranger: ContextVar[Path | None] = ContextVar("stranger", default=None)  # the run that is being used without trust
@@ -38,11 +39,15 @@ def mark_trusted(run: Path) -> None:
 def is_trusted(run: Path) -> bool:
     """Whether a run was trained here and its configuration is what it was then."""
     line = _line(run)
+    return line is not None and any(line in _trusted_lines(cache_folder() / name) for name in (FILE, OLD_FILE))
+
+
+def _trusted_lines(path: Path) -> list[str]:
     try:
-        with open_plain(cache_folder() / FILE) as file:
-            return line is not None and line in file.read().decode(errors="replace").splitlines()
+        with open_plain(path) as file:
+            return file.read().decode(errors="replace").splitlines()
     except OSError:
-        return False
+        return []
 
 
 def _line(run: Path) -> str | None:

@@ -13,7 +13,7 @@ from regard.core.extras import require
 from regard.data.examples import SPLITS
 from regard.data.text.pair_files import Languages, Pair, Pairs, from_record
 
-PREFIX = "hf:"  # data.name="hf:owner/dataset" or "hf:owner/dataset:configuration"
+PREFIX = "hf:"  # data.dataset="hf:owner/dataset" or "hf:owner/dataset:configuration"
 MARKERS = ("dataset_dict.json", "state.json")  # what a saved dataset has in its folder
 
 

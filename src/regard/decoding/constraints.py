@@ -25,11 +25,11 @@ class Constraints(Protocol):
         """Tokens before the end mark may come (a smaller limit wins)."""
 
     @property
-    def no_repeat(self) -> int:
+    def no_repeat_ngram_size(self) -> int:
         """No n-gram of this size comes twice; 0: they may."""
 
     @property
-    def forbid(self) -> tuple[int, ...]:
+    def suppress_tokens(self) -> tuple[int, ...]:
         """Tokens that never come. With the end mark among them every output is as long as its limit."""
 
 
@@ -37,10 +37,12 @@ def check(constraints: Constraints) -> None:
     """Raise an error for a setting that cannot be."""
     if constraints.min_length < 0:
         raise ConfigError(f"min_length is {constraints.min_length}; it must be 0 or more")
-    if constraints.no_repeat < 0:
-        raise ConfigError(f"no_repeat is {constraints.no_repeat}; it must be an n-gram size, or 0 to allow repetition")
-    if any(token < 0 for token in constraints.forbid):
-        raise ConfigError(f"forbid holds {min(constraints.forbid)}; token numbers are 0 or more")
+    if constraints.no_repeat_ngram_size < 0:
+        raise ConfigError(
+            f"no_repeat_ngram_size is {constraints.no_repeat_ngram_size}; it must be an n-gram size, or 0 to allow repetition"
+        )
+    if any(token < 0 for token in constraints.suppress_tokens):
+        raise ConfigError(f"suppress_tokens holds {min(constraints.suppress_tokens)}; token numbers are 0 or more")
 
 
 def constrain(
@@ -59,12 +61,12 @@ def constrain(
     is) may only end, whatever else is asked; so may a row in which all tokens are forbidden. `allowed` (r v) is what a
     grammar leaves.
     """
-    few = scores.shape[1] <= len(constraints.forbid) + 3  # so few that all of them may be forbidden one by one
-    stuck = bool(constraints.no_repeat) or allowed is not None or few  # whether a row may be
+    few = scores.shape[1] <= len(constraints.suppress_tokens) + 3  # so few that all of them may be forbidden one by one
+    stuck = bool(constraints.no_repeat_ngram_size) or allowed is not None or few  # whether a row may be
     end = scores[:, marks.end].clone() if stuck or full is not None else None
-    _forbid(scores, (marks.pad, marks.start, *constraints.forbid))
-    if constraints.no_repeat:
-        forbid_repeats(scores, history, size=constraints.no_repeat, spare=marks.pad)
+    _forbid(scores, (marks.pad, marks.start, *constraints.suppress_tokens))
+    if constraints.no_repeat_ngram_size:
+        forbid_repeats(scores, history, size=constraints.no_repeat_ngram_size, spare=marks.pad)
     if constraints.min_length:
         scores[:, marks.end].masked_fill_(lengths < constraints.min_length, NEVER)
     if allowed is not None:
@@ -81,7 +83,7 @@ def constrain(
 def _forbid(scores: Tensor, tokens: tuple[int, ...]) -> None:
     size = scores.shape[1]
     if max(tokens) >= size:
-        raise ConfigError(f"forbid holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
+        raise ConfigError(f"suppress_tokens holds {max(tokens)}, but the vocabulary has {size} tokens: 0 to {size - 1}")
     scores.index_fill_(1, _columns(tokens, scores.device), NEVER)
 
 

@@ -72,7 +72,7 @@ class DecodingStrategy:
     @property
     def width(self) -> int:
         """How many hypotheses of a source stand side by side."""
-        return int(getattr(self.config, "width", getattr(self.config, "samples", 1)))
+        return int(getattr(self.config, "beam_width", getattr(self.config, "num_samples", 1)))
 
     def has(self, setting: str) -> bool:
         """Whether the decoder has such a setting."""
@@ -88,9 +88,9 @@ class DecodingStrategy:
             return self
         if count > MOST:
             raise ConfigError(f"nbest={count} is too many to search for; ask for at most {MOST}")
-        if self.has("width") and self.has("nbest"):
+        if self.has("beam_width") and self.has("nbest"):
             return self.changed(width=max(self.config.width, count), nbest=count)
-        return self.as_strategy("beam", width=max(5, count), nbest=count)
+        return self.as_strategy("beam", beam_width=max(5, count), nbest=count)
 
     def with_overrides(self, **settings: Any) -> DecodingStrategy:
         """The decoder with the settings that are not None; sampling, if it does not have them all, and greedy search at

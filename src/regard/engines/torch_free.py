@@ -1,6 +1,6 @@
 """Answers without torch: a run whose export is there and known to answer a request as our own engine does.
 
-All that is needed are the task's rows and answers (data/text/TASK_codec.py), the export, and the word of agreed.json. Where any of
+All that is needed are the task's rows and answers (data/text/TASK_codec.py), the export, and the word of equivalence.json. Where any of
 them is missing there is no quick answer, and the run is loaded as ever, which also says what is wrong.
 """
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from regard.core.protocols import Indices
 from regard.tasks import image_classification as usual
 from regard.tasks._shared import image_inputs
-from regard.tasks.image_classification import DEFAULTS, SIZES, VERB, ImageClassification, Options
+from regard.tasks.image_classification import DEFAULTS, SPEC, VERB, ImageClassification, Options
 
-__all__ = ["DEFAULTS", "SIZES", "VERB", "Options"]
+__all__ = ["DEFAULTS", "SPEC", "VERB", "Options"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FewDigits(ImageClassification):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of the first images, in random order."""
         few = min(self.few, len(self.collection.split("train")))
-        return image_inputs.batches(few, self.config.rows, epoch=epoch, seed=seed)
+        return image_inputs.batches(few, self.config.batch_size, epoch=epoch, seed=seed)
 
 
 def build(config: Config, folder: Path | None = None) -> FewDigits:
@@ -45,4 +45,4 @@ def load(config: Config, folder: Path) -> FewDigits:
 
 
 def _config(config: Config) -> usual.Config:
-    return usual.Config(rows=config.rows, crop=1)
+    return usual.Config(batch_size=config.rows, crop=1)

@@ -15,14 +15,14 @@ MODELS: dict[str, tuple[str, ...]] = {  # of about the same number of weights
     "seq2seq": ("model=seq2seq", *RECURRENT, "model.order=reversed"),  # its best: Sutskever et al. 2014, section 3.3
     "bahdanau": ("model=bahdanau", *RECURRENT, "model.encoder=64"),
     "luong": ("model=luong", *RECURRENT),
-    "transformer": ("model=transformer", "model.layers=2", "model.dim=72", "model.hidden=144", "model.heads=4"),
+    "transformer": ("model=transformer", "model.layers=2", "model.dim=72", "model.ffn_dim=144", "model.heads=4"),
 }
 
 
 def data(effort: float) -> tuple[str, ...]:
     """Which pairs, which tokens, which batches, how they are learnt and decoded."""
     return (
-        *(f"data.pairs={amount(effort, 8000, 100)}", "data.vocabulary=800", "data.tokens=1024"),
+        *(f"data.pairs={amount(effort, 8000, 100)}", "data.vocab_size=800", "data.max_batch_tokens=1024"),
         *("training.optimizer.lr=0.004", "decoding=greedy"),
     )
 

@@ -27,7 +27,7 @@ CLAIM = "For tagging, reading in both directions (BERT, masked words) is better 
 WHERE = "Devlin et al. 2019, sections 1 and 5.1"
 STEPS, TUNING = 220, 60
 TEXTS, EXAMPLES = 4000, 60  # sentences to read, and sentences with tags
-SHAPE = ("model.layers=2", "model.dim=64", "model.heads=4", "model.hidden=128", "model.position=rotary")
+SHAPE = ("model.layers=2", "model.dim=64", "model.heads=4", "model.ffn_dim=128", "model.position=rotary")
 KINDS = {
     "both directions": ("masked_language", ("model=bert", *SHAPE, "model.segments=0", "model.dropout=0.0")),
     "one direction": ("language", ("model=gpt", *SHAPE, "model.dropout=0.0")),
@@ -54,14 +54,20 @@ def _measure(kind: str, steps: int, effort: float, seed: int) -> dict[str, float
         made = entities.generate("train", amount(effort, TEXTS, 60), language="en", seed=2)
         text.write_text("\n".join(sentence.text for sentence in made) + "\n", encoding="utf-8")
         settings = [
-            *(f'data.paths=["{text}"]', "data.level=bpe", "data.vocabulary=600", "data.context=32", "data.rows=32"),
-            *("data.evaluated=2000", *model, "training.optimizer.lr=0.003"),
+            *(
+                f'data.paths=["{text}"]',
+                "data.tokenizer=bpe",
+                "data.vocab_size=600",
+                "data.context=32",
+                "data.batch_size=32",
+            ),
+            *("data.eval_tokens=2000", *model, "training.optimizer.lr=0.003"),
         ]
         with trained(task, settings, steps=steps, seed=seed) as read:
             settings = [
-                *(f"data.examples={EXAMPLES}", "data.level=bpe", "data.lowercase=false", "data.longest=32"),
-                *("data.rows=16", *model, "training.optimizer.lr=0.002"),
-                *(f"start.run={read.parts.folder}", "start.only=encoder.*", "start.vocabulary=true"),
+                *(f"data.examples={EXAMPLES}", "data.tokenizer=bpe", "data.lowercase=false", "data.max_length=32"),
+                *("data.batch_size=16", *model, "training.optimizer.lr=0.002"),
+                *(f"pretrained.run={read.parts.folder}", "pretrained.params=encoder.*", "pretrained.vocabulary=true"),
             ]
             with trained("tagging", settings, steps=max(2, round(TUNING * min(1, effort))), seed=seed) as tagger:
                 return {F1: tagger.scores["f1"], "nats a token read": read.scores["nats"]}

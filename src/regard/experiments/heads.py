@@ -31,7 +31,7 @@ CLAIM = "One attention is not enough: several heads of the same size together do
 WHERE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 2019; Michel et al. 2019"
 STEPS = 300
 COUNTS = (1, 2, 4, 8)
-MODEL = ("model=transformer", "model.layers=2", "model.dim=64", "model.hidden=128")
+MODEL = ("model=transformer", "model.layers=2", "model.dim=64", "model.ffn_dim=128")
 LITTLE = 0.02  # nats a token that may be lost by a head that can go
 BLEU, LOSS, IDLE = "BLEU", "loss", "heads that can go"
 

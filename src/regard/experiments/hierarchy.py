@@ -37,7 +37,7 @@ KINDS = {
     "two levels": ("model=hierarchical", "model.dim=16"),
     "one level": ("model=flat_attention", "model.dim=28"),  # about as many weights
 }
-SAME = ("model.embedding=32", "model.inner=32", "model.dropout=0.2", "model.gate=-2.0")
+SAME = ("model.embedding=32", "model.attention_dim=32", "model.dropout=0.2", "model.gate=-2.0")
 TIME = "milliseconds a step"
 CLEAR = 0.05  # of accuracy: seeds that differ by more, and lie among each other, decide nothing
 
@@ -73,7 +73,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
             rows = [row for length in LENGTHS for row in long_documents(split, count // 3, length, seed=1)]
             table = "\n".join(["label\ttext", *(f"{label}\t{text}" for label, text in rows)])
             (Path(folder) / f"{split}.tsv").write_text(table + "\n", encoding="utf-8")
-        settings = [f"data.path={folder}", "data.rows=16", *KINDS[kind], *SAME, "training.optimizer.lr=0.005"]
+        settings = [f"data.path={folder}", "data.batch_size=16", *KINDS[kind], *SAME, "training.optimizer.lr=0.005"]
         with trained("classification", settings, steps=steps, seed=seed) as made:
             task: Any = made.parts.task
             options = made.parts.recipe.task.module("tasks").Options()

@@ -50,8 +50,15 @@ def cells(effort: float) -> list[Cell]:
 
 def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
     settings = [
-        *("data.rows=32", "data.valid=150", "model.layers=2", "model.dim=48", "model.heads=2", "model.hidden=96"),
-        *(f"model.attention={kind}", "model.query=[2, 4]", "model.memory=[3, 4]", "model.line=[8, 16]"),
+        *(
+            "data.batch_size=32",
+            "data.valid=150",
+            "model.layers=2",
+            "model.dim=48",
+            "model.heads=2",
+            "model.ffn_dim=96",
+        ),
+        *(f"model.attention={kind}", "model.query_block=[2, 4]", "model.memory_block=[3, 4]", "model.block_1d=[8, 16]"),
         "training.optimizer.lr=0.004",
     ]
     with trained("images", settings, steps=steps, seed=seed) as made:
@@ -61,7 +68,7 @@ def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
 def _cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
     """Processor time of loss and gradient of one image."""
     config = image_transformer.Config(
-        layers=2, dim=32, heads=2, attention=kind, line=(64, 64), query=(4, 8), memory=(4, 4)
+        layers=2, dim=32, heads=2, attention=kind, block_1d=(64, 64), query_block=(4, 8), memory_block=(4, 4)
     )
     model = image_transformer.build(config, ImageGenerationSpec(side, side, 1, levels=LEVELS))
     image = torch.randint(LEVELS, (1, side * side))

@@ -32,7 +32,7 @@ def _model(kind: str) -> Any:
         return seq2seq.build(seq2seq.Config(dim=64, embedding=64, dropout=0.0), sizes)
     if kind == "bahdanau":
         return bahdanau.build(bahdanau.Config(dim=64, encoder=32, embedding=64, dropout=0.0), sizes)
-    return transformer.build(transformer.Config(layers=2, dim=64, hidden=128, heads=4, dropout=0.0), sizes)
+    return transformer.build(transformer.Config(layers=2, dim=64, ffn_dim=128, heads=4, dropout=0.0), sizes)
 
 
 def cells(effort: float) -> list[Cell]:

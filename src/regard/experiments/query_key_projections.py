@@ -129,7 +129,7 @@ def _measure(kind: str, users: int, steps: int, seed: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         make(Path(folder), users, seed=seed)
         settings = [
-            *(f"data.path={folder}", f"data.top={TOP}", "data.rows=32", "training.optimizer.lr=0.02"),
+            *(f"data.path={folder}", f"data.eval_k={TOP}", "data.batch_size=32", "training.optimizer.lr=0.02"),
             *(f"model={__name__}", f"model.weights={KINDS[kind]}"),
         ]
         with trained("recommendation", settings, steps=steps, seed=seed) as made:

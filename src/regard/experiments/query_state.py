@@ -40,7 +40,7 @@ SAME = (*MODELS["luong"][1:], "model.cell=gru")
 KINDS = {
     "state before": (f"model={__name__}", *SAME),
     "state of the step": ("model=luong", *SAME),
-    "state of the step, all at once": ("model=luong", *SAME, "model.feed=false"),
+    "state of the step, all at once": ("model=luong", *SAME, "model.input_feeding=false"),
 }
 BLEU, ERROR, TIME = "BLEU", "alignment error", "milliseconds a step"
 __all__ = ["Config"]

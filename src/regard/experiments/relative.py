@@ -40,8 +40,8 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     settings = [
-        *(f"data.limit={amount(effort, 60, 6)}", f"data.crop={CROP}", f"data.window={CROP}", "data.longest=1024"),
-        *("model=music_transformer", "model.layers=2", "model.dim=64", "model.hidden=128", "model.heads=4"),
+        *(f"data.limit={amount(effort, 60, 6)}", f"data.crop={CROP}", f"data.window={CROP}", "data.max_length=1024"),
+        *("model=music_transformer", "model.layers=2", "model.dim=64", "model.ffn_dim=128", "model.heads=4"),
         *(f"model.position={kind}", "model.dropout=0.1", "training.optimizer.lr=0.004"),
     ]
     with trained("music", settings, steps=steps, seed=seed) as made:

@@ -110,7 +110,13 @@ def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> 
         made = reviews.generate("train", amount(effort, 1500, 40), language="en", seed=1)
         text.write_text("\n".join(review.text for review in made) + "\n", encoding="utf-8")
         settings = [
-            *(f'data.paths=["{text}"]', "data.level=word", "data.context=32", "data.rows=16", "data.evaluated=4000"),
+            *(
+                f'data.paths=["{text}"]',
+                "data.tokenizer=word",
+                "data.context=32",
+                "data.batch_size=16",
+                "data.eval_tokens=4000",
+            ),
             *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}", "training.optimizer.lr=0.003"),
         ]
         with trained("language", settings, steps=steps, seed=seed) as learnt:

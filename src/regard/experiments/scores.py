@@ -43,7 +43,7 @@ def cells(effort: float) -> list[Cell]:
 
 
 def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    settings = [*data(effort), *MODELS["luong"], "model.feed=false", f"model.score={score}"]
+    settings = [*data(effort), *MODELS["luong"], "model.input_feeding=false", f"model.score={score}"]
     with trained(TASK, settings, steps=steps, seed=seed) as made:
         attention: Any = made.parts.model.cross_attn
         return {

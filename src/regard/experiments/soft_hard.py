@@ -45,10 +45,20 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     settings = [
-        *(f"data.scenes={amount(effort, 1500, 40)}", "data.height=32", "data.width=32", "data.things=[1, 2]"),
-        *("data.rows=24", "model=captioner", f"model.attention={kind}", "model.dim=64", "model.embedding=32"),
-        *("model.grid=32", "model.dropout=0.0", "model.coverage=0.0", "training.optimizer.lr=0.003"),
-        *("model.score=scaled_dot", "model.word_dropout=0.3", "model.choices=0.1", f"model.gradual={steps // 4}"),
+        *(
+            f"data.scenes={amount(effort, 1500, 40)}",
+            "data.height=32",
+            "data.width=32",
+            "data.objects_per_scene=[1, 2]",
+        ),
+        *("data.batch_size=24", "model=captioner", f"model.attention={kind}", "model.dim=64", "model.embedding=32"),
+        *("model.feature_dim=32", "model.dropout=0.0", "model.coverage_weight=0.0", "training.optimizer.lr=0.003"),
+        *(
+            "model.score=scaled_dot",
+            "model.word_dropout=0.3",
+            "model.policy_weight=0.1",
+            f"model.hard_warmup={steps // 4}",
+        ),
         "decoding=greedy",
     ]
     with trained("captioning", settings, steps=steps, seed=seed) as made:

@@ -77,10 +77,10 @@ def check(task: Task, model: nn.Module, decoding: DecodingStrategy | None, *, op
 
             verdicts += [batches(ask, inputs), definition(ask, inputs, model), looking(model, shown)]
         if all(hasattr(model, name) for name in ("start", "features", "readout")):
-            if isinstance(task.sizes, Seq2SeqSpec | MusicSpec):
-                verdicts += check_decoder(model, trial(task.sizes), device)
-            elif inputs and hasattr(task.sizes, "marks"):  # a search needs to know what ends a sequence
-                verdicts += check_decoder(model, record_decoder_inputs(model, shown, task.sizes.marks), device)
+            if isinstance(task.spec, Seq2SeqSpec | MusicSpec):
+                verdicts += check_decoder(model, trial(task.spec), device)
+            elif inputs and hasattr(task.spec, "marks"):  # a search needs to know what ends a sequence
+                verdicts += check_decoder(model, record_decoder_inputs(model, shown, task.spec.marks), device)
     if not verdicts:
         raise RegardError("there is nothing to check the model on; the task has no examples")
     return sorted(verdicts, key=lambda verdict: verdict.law[0])
@@ -231,7 +231,7 @@ def search(model: Any, given: DecoderInputs) -> CheckResult:
     straight, narrow = decode(build("greedy")), decode(build("beam", width=1))
     if [best[0].tokens for best in straight] != [best[0].tokens for best in narrow]:
         return CheckResult("6 search", False, "beam 1 and greedy give different outputs")
-    wide = decode(build("beam", width=4, nbest=4))
+    wide = decode(build("beam", beam_width=4, nbest=4))
     worst = 0.0
     for hypotheses in (straight, wide):
         for row, best in enumerate(hypotheses):

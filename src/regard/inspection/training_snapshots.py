@@ -32,7 +32,7 @@ def watch(recipe: Any, task: Task, *, model: nn.Module, run: Path, step: int, la
     The model is shown the true answer where the data has it, so that the rows are the same at every step; what it
     answers itself by then is kept in words.
     """
-    text = recipe.training.probe
+    text = recipe.training.probe_input
     subject = Subject(task, model, recipe.decoding, RunInfo(recipe.task.name, recipe.model.name))
     if not text or not (due(step) or last) or not subject.attends:
         return

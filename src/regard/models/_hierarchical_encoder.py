@@ -34,9 +34,9 @@ class Config:
 
     embedding: int = 100  # width of a word's features
     dim: int = 50  # width of the GRU in each direction; blocks are twice as wide
-    inner: int = 100  # width in which the learned query is compared with words and sentences
-    mixer: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
-    sentence_mixer: Literal["", "gru", "blocks", "none"] = ""  # the same for sentences; "": as mixer, none: not mixed
+    attention_dim: int = 100  # width in which the learned query is compared with words and sentences
+    encoder: Literal["gru", "blocks"] = "gru"  # what mixes the features before attention looks at them
+    sentence_encoder: Literal["", "gru", "blocks", "none"] = ""  # the same for sentences; "": as mixer, none: not mixed
     gate: float = 0.0  # bias of the GRU's update gate at the start; below 0: little is carried from word to word
     layers: int = 1  # blocks of each level
     heads: int = 4  # of a block
@@ -46,17 +46,17 @@ class Config:
     word_dropout: float = 0.1  # how often a word is read as unknown in training
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "inner", "layers", "heads"):
+        for name in ("embedding", "dim", "attention_dim", "layers", "heads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         for name in ("dropout", "word_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
-        if "blocks" in (self.mixer, self.sentence_mixer) and 2 * self.dim % self.heads:
+        if "blocks" in (self.encoder, self.sentence_encoder) and 2 * self.dim % self.heads:
             raise ConfigError(f"2·dim={2 * self.dim} cannot be divided among heads={self.heads}; choose a divisor")
 
 
-SMALL = Config(embedding=8, dim=6, inner=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
+SMALL = Config(embedding=8, dim=6, attention_dim=6, heads=2, dropout=0.1, word_dropout=0.0)  # for tests
 
 
 class Sequences(NamedTuple):
@@ -145,7 +145,7 @@ class Level(nn.Module):
             "none": lambda: Apart(inputs, config.dim),
         }
         self.mixer = kinds[mixer]()
-        self.pool = AttentionPooling(2 * config.dim, config.inner, score=config.score, keys=axis)
+        self.pool = AttentionPooling(2 * config.dim, config.attention_dim, score=config.score, keys=axis)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, given: Sequences) -> Tensor:

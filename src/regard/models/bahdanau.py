@@ -34,7 +34,7 @@ class Config:
     dim: int = 512  # width of the recurrent states
     encoder: int = 0  # width of each direction of the encoder; 0: as wide as the decoder
     embedding: int = 256  # width of the word vectors
-    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
+    embedding_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     score: str = "additive"  # the paper's w·tanh(Ws + Uh); others: see regard list scores
     dropout: float = 0.3  # of word vectors and features
 
@@ -60,8 +60,8 @@ class Bahdanau(nn.Module):
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, wide = config.dim, config.embedding, 2 * (config.encoder or config.dim)
-        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.word_scale)
-        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.word_scale)
+        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.embedding_scale)
         self.encoder = RecurrentEncoder("gru", words, wide // 2, both=True)
         self.first = glorot_linear(wide // 2, dim)  # appendix A.2.2: s(0) from the backward direction
         self.key = nn.Linear(wide, dim, bias=False)  # W_K: any score of equal widths will do

@@ -45,7 +45,7 @@ class Config:
     layers: int = 4  # blocks, one upon the other
     dim: int = 128  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 512  # width inside the feed-forward network
+    ffn_dim: int = 512  # width inside the feed-forward network
     embedding: int = 0  # width of the table of tokens; 0: dim, less: a matrix widens it
     share_layers: bool = False  # all layers have the same weights
     segments: int = 2  # texts of a row that are told apart; 0: there is only one, as in RoBERTa
@@ -59,7 +59,7 @@ class Config:
     output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.hidden) < 1 or self.embedding < 0:
+        if min(self.layers, self.dim, self.heads, self.ffn_dim) < 1 or self.embedding < 0:
             raise ConfigError("layers, dim, heads and hidden must be at least 1, embedding at least 0")
         if self.dim % self.heads:
             raise ConfigError(
@@ -78,17 +78,17 @@ class Config:
 
 
 PRESETS = {
-    "small": Config(layers=2, dim=64, heads=4, hidden=128),
+    "small": Config(layers=2, dim=64, heads=4, ffn_dim=128),
     "bert": Config(),
     "roberta": Config(segments=0),
     "albert": Config(share_layers=True, embedding=64),
-    "bert_base": Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post"),
-    "roberta_base": Config(layers=12, dim=768, heads=12, hidden=3072, attention_dropout=0.1, norm="post", segments=0),
+    "bert_base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, attention_dropout=0.1, norm="post"),
+    "roberta_base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, attention_dropout=0.1, norm="post", segments=0),
     "albert_base": Config(
-        layers=12, dim=768, heads=12, hidden=3072, dropout=0.0, norm="post", share_layers=True, embedding=128
+        layers=12, dim=768, heads=12, ffn_dim=3072, dropout=0.0, norm="post", share_layers=True, embedding=128
     ),
 }
-TINY = Config(layers=2, dim=16, heads=2, hidden=32)  # for tests
+TINY = Config(layers=2, dim=16, heads=2, ffn_dim=32)  # for tests
 
 
 class BertEmbedding(nn.Module):
@@ -166,7 +166,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> B
     readout.weight = encoder.embedding.table.weight
     nn.init.zeros_(readout.bias)
     if sizes.pairs and not config.segments:
-        raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.pairs='none'")
+        raise ConfigError("the rows hold pairs of texts; set model.segments=2, or data.sentence_pairs='none'")
     pooler = nn.Sequential(Linear(config.dim, config.dim), nn.Tanh()) if sizes.pairs else nn.Identity()
     pairs = Readout(config.dim, 2) if sizes.pairs else None
     head = Head(config.dim, config.width)
@@ -196,7 +196,7 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     place = position.place(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
-    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(
         MultiHeadAttention(attend, widths), feedforward, around=partial(NORMS[config.norm], config.dim, config.dropout)
     )

@@ -28,14 +28,14 @@ class Config:
     embedding: int = 100  # width of a token's features
     dim: int = 200  # width of the LSTM in each direction
     layers: int = 1  # LSTMs, one upon the other
-    letters: int = 30  # width of a letter's features
+    char_dim: int = 30  # width of a letter's features
     filters: int = 30  # features made of the letters of a word; 0: spelling is not looked at
     output: Literal["crf", "softmax"] = "crf"  # tags chosen together by a CRF, or each by a softmax
     dropout: float = 0.5  # of what goes into the LSTM and comes out of it
     word_dropout: float = 0.0  # how often a word is read as unknown in training
 
     def __post_init__(self) -> None:
-        for name in ("embedding", "dim", "layers", "letters"):
+        for name in ("embedding", "dim", "layers", "char_dim"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.filters < 0:
@@ -46,7 +46,7 @@ class Config:
 
 
 PRESETS = {"small": Config(embedding=50, dim=64, dropout=0.3)}
-TINY = Config(embedding=8, dim=6, letters=4, filters=5, dropout=0.1)  # for tests
+TINY = Config(embedding=8, dim=6, char_dim=4, filters=5, dropout=0.1)  # for tests
 
 
 class BiLstmCrf(nn.Module):
@@ -60,7 +60,7 @@ class BiLstmCrf(nn.Module):
         )
         spelt = config.filters if sizes.characters else 0
         self.spelling = (
-            CharCNN(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.characters, config.char_dim, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
         )
         widths = [config.embedding + spelt, *[2 * config.dim] * config.layers]
         self.layers = nn.ModuleList(BidirectionalRNN("lstm", inputs, config.dim) for inputs in widths[:-1])

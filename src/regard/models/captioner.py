@@ -42,29 +42,37 @@ class Config:
     decoder: Literal["lstm", "transformer"] = "lstm"  # what tells the words
     dim: int = 256  # width of the decoder
     embedding: int = 128  # width of the word vectors
-    grid: int = 128  # width of the cells
+    feature_dim: int = 128  # width of the cells
     stride: int = 8  # pixels, along each axis, that become a cell, a power of two; 1: the input is a grid already
     score: str = "additive"  # of queries and cells: see regard list scores
     dropout: float = 0.3  # of word vectors and features
-    word_scale: float = 1.0  # by which the LSTM reads word vectors larger than they are; 0: √embedding, unit variance
-    tied: bool = True  # words are told by the vectors they are read by, behind a tanh; else by L_o, equation 7
-    named: float = 0.0  # weight of foretelling the words of an image without their order, which teaches convolutions
+    embedding_scale: float = (
+        1.0  # by which the LSTM reads word vectors larger than they are; 0: √embedding, unit variance
+    )
+    tie_embeddings: bool = (
+        True  # words are told by the vectors they are read by, behind a tanh; else by L_o, equation 7
+    )
+    bag_of_words_weight: float = (
+        0.0  # weight of foretelling the words of an image without their order, which teaches convolutions
+    )
     word_dropout: float = 0.0  # how often a word that was read is hidden in training, so that the image is looked at
-    coverage: float = 0.1  # soft: weight of the doubly stochastic penalty, section 4.2.1
-    choices: float = 1.0  # hard: weight of the score function term, λ_r
-    openness: float = 0.01  # hard: weight of the entropy of the choice, λ_e
-    expected: float = 0.5  # hard: how often the expectation stands in for a choice in training
-    gradual: int = 1000  # hard: batches without choices, and then over which they come in: before, they are noise
+    coverage_weight: float = 0.1  # soft: weight of the doubly stochastic penalty, section 4.2.1
+    policy_weight: float = 1.0  # hard: weight of the score function term, λ_r
+    entropy_weight: float = 0.01  # hard: weight of the entropy of the choice, λ_e
+    soft_prob: float = 0.5  # hard: how often the expectation stands in for a choice in training
+    hard_warmup: int = 1000  # hard: batches without choices, and then over which they come in: before, they are noise
     layers: int = 2  # of the Transformer decoder
     heads: int = 4  # of each attention of the Transformer decoder
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.embedding, self.grid, self.layers, self.heads, self.stride) < 1:
+        if min(self.dim, self.embedding, self.feature_dim, self.layers, self.heads, self.stride) < 1:
             raise ConfigError("dim, embedding, grid, layers, heads and stride must be at least 1")
-        if min(self.word_scale, self.named) < 0:
-            raise ConfigError(f"word_scale={self.word_scale} and named={self.named}: neither is negative")
-        if self.gradual < 0:
-            raise ConfigError(f"gradual={self.gradual} batches: give 0 or more")
+        if min(self.embedding_scale, self.bag_of_words_weight) < 0:
+            raise ConfigError(
+                f"word_scale={self.embedding_scale} and named={self.bag_of_words_weight}: neither is negative"
+            )
+        if self.hard_warmup < 0:
+            raise ConfigError(f"gradual={self.hard_warmup} batches: give 0 or more")
         if self.stride & (self.stride - 1):
             raise ConfigError(f"stride={self.stride} must be a power of two")
         if not (0 <= self.dropout < 1 and 0 <= self.word_dropout < 1):
@@ -79,8 +87,10 @@ class Config:
             )
 
 
-PRESETS = {"small": Config(dim=128, embedding=64, grid=64, coverage=0.0, dropout=0.1)}  # for built-in scenes
-TINY = Config(dim=16, embedding=8, grid=12, stride=4, dropout=0.1, layers=1, heads=2)  # for tests
+PRESETS = {
+    "small": Config(dim=128, embedding=64, feature_dim=64, coverage_weight=0.0, dropout=0.1)
+}  # for built-in scenes
+TINY = Config(dim=16, embedding=8, feature_dim=12, stride=4, dropout=0.1, layers=1, heads=2)  # for tests
 
 
 class CaptionerState(NamedTuple):
@@ -104,20 +114,20 @@ class Captioner(nn.Module):
         named: BagOfWordsLoss | None = None,
     ) -> None:
         super().__init__()
-        dim, words, wide = config.dim, config.embedding, config.grid
+        dim, words, wide = config.dim, config.embedding, config.feature_dim
         self.grid, self.looking, self.named = grid, looking, named
         self.dim, self.wide, self.unknown = dim, wide, sizes.marks.unknown
         self.target = table(sizes.size, words, pad=sizes.marks.pad)
-        self.scale = config.word_scale or math.sqrt(words)
+        self.scale = config.embedding_scale or math.sqrt(words)
         self.first = nn.Linear(wide, 2 * dim)  # section 3.1.2: h(0) and c(0) from the mean of all cells
         self.gates_word = nn.Linear(words, 4 * dim)
         self.gates_seen = nn.Linear(wide, 4 * dim, bias=False)
         self.gates_hidden = nn.Linear(dim, 4 * dim + 1, bias=False)  # and f_β, section 4.2.1, as its last row
         self.join = nn.Linear(dim + wide, words)  # L_h and L_z, equation 7
         self.readout = Readout(words, sizes.size)
-        if config.tied:
+        if config.tie_embeddings:
             self.readout.weight = self.target.weight
-        self.bound = nn.Tanh() if config.tied else nn.Identity()
+        self.bound = nn.Tanh() if config.tie_embeddings else nn.Identity()
         self.dropout, self.word_dropout = Dropout(config.dropout), config.word_dropout
         for gate in self.gates_hidden.weight.data[: 4 * dim].split(dim):
             nn.init.orthogonal_(gate)
@@ -178,28 +188,34 @@ def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 def build(config: Config, sizes: CaptioningSpec) -> Captioner | _grid_transformer.GridTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
     grid = _grid(config, sizes)
-    named = BagOfWordsLoss(config.grid, sizes.size, marks=sizes.marks, weight=config.named) if config.named else None
+    named = (
+        BagOfWordsLoss(config.feature_dim, sizes.size, marks=sizes.marks, weight=config.bag_of_words_weight)
+        if config.bag_of_words_weight
+        else None
+    )
     if config.decoder == "transformer":
         shape = _grid_transformer.Shape(config.dim, config.layers, config.heads, config.dropout, config.score)
-        return _grid_transformer.build(grid, config.grid, shape, sizes, named=named)
+        return _grid_transformer.build(grid, config.feature_dim, shape, sizes, named=named)
     return Captioner(config, sizes, grid=grid, looking=_looking(config, sizes.longest), named=named)
 
 
 def _grid(config: Config, sizes: CaptioningSpec) -> Grid:
     height, width = (-(-side // config.stride) for side in (sizes.height, sizes.width))
-    plane = Position2D("sinusoidal", config.grid, height=height, width=width)
+    plane = Position2D("sinusoidal", config.feature_dim, height=height, width=width)
     if config.stride == 1:
         return Grid(nn.Identity(), sizes.channels, plane)
-    return Grid(Backbone(sizes.channels, config.grid, stride=config.stride), config.grid, plane)
+    return Grid(Backbone(sizes.channels, config.feature_dim, stride=config.stride), config.feature_dim, plane)
 
 
 def _looking(config: Config, longest: int) -> CaptionAttention:
     if config.attention == "none":
         return MeanPooling()
-    score, key = scores.build(config.score, config.dim), nn.Linear(config.grid, config.dim, bias=False)
+    score, key = scores.build(config.score, config.dim), nn.Linear(config.feature_dim, config.dim, bias=False)
     if config.attention == "soft":
-        return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage)
+        return Soft(Attend(score, queries="words", keys="cells"), key, coverage=config.coverage_weight)
     attend = Attend(
-        score, normalizer=SoftOrHard(config.expected, gradual=config.gradual), queries="words", keys="cells"
+        score, normalizer=SoftOrHard(config.soft_prob, gradual=config.hard_warmup), queries="words", keys="cells"
     )
-    return Hard(attend, key, baseline=MovingAverage(longest), choices=config.choices, openness=config.openness)
+    return Hard(
+        attend, key, baseline=MovingAverage(longest), choices=config.policy_weight, openness=config.entropy_weight
+    )

@@ -38,14 +38,14 @@ class Config:
     decoder_layers: int = 3  # blocks of the decoder; after each, boxes are read and learned from
     dim: int = 96  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 0  # width inside the feed-forward network; 0: twice dim
+    ffn_dim: int = 0  # width inside the feed-forward network; 0: twice dim
     dropout: float = 0.0  # of what each part of a block adds
     queries: int = 0  # objects that are looked for; 0: three times as many as an image has at most
     stride: int = 8  # pixels of the image, along each axis, that become one cell of the grid; a power of two
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.decoder_layers, self.dim, self.heads) < 1 or min(self.hidden, self.queries) < 0:
+        if min(self.layers, self.decoder_layers, self.dim, self.heads) < 1 or min(self.ffn_dim, self.queries) < 0:
             raise ConfigError("layers, decoder_layers, dim and heads must be at least 1, hidden and queries at least 0")
         if self.dim % self.heads:
             raise ConfigError(
@@ -144,7 +144,7 @@ def build(config: Config, sizes: DetectionSpec) -> Detr:
 
 
 def _layer(config: Config, *, axis: str, cross: MultiHeadAttention | None = None) -> Block:
-    feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim)
+    feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim)
     around = partial(PreNorm, config.dim, config.dropout)
     return Block(_heads(config, axis, axis), feedforward, around=around, cross=cross)
 

@@ -16,7 +16,7 @@ from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
-PRESETS = {"small": Config(embedding=50, dim=24, inner=48, heads=4, dropout=0.3)}
+PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = SMALL
 
 
@@ -27,7 +27,7 @@ class FlatAttention(nn.Module):
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.longest, axis="document")
+        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.longest, axis="document")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 
     def forward(self, documents: Grouped) -> Tensor:

@@ -43,18 +43,18 @@ class Config:
     layers: int = 4  # blocks, one upon the other
     dim: int = 128  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 0  # width inside the feed-forward network; 0: four times dim
+    ffn_dim: int = 0  # width inside the feed-forward network; 0: four times dim
     dropout: float = 0.0  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     position: str = "learned"  # how places are told: see regard list positions
     activation: Activation = "gelu"  # gelu_tanh is how GPT-2 approximates it, and three times as slow on a CPU
-    scale: bool = True  # embeddings are multiplied by √dim; GPT-2 does without
+    scale_embeddings: bool = True  # embeddings are multiplied by √dim; GPT-2 does without
     bias: bool = False  # a number for each token that is added to its logit
     eps: float = 1e-5  # added to the variance in every normalisation
     output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads) < 1 or self.hidden < 0:
+        if min(self.layers, self.dim, self.heads) < 1 or self.ffn_dim < 0:
             raise ConfigError("layers, dim and heads must be at least 1, hidden at least 0")
         if self.dim % self.heads:
             raise ConfigError(
@@ -134,7 +134,7 @@ def build(config: Config, sizes: LanguageSpec | DocumentSpec | TaggingSpec) -> G
     """The language model; or its encoder with a head for labels or tags."""
     tokens = table(sizes.size, config.dim, pad=sizes.marks.pad)
     position = positions.build(config.position, config.dim, longest=sizes.longest)
-    embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale else 1.0)
+    embedding = Embedding(tokens, position, dropout=config.dropout, scale=None if config.scale_embeddings else 1.0)
     encoder = Encoder(embedding, [_layer(config, position) for _ in range(config.layers)], PreNorm.last(config.dim))
     with_eps(encoder, config.eps)
     if not isinstance(sizes, LanguageSpec):
@@ -152,7 +152,7 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="text", keys="text")
     activation = ACTIVATIONS[config.activation]
-    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=activation)
+    feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=activation)
     block = Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
     with torch.no_grad():  # section 2.3: the more blocks add to the features, the less each adds at first
         for layer in (block.self_attn.o, block.feedforward.down):

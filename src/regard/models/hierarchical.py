@@ -18,7 +18,7 @@ from regard.layers.embedding import WordDropoutEmbedding
 from regard.layers.readout import readout
 from regard.models._hierarchical_encoder import SMALL, Config, Level, pack
 
-PRESETS = {"small": Config(embedding=50, dim=24, inner=48, heads=4, dropout=0.3)}
+PRESETS = {"small": Config(embedding=50, dim=24, attention_dim=48, heads=4, dropout=0.3)}
 TINY = SMALL
 
 
@@ -29,8 +29,8 @@ class Hierarchical(nn.Module):
         super().__init__()
         dropout = {"dropout": config.dropout, "word_dropout": config.word_dropout}
         self.embedding = WordDropoutEmbedding(sizes.size, config.embedding, marks=sizes.marks, **dropout)
-        self.words = Level(config.embedding, config, mixer=config.mixer, longest=sizes.sentence, axis="words")
-        mixer = config.sentence_mixer or config.mixer
+        self.words = Level(config.embedding, config, mixer=config.encoder, longest=sizes.sentence, axis="words")
+        mixer = config.sentence_encoder or config.encoder
         self.sentences = Level(2 * config.dim, config, mixer=mixer, longest=sizes.sentences, axis="sentences")
         self.readout = readout(2 * config.dim, sizes.labels, several=sizes.several)
 

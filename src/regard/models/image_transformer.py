@@ -47,23 +47,26 @@ class Config:
     layers: int = 4  # blocks, one upon the other
     dim: int = 128  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 0  # width inside the feed-forward network; 0: four times dim
+    ffn_dim: int = 0  # width inside the feed-forward network; 0: four times dim
     dropout: float = 0.0  # of what each part of a block adds, and of the embedding
     attention: Literal["full", "local_1d", "local_2d"] = "local_2d"  # what a place may look at
-    line: tuple[int, int] = (128, 128)  # local_1d: places of a query block, and of the memory before it
-    query: tuple[int, int] = (4, 8)  # local_2d: rows and columns of a query block
-    memory: tuple[int, int] = (4, 4)  # local_2d: how far the memory reaches beyond it, rows up, columns to both sides
-    places: Literal["channel", "pixel"] = "channel"  # what a place of the sequence is
+    block_1d: tuple[int, int] = (128, 128)  # local_1d: places of a query block, and of the memory before it
+    query_block: tuple[int, int] = (4, 8)  # local_2d: rows and columns of a query block
+    memory_block: tuple[int, int] = (
+        4,
+        4,
+    )  # local_2d: how far the memory reaches beyond it, rows up, columns to both sides
+    position_unit: Literal["channel", "pixel"] = "channel"  # what a place of the sequence is
     output: Literal["categorical", "logistic"] = "categorical"  # logit for each level, or a mixture of logistics
     mixtures: int = 10  # logistics in the mixture
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
     coordinates: Literal["sinusoidal", "learned", "binary", "none"] = "sinusoidal"  # how rows and columns are told
-    surroundings: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
+    neighbourhood: int = 0  # pixels so near that are made already enter at every place as they are; 0: none
     encoder_layers: int = 2  # that read the small image, where there is one
 
     def __post_init__(self) -> None:
         least = min(self.layers, self.dim, self.heads, self.mixtures, self.encoder_layers)
-        if least < 1 or min(self.hidden, self.surroundings) < 0:
+        if least < 1 or min(self.ffn_dim, self.neighbourhood) < 0:
             raise ConfigError(
                 "layers, dim, heads, mixtures and encoder_layers must be at least 1, hidden and surroundings 0"
             )
@@ -75,8 +78,10 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=3, dim=64, query=(4, 4))}
-TINY = Config(layers=2, dim=16, heads=2, query=(2, 3), memory=(2, 1), line=(6, 5), mixtures=3)  # for tests
+PRESETS = {"small": Config(layers=3, dim=64, query_block=(4, 4))}
+TINY = Config(
+    layers=2, dim=16, heads=2, query_block=(2, 3), memory_block=(2, 1), block_1d=(6, 5), mixtures=3
+)  # for tests
 
 
 class Told(NamedTuple):
@@ -186,7 +191,7 @@ class ImageTransformer(nn.Module):
 
 def build(config: Config, sizes: ImageGenerationSpec) -> ImageTransformer:
     """The only function of this file that sees both the choices and what the data decided."""
-    each = sizes.channels if config.places == "pixel" else 1
+    each = sizes.channels if config.position_unit == "pixel" else 1
     layout = _layout(config, sizes, per_pixel=sizes.channels // each)
     count = sizes.height * sizes.width * sizes.channels // each
     places = Places.of(torch.arange(count) if layout is None else layout.order(), sizes, each=each)
@@ -203,13 +208,13 @@ def _layout(config: Config, sizes: ImageGenerationSpec, *, per_pixel: int) -> La
     if config.attention == "full":
         return None
     if config.attention == "local_1d":
-        query, memory = config.line
+        query, memory = config.block_1d
         return line(sizes.height * sizes.width * per_pixel, query=query, memory=memory)
-    return canvas(sizes.height, sizes.width, query=config.query, memory=config.memory, channels=per_pixel)
+    return canvas(sizes.height, sizes.width, query=config.query_block, memory=config.memory_block, channels=per_pixel)
 
 
 def _surface(config: Config, sizes: ImageGenerationSpec, places: Places, *, enlarging: bool) -> Surface:
-    dim, reach = config.dim, config.surroundings
+    dim, reach = config.dim, config.neighbourhood
     plane = Position2D(config.coordinates, dim, height=sizes.height, width=sizes.width)
     embedding = PixelEmbedding(dim, plane, places, levels=sizes.levels)
     classes = nn.Embedding(sizes.classes + 1, dim)
@@ -238,7 +243,7 @@ def _layer(
     widths = HeadDims.divided(config.dim, config.heads)
     attend = Attend(scores.build(config.score, widths.head), queries=axis, keys=axis)
     attention = MultiHeadAttention(attend, widths) if layout is None else WindowHeads(attend, widths, layout=layout)
-    feedforward = FeedForward(config.dim, config.hidden or 4 * config.dim, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim or 4 * config.dim, activation=gelu)
     return Block(attention, feedforward, around=partial(PreNorm, config.dim, config.dropout), cross=cross)
 
 

@@ -36,11 +36,11 @@ class Config:
     cell: Literal["rnn", "lstm", "gru"] = "lstm"  # kind of recurrent cell
     dim: int = 512  # width of the recurrent states
     embedding: int = 256  # width of the word vectors
-    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
+    embedding_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     layers: int = 1  # recurrent layers, one upon the other
     directions: Literal[1, 2] = 2  # in which the encoder reads
     score: str = "general"  # of decoder and encoder states: see regard list scores
-    feed: bool = True  # input feeding, section 3.3: the attentional state joins the next input
+    input_feeding: bool = True  # input feeding, section 3.3: the attentional state joins the next input
     window: int = 0  # local attention, section 3.2: places to each side of the predicted one; 0: global
     dropout: float = 0.3  # of word vectors, between layers and of features
 
@@ -106,9 +106,9 @@ class Luong(nn.Module):
     def __init__(self, config: Config, sizes: Seq2SeqSpec) -> None:
         super().__init__()
         dim, words, both = config.dim, config.embedding, config.directions == 2
-        self.fed = dim if config.feed else 0
-        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.word_scale)
-        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.word_scale)
+        self.fed = dim if config.input_feeding else 0
+        self.source = WordVectors(sizes.source, words, pad=sizes.marks.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target, words, pad=sizes.marks.pad, scale=config.embedding_scale)
         width = dim // config.directions
         self.encoder = RecurrentEncoder(
             config.cell, words, width, layers=config.layers, both=both, dropout=config.dropout

@@ -51,21 +51,25 @@ class Config:
 
     layers: int = 3  # blocks, one upon the other
     dim: int = 128  # width of the features
-    hidden: int = 512  # width inside the feed-forward network
+    ffn_dim: int = 512  # width inside the feed-forward network
     heads: int = 4  # of each attention; they share the width
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
     norm: Literal["pre", "post"] = "pre"  # before each part of a block, or behind it as in the paper
     position: str = "relative"  # how places are told: see regard list positions
-    reach: int | None = None  # distances that relative positions tell apart; those beyond share one; none: half a crop
+    max_distance: int | None = (
+        None  # distances that relative positions tell apart; those beyond share one; none: half a crop
+    )
     voices: int | None = None  # tokens of a time step, told with the beat; none: as the encoding has them; 0: not told
     bar: int | None = None  # time steps of a bar that are told apart; none: as the encoding has them
     intervals: bool = False  # relative pitch and time as well, on the grid
-    sight: int = 2  # layers that read what is given of a piece beforehand, where the data has such (data.shown)
+    lookahead_layers: int = (
+        2  # layers that read what is given of a piece beforehand, where the data has such (data.visible_prob)
+    )
 
     def __post_init__(self) -> None:
-        given = [number for number in (self.reach, self.bar) if number is not None]
-        if min(self.layers, self.dim, self.hidden, self.heads, self.sight, *given) < 1:
+        given = [number for number in (self.max_distance, self.bar) if number is not None]
+        if min(self.layers, self.dim, self.ffn_dim, self.heads, self.lookahead_layers, *given) < 1:
             raise ConfigError("layers, dim, hidden, heads, reach, bar and sight must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
@@ -82,8 +86,10 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=2, dim=64, hidden=128, heads=4)}
-TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1, reach=5, voices=4, bar=2, intervals=True)  # for tests
+PRESETS = {"small": Config(layers=2, dim=64, ffn_dim=128, heads=4)}
+TINY = Config(
+    layers=2, dim=16, ffn_dim=32, heads=2, dropout=0.1, max_distance=5, voices=4, bar=2, intervals=True
+)  # for tests
 
 
 class BeatEmbedding(nn.Module):
@@ -180,7 +186,7 @@ def build(config: Config, sizes: MusicSpec) -> MusicTransformer:
     pad = sizes.marks.pad
     first_pitch = sizes.marks.first + REST
     config = settle(config, sizes)
-    longest = min(cast("int", config.reach), sizes.longest) if config.position == "relative" else sizes.longest
+    longest = min(cast("int", config.max_distance), sizes.longest) if config.position == "relative" else sizes.longest
     position = positions.build(config.position, config.dim, longest=longest)
     beat = BeatEmbedding(config.dim, voices=config.voices, bar=config.bar or sizes.bar) if config.voices else NoBeat()
     pitches = max(1, sizes.tokens - first_pitch)
@@ -204,10 +210,10 @@ def _sight(config: Config, sizes: MusicSpec, *, beat: nn.Module) -> LookaheadEnc
     widths = HeadDims.divided(config.dim, config.heads)
     around = partial(NORMS[config.norm], config.dim, config.dropout)
     layers = []
-    for _ in range(config.sight):
-        place = Relative(widths.heads, widths.head, reach=cast("int", config.reach))
+    for _ in range(config.lookahead_layers):
+        place = Relative(widths.heads, widths.head, reach=cast("int", config.max_distance))
         attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="given", keys="given")
-        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.hidden), around=around))
+        layers.append(Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), around=around))
     tokens = WordVectors(sizes.tokens, config.dim, pad=sizes.marks.pad)  # as large as what is said of the places
     return LookaheadEncoder(tokens, beat=beat, layers=layers, last=NORMS[config.norm].last(config.dim))
 
@@ -227,12 +233,17 @@ def settle(config: Config, sizes: MusicSpec) -> Config:
             "intervals=true: the encoding has no voices and steps; use data.encoding=grid or leave it out"
         )
     half = DISTANCES if sizes.crop is None else max(1, sizes.crop // 2)
-    if config.reach is not None and sizes.crop is not None and config.reach > half and _tells_distances(config):
+    if (
+        config.max_distance is not None
+        and sizes.crop is not None
+        and config.max_distance > half
+        and _tells_distances(config)
+    ):
         raise ConfigError(
-            f"reach={config.reach} is more than half of data.crop={sizes.crop}: the vector of all distances beyond it "
-            f"would not be trained; set reach={half} or less, or leave it out"
+            f"max_distance={config.max_distance} is more than half of data.crop={sizes.crop}: the vector of all distances beyond it "
+            f"would not be trained; set max_distance={half} or less, or leave it out"
         )
-    return replace(config, voices=voices, reach=config.reach or half)
+    return replace(config, voices=voices, max_distance=config.max_distance or half)
 
 
 def _tells_distances(config: Config) -> bool:
@@ -242,10 +253,12 @@ def _tells_distances(config: Config) -> bool:
 def _layer(config: Config, position: PositionScheme, *, pitches: int) -> Block:
     widths = HeadDims.divided(config.dim, config.heads)
     place: PositionBias = position.place_behind(heads=widths.heads, dim=widths.head) or NoPositionBias()
-    if config.intervals and config.reach and config.voices:
-        steps = -(-config.reach // config.voices)
-        place = RelativePitchTime(place, widths.heads, widths.head, pitches=pitches, voices=config.voices, reach=steps)
+    if config.intervals and config.max_distance and config.voices:
+        steps = -(-config.max_distance // config.voices)
+        place = RelativePitchTime(
+            place, widths.heads, widths.head, pitches=pitches, voices=config.voices, max_distance=steps
+        )
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="target", keys="target")
     around = partial(NORMS[config.norm], config.dim, config.dropout)
-    return Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.hidden), around=around)
+    return Block(MultiHeadAttention(attend, widths), FeedForward(config.dim, config.ffn_dim), around=around)

@@ -125,7 +125,7 @@ class PixelCNN(nn.Module):
 def build(config: Config, sizes: ImageGenerationSpec) -> PixelCNN:
     """A fresh net for images of these sizes; it enlarges none."""
     if sizes.small != (0, 0):
-        raise ConfigError("pixel_cnn cannot enlarge images; use model=image_transformer, or data.small=0")
+        raise ConfigError("pixel_cnn cannot enlarge images; use model=image_transformer, or data.low_resolution=0")
     readout: LevelReadout = Categorical(config.dim, levels=sizes.levels, channels=sizes.channels)
     if config.output == "logistic":
         readout = LogisticMixture(config.dim, levels=sizes.levels, channels=sizes.channels, mixtures=config.mixtures)

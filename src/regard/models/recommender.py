@@ -44,7 +44,7 @@ class Config:
     layers: int = 2  # blocks of causal self-attention over profile and history; 0: the history is a set
     dim: int = 64  # width of items and states
     heads: int = 2  # of the attention over profile and history; they share the width
-    hidden: int = 128  # width inside the feed-forward networks
+    ffn_dim: int = 128  # width inside the feed-forward networks
     choice_heads: int = 1  # of the attention over items, each of the full width: different reasons to choose
     score: str = "dot"  # how a user and an item are compared: see regard list scores
     position: str = "learned"  # how places in the history are told: see regard list positions
@@ -55,7 +55,7 @@ class Config:
     profile_dropout: float = 0.3  # how often a field of a profile is not told while training
 
     def __post_init__(self) -> None:
-        if min(self.dim, self.heads, self.hidden, self.choice_heads) < 1 or min(self.layers, self.user_dim) < 0:
+        if min(self.dim, self.heads, self.ffn_dim, self.choice_heads) < 1 or min(self.layers, self.user_dim) < 0:
             raise ConfigError("dim, heads, hidden and choice_heads must be at least 1, layers and user_dim at least 0")
         if self.dim % self.heads or self.dim % self.choice_heads:
             raise ConfigError(
@@ -67,8 +67,8 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=1, dim=32, hidden=64)}
-TINY = Config(layers=1, dim=16, heads=2, hidden=32, dropout=0.0, item_dropout=0.0, profile_dropout=0.0)  # for tests
+PRESETS = {"small": Config(layers=1, dim=32, ffn_dim=64)}
+TINY = Config(layers=1, dim=16, heads=2, ffn_dim=32, dropout=0.0, item_dropout=0.0, profile_dropout=0.0)  # for tests
 
 
 class Recommender(nn.Module):
@@ -226,7 +226,7 @@ def _layer(config: Config, position: PositionScheme) -> Block:
     place = position.place(heads=widths.heads, dim=widths.head)
     score = scores.build("scaled_dot", widths.head)
     attend = Attend(score, place=place, dropout=config.attention_dropout, queries="history", keys="history")
-    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
 
 

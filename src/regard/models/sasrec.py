@@ -34,11 +34,11 @@ class Config:
     layers: int = 2  # blocks, one upon the other
     dim: int = 64  # width of the features
     heads: int = 1  # of each attention; they share the width
-    hidden: int = 64  # width inside the feed-forward network
+    ffn_dim: int = 64  # width inside the feed-forward network
     dropout: float = 0.2  # of what each part of a block adds, and of the embedding
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.hidden) < 1:
+        if min(self.layers, self.dim, self.heads, self.ffn_dim) < 1:
             raise ConfigError("layers, dim, heads and hidden must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
@@ -48,8 +48,8 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=1, dim=32, hidden=32)}
-TINY = Config(layers=1, dim=16, hidden=16, dropout=0.0)  # for tests
+PRESETS = {"small": Config(layers=1, dim=32, ffn_dim=32)}
+TINY = Config(layers=1, dim=16, ffn_dim=16, dropout=0.0)  # for tests
 
 
 class SASRec(nn.Module):
@@ -111,7 +111,7 @@ def build(config: Config, sizes: RecommendationSpec) -> SASRec:
     layers = []
     for _ in range(config.layers):
         attend = Attend(scores.build("scaled_dot", widths.head), queries="history", keys="history")
-        feedforward = FeedForward(config.dim, config.hidden, dropout=config.dropout)
+        feedforward = FeedForward(config.dim, config.ffn_dim, dropout=config.dropout)
         layers.append(
             Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
         )

@@ -29,7 +29,7 @@ class Config:
     cell: Literal["rnn", "lstm", "gru"] = "gru"  # kind of recurrent cell
     dim: int = 512  # width of the recurrent states
     embedding: int = 256  # width of the word vectors
-    word_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
+    embedding_scale: float = 0.0  # by which word vectors are multiplied as they are read; 0: √embedding
     layers: int = 1  # recurrent layers, one upon the other
     dropout: float = 0.3  # of word vectors, between layers and of features
     context: Literal["start", "every"] = "every"  # Sutskever: the decoder's first state alone; Cho: at every step too
@@ -58,8 +58,8 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.backwards = config.order == "reversed"
         self.every = config.context == "every"
-        self.source = WordVectors(sizes.source, config.embedding, pad=sizes.marks.pad, scale=config.word_scale)
-        self.target = WordVectors(sizes.target, config.embedding, pad=sizes.marks.pad, scale=config.word_scale)
+        self.source = WordVectors(sizes.source, config.embedding, pad=sizes.marks.pad, scale=config.embedding_scale)
+        self.target = WordVectors(sizes.target, config.embedding, pad=sizes.marks.pad, scale=config.embedding_scale)
         shape = {"layers": config.layers, "dropout": config.dropout}
         self.encoder = RecurrentEncoder(config.cell, config.embedding, config.dim, **shape)  # type: ignore[arg-type]  # int and float by name
         width = config.dim if self.every else 0

@@ -37,9 +37,9 @@ class Config:
 
     layers: int = 2  # blocks, one upon the other
     dim: int = 128  # width of the features
-    hidden: int = 256  # width inside the feed-forward network
+    ffn_dim: int = 256  # width inside the feed-forward network
     heads: int = 4  # of each attention; they share the width
-    letters: int = 30  # width of a letter's features
+    char_dim: int = 30  # width of a letter's features
     filters: int = 30  # features made of the letters of a word; 0: spelling is not looked at
     position: str = "relative"  # how places are told: see regard list positions
     output: Literal["crf", "softmax"] = "crf"  # tags chosen together by a CRF, or each by a softmax
@@ -47,7 +47,7 @@ class Config:
     word_dropout: float = 0.0  # how often a word is read as unknown in training
 
     def __post_init__(self) -> None:
-        for name in ("layers", "dim", "hidden", "heads", "letters"):
+        for name in ("layers", "dim", "ffn_dim", "heads", "char_dim"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.filters < 0:
@@ -61,8 +61,8 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=1, dim=64, hidden=128, heads=4)}
-TINY = Config(layers=2, dim=16, hidden=16, heads=2, letters=4, filters=5, dropout=0.1)  # for tests
+PRESETS = {"small": Config(layers=1, dim=64, ffn_dim=128, heads=4)}
+TINY = Config(layers=2, dim=16, ffn_dim=16, heads=2, char_dim=4, filters=5, dropout=0.1)  # for tests
 
 
 class Tagger(nn.Module):
@@ -76,7 +76,7 @@ class Tagger(nn.Module):
         )
         spelt = config.filters if sizes.characters else 0
         self.spelling = (
-            CharCNN(sizes.characters, config.letters, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
+            CharCNN(sizes.characters, config.char_dim, spelt, marks=sizes.marks, dropout=dropout) if spelt else None
         )
         self.join = Linear(dim + spelt, dim)
         self.position = positions.build(config.position, dim, longest=sizes.longest)
@@ -87,7 +87,7 @@ class Tagger(nn.Module):
             attend = Attend(scores.build("scaled_dot", widths.head), place=place, queries="sentence", keys="sentence")
             around = partial(PreNorm, dim, dropout)
             self.layers.append(
-                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.hidden), around=around)
+                Block(MultiHeadAttention(attend, widths), FeedForward(dim, config.ffn_dim), around=around)
             )
         self.last = PreNorm.last(dim)
         self.dropout = Dropout(dropout)

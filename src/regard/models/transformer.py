@@ -40,7 +40,7 @@ class Config:
     layers: int = 6  # blocks of the encoder
     decoder_layers: int = 0  # blocks of the decoder; 0: as many as the encoder has
     dim: int = 512  # width of the features
-    hidden: int = 2048  # width inside the feed-forward network
+    ffn_dim: int = 2048  # width inside the feed-forward network
     heads: int = 8  # of each attention; they share the width
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     attention_dropout: float = 0.0  # of attention weights; slow on a CPU
@@ -48,12 +48,14 @@ class Config:
     position: str = "sinusoidal"  # how places are told: see regard list positions
     score: str = "scaled_dot"  # of queries and keys: see regard list scores
     activation: Activation = "relu"  # inside the feed-forward network
-    scale: bool = True  # embeddings are multiplied by √dim; the models of others may do without
+    scale_embeddings: bool = True  # embeddings are multiplied by √dim; the models of others may do without
     bias: bool = False  # a number for each token that is added to its logit
-    share: bool = True  # one table for target embedding and readout, and for the source if the vocabulary is joint
+    tie_embeddings: bool = (
+        True  # one table for target embedding and readout, and for the source if the vocabulary is joint
+    )
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.hidden, self.heads) < 1:
+        if min(self.layers, self.dim, self.ffn_dim, self.heads) < 1:
             raise ConfigError("layers, dim, hidden and heads must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
@@ -65,10 +67,10 @@ class Config:
 
 PRESETS = {
     "base": Config(),
-    "tiny": Config(layers=4, dim=128, hidden=256, heads=4, dropout=0.3),  # Wu et al. 2021, for Multi30k
-    "small": Config(layers=2, dim=128, hidden=256, heads=4),
+    "tiny": Config(layers=4, dim=128, ffn_dim=256, heads=4, dropout=0.3),  # Wu et al. 2021, for Multi30k
+    "small": Config(layers=2, dim=128, ffn_dim=256, heads=4),
 }
-TINY = Config(layers=2, dim=16, hidden=32, heads=2, dropout=0.1)  # for tests
+TINY = Config(layers=2, dim=16, ffn_dim=32, heads=2, dropout=0.1)  # for tests
 
 
 class TransformerState(NamedTuple):
@@ -144,21 +146,21 @@ def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
     """The only function of this file that sees both the choices and what the data decided."""
     pad = sizes.marks.pad
     target = table(sizes.target, config.dim, pad=pad)
-    joint = sizes.joint and config.share
+    joint = sizes.joint and config.tie_embeddings
     source = target if joint else table(sizes.source, config.dim, pad=pad)
     embeddings = [
         Embedding(
             tokens,
             positions.build(config.position, config.dim, longest=sizes.longest),
             dropout=config.dropout,
-            scale=None if config.scale else 1.0,
+            scale=None if config.scale_embeddings else 1.0,
         )
         for tokens in (source, target)
     ]
     readout = Readout(config.dim, sizes.target, bias=config.bias)
     if config.bias:
         nn.init.zeros_(readout.bias)
-    if config.share:
+    if config.tie_embeddings:
         readout.weight = target.weight  # section 3.4
     else:
         nn.init.normal_(readout.weight, std=config.dim**-0.5)
@@ -185,7 +187,7 @@ def _decoder(config: Config, embedding: Embedding) -> DecoderStack:
 
 
 def _feedforward(config: Config) -> FeedForward:
-    return FeedForward(config.dim, config.hidden, activation=ACTIVATIONS[config.activation])
+    return FeedForward(config.dim, config.ffn_dim, activation=ACTIVATIONS[config.activation])
 
 
 def _attention(

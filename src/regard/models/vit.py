@@ -39,7 +39,7 @@ class Config:
     layers: int = 6  # blocks, one upon the other
     dim: int = 128  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 0  # width inside the feed-forward network; 0: twice dim
+    ffn_dim: int = 0  # width inside the feed-forward network; 0: twice dim
     dropout: float = 0.0  # of what each part of a block adds, and of the tokens
     tokens: Literal["patches", "convolution", "stem"] = "patches"  # what becomes a token
     patch: int = 4  # rows and columns of a patch; at the border the image is padded
@@ -51,7 +51,7 @@ class Config:
     score: str = "scaled_dot"  # how well a query fits a key: see regard list scores
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.patch, self.convolutions) < 1 or self.hidden < 0:
+        if min(self.layers, self.dim, self.heads, self.patch, self.convolutions) < 1 or self.ffn_dim < 0:
             raise ConfigError("layers, dim, heads, patch and convolutions must be at least 1, hidden at least 0")
         if self.dim % self.heads:
             raise ConfigError(
@@ -63,8 +63,8 @@ class Config:
 
 PRESETS = {
     "small": Config(layers=3, dim=64),
-    "cct": Config(layers=2, heads=2, hidden=128, tokens="convolution", pool="attention"),
-    "base": Config(layers=12, dim=768, heads=12, hidden=3072, patch=16, dropout=0.1),  # ViT-B/16
+    "cct": Config(layers=2, heads=2, ffn_dim=128, tokens="convolution", pool="attention"),
+    "base": Config(layers=12, dim=768, heads=12, ffn_dim=3072, patch=16, dropout=0.1),  # ViT-B/16
 }
 TINY = Config(layers=2, dim=16, heads=2, patch=3)  # for tests
 
@@ -235,5 +235,5 @@ def _layer(config: Config, position: PositionScheme | None) -> Block:
     widths = HeadDims.divided(config.dim, config.heads)
     place = None if position is None else position.place(heads=widths.heads, dim=widths.head)
     attend = Attend(scores.build(config.score, widths.head), place=place, queries="patches", keys="patches")
-    feedforward = FeedForward(config.dim, config.hidden or 2 * config.dim, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim or 2 * config.dim, activation=gelu)
     return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))

@@ -46,13 +46,13 @@ class Config:
     layers: int = 4  # blocks, one upon the other
     dim: int = 128  # width of the features
     heads: int = 4  # of each attention; they share the width
-    hidden: int = 512  # width inside the feed-forward network
-    reach: int = 64  # distances that are told apart; those beyond share a vector
+    ffn_dim: int = 512  # width inside the feed-forward network
+    max_distance: int = 64  # distances that are told apart; those beyond share a vector
     dropout: float = 0.1  # of what each part of a block adds, and of the embedding
     output: Literal["crf", "softmax"] = "crf"  # where units are tagged: whole sequences of tags, or each by itself
 
     def __post_init__(self) -> None:
-        if min(self.layers, self.dim, self.heads, self.hidden, self.reach) < 1:
+        if min(self.layers, self.dim, self.heads, self.ffn_dim, self.max_distance) < 1:
             raise ConfigError("layers, dim, heads, hidden and reach must be at least 1")
         if self.dim % self.heads:
             raise ConfigError(
@@ -62,8 +62,8 @@ class Config:
             raise ConfigError(f"dropout={self.dropout} is not a probability below 1")
 
 
-PRESETS = {"small": Config(layers=2, dim=64, heads=4, hidden=128)}
-TINY = Config(layers=2, dim=16, heads=2, hidden=32, reach=3)  # for tests
+PRESETS = {"small": Config(layers=2, dim=64, heads=4, ffn_dim=128)}
+TINY = Config(layers=2, dim=16, heads=2, ffn_dim=32, max_distance=3)  # for tests
 
 
 class Scattered(nn.Module):
@@ -160,7 +160,7 @@ def build(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -> X
     if not isinstance(sizes, MaskedLMSpec):
         return headed(encoder, config.dim, sizes, output=config.output, dropout=config.dropout)
     if sizes.pairs:
-        raise ConfigError("xlnet cannot tell whether two texts belong together; set data.pairs='none'")
+        raise ConfigError("xlnet cannot tell whether two texts belong together; set data.sentence_pairs='none'")
     queries = [_second(block, config) for block in cast("list[Block]", list(encoder.layers))]
     readout = Readout(config.dim, sizes.size)
     readout.weight = encoder.embedding.table.weight
@@ -178,9 +178,9 @@ def _encoder(config: Config, sizes: MaskedLMSpec | DocumentSpec | TaggingSpec) -
 
 def _layer(config: Config) -> Block:
     widths = HeadDims.divided(config.dim, config.heads)
-    relative = Relative(widths.heads, widths.head, reach=config.reach)
+    relative = Relative(widths.heads, widths.head, reach=config.max_distance)
     attend = Attend(scores.build("scaled_dot", widths.head), place=relative, queries="text", keys="text")
-    feedforward = FeedForward(config.dim, config.hidden, activation=gelu)
+    feedforward = FeedForward(config.dim, config.ffn_dim, activation=gelu)
     return Block(MultiHeadAttention(attend, widths), feedforward, around=partial(PreNorm, config.dim, config.dropout))
 
 

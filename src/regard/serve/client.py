@@ -33,7 +33,7 @@ class Client(Verbs):
     """The verbs of a run that `regard serve` serves elsewhere.
 
     `run` names one where the server has several; `key` is the server's REGARD_KEY. Inputs are texts, or the paths of
-    files here, which are sent whole; options are those of the run, and `decoding={"width": 8}` changes the search.
+    files here, which are sent whole; options are those of the run, and `decoding={"beam_width": 8}` changes the search.
     """
 
     def __init__(self, url: str, run: str | None = None, *, key: str = "", timeout: float = 90.0) -> None:

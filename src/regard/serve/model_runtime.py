@@ -75,7 +75,7 @@ class ServedRun:
         """What its task can be asked."""
         recipe = self.run.recipe.task
         found = option_schema.kind("regard.tasks", recipe.name, self.run.options, opens=self.opens)
-        return found._replace(most=getattr(recipe.module("tasks"), "SERVED", {}))
+        return found._replace(most=getattr(recipe.module("tasks"), "SERVER_LIMITS", {}))
 
     @cached_property
     def default_options(self) -> Any:
@@ -97,7 +97,7 @@ class ServedRun:
             raise ConfigError(f"{self.name} does not search for its answers; leave decoding out")
         table = {"name": wanted} if isinstance(wanted, str) else wanted
         if not isinstance(table, Mapping):
-            raise ConfigError('decoding is the name of a decoder, or a table of its settings: {"width": 5}')
+            raise ConfigError('decoding is the name of a decoder, or a table of its settings: {"beam_width": 5}')
         name = table.get("name", own.name)
         listed = names("regard.decoding.strategies")
         if name not in (own.name, *listed):

@@ -18,7 +18,7 @@ from regard.core.describe import describe, source_of
 from regard.core.errors import ConfigError, RegardError, did_you_mean
 
 LARGEST = 1_000  # what is counted, unless the task says otherwise (SERVED)
-SIDE_BY_SIDE = ("nbest", "samples", "width")  # rows of a batch for each input: memory
+SIDE_BY_SIDE = ("n", "nbest", "num_samples", "beam_width")  # rows of a batch for each input: memory
 WIDEST = 32  # of them
 DRAWN = ("seed",)  # whole numbers that count nothing
 LETTERS = 100_000  # of a text

@@ -22,7 +22,7 @@ def average(run: Path | str, *, last: int, out: Path | str, trust: bool = False)
     if len(kept) < last:
         raise CheckpointError(
             f"{source.path} keeps the weights of {pluralize(len(kept), 'evaluation')}, not of {last}; "
-            f"train with training.evaluation.average={last}"
+            f"train with training.evaluation.average_last={last}"
         )
     identity, chosen = read_identity(source), kept[len(kept) - last :]
     tensors = mean(chosen, identity)

@@ -193,7 +193,7 @@ def mean(paths: list[Path], identity: Identity) -> dict[str, Tensor]:
     """The elementwise mean of the tensors in several files of a run, summed in double precision; integers as in the
     last."""
     if not paths:
-        raise CheckpointError("no weights to average; train with training.evaluation.average=N to keep the last N")
+        raise CheckpointError("no weights to average; train with training.evaluation.average_last=N to keep the last N")
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for path in paths:

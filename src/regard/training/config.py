@@ -19,15 +19,17 @@ class Optimizer:
     lr: float = 1e-3  # times the schedule's factor
     betas: tuple[float, float] = (0.9, 0.98)  # how slowly Adam's means of gradient and squared gradient move
     eps: float = 1e-9  # added to the root of the squared gradient's mean
-    decay: float = 0.0  # weight decay, on matrices only; adam has none, adamw has
-    clip: float | None = 1.0  # largest gradient norm; none = no clipping
-    accumulate: int = 1  # parts of a batch, one after the other: less memory, the same step but for batch normalisation
-    nonfinite: Literal["stop", "skip"] = "stop"  # what to do when loss or gradient is not a number
+    weight_decay: float = 0.0  # weight decay, on matrices only; adam has none, adamw has
+    max_grad_norm: float | None = 1.0  # largest gradient norm; none = no clipping
+    accumulation_steps: int = (
+        1  # parts of a batch, one after the other: less memory, the same step but for batch normalisation
+    )
+    on_nonfinite: Literal["stop", "skip"] = "stop"  # what to do when loss or gradient is not a number
 
     def __post_init__(self) -> None:
         _positive("lr", self.lr)
-        _positive("accumulate", self.accumulate)
-        _positive("clip", self.clip)
+        _positive("accumulation_steps", self.accumulation_steps)
+        _positive("max_grad_norm", self.max_grad_norm)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Schedule:
 
     name: Literal["constant", "noam", "inverse_sqrt", "cosine"] = "inverse_sqrt"  # the curve after the rise
     warmup: int = 400  # steps of linear rise
-    floor: float = 0.0  # what cosine ends at, as a share of lr
+    min_lr_ratio: float = 0.0  # what cosine ends at, as a share of lr
 
     def __post_init__(self) -> None:
         _positive("warmup", self.warmup)
@@ -48,9 +50,9 @@ class Evaluation:
 
     every: int | None = None  # steps; none = after each epoch
     patience: int | None = None  # evaluations without a new best before stopping; none = never
-    average: int = 0  # mean of the weights of the last so many evaluations, tried at the end
+    average_last: int = 0  # mean of the weights of the last so many evaluations, tried at the end
     metric: str | None = None  # the score by which the best weights are chosen; none = the task's own
-    more: bool | None = None  # whether more of that score is better; none = as the task says
+    higher_is_better: bool | None = None  # whether more of that score is better; none = as the task says
 
     def __post_init__(self) -> None:
         _positive("every", self.every)
@@ -73,13 +75,13 @@ class Files:
     """What is written, and how often."""
 
     save_every: int | None = None  # steps between checkpoints; none = with each evaluation
-    keep: int = 2  # checkpoints kept for resuming
+    keep_checkpoints: int = 2  # checkpoints kept for resuming
     log_every: int = 50  # steps between rows of log.jsonl
     tensorboard: bool = False  # the log for TensorBoard too, in RUN/events
 
     def __post_init__(self) -> None:
         _positive("save_every", self.save_every)
-        _positive("keep", self.keep)
+        _positive("keep_checkpoints", self.keep_checkpoints)
         _positive("log_every", self.log_every)
 
 
@@ -95,7 +97,7 @@ class Config:
     evaluation: Evaluation = field(default_factory=Evaluation)  # when the model is scored, and what follows
     hardware: Hardware = field(default_factory=Hardware)  # what it runs on
     files: Files = field(default_factory=Files)  # what is written, and how often
-    probe: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
+    probe_input: str = ""  # an input whose attention maps are kept through training, for the slider of `regard look`
 
     def __post_init__(self) -> None:
         for name in BUDGET:
@@ -107,26 +109,28 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Start:
+class Pretrained:
     """Weights of another run, or word vectors, to begin with; see training/pretrained.py."""
 
     run: str = ""  # the folder of that run
-    only: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*
+    params: str | tuple[str, ...] = "*"  # patterns of the names of weights to take, such as encoder.*
     freeze: bool | str | tuple[str, ...] = False  # true: what was taken is not trained; or patterns of what is not
     vocabulary: bool = False  # the task is built with the vocabulary files of that run, or of the run of the vectors
-    vectors: str = (
+    word_vectors: str = (
         ""  # word vectors: a file of word2vec (text, binary), GloVe or fastText (text), or a run that has them
     )
-    table: str = "*embedding.table.weight"  # pattern of the names of the tables that begin with the vectors
+    embedding: str = "*embedding.table.weight"  # pattern of the names of the tables that begin with the vectors
 
     def __post_init__(self) -> None:
-        if not self.run and not self.vectors:
-            raise ConfigError("start: give start.run=… (the folder of a run), start.vectors=… (word vectors), or both")
+        if not self.run and not self.word_vectors:
+            raise ConfigError(
+                "start: give pretrained.run=… (the folder of a run), pretrained.word_vectors=… (word vectors), or both"
+            )
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """Of the weights to take."""
-        return (self.only,) if isinstance(self.only, str) else self.only
+        return (self.params,) if isinstance(self.params, str) else self.params
 
     @property
     def frozen_patterns(self) -> tuple[str, ...]:

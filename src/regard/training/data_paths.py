@@ -23,7 +23,7 @@ def with_absolute_paths(recipe: Recipe) -> Recipe:
 
 def changeable_settings(recipe: Recipe) -> tuple[str, ...]:
     """The settings of [data] that say where it lies: those may change in a trained run."""
-    names: tuple[str, ...] = getattr(recipe.task.module("tasks"), "PLACE", ())
+    names: tuple[str, ...] = getattr(recipe.task.module("tasks"), "DATA_SETTINGS", ())
     return tuple(f"data.{name}" for name in names)
 
 

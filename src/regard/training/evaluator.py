@@ -28,11 +28,11 @@ def selection_metric(recipe: Recipe, task: Task) -> TargetMetric:
     config = recipe.training.evaluation
     metric = config.metric or task.goal.metric
     directions = {**task.higher_is_better, task.goal.metric: task.goal.more}
-    more = config.more if config.more is not None else directions.get(metric)
+    more = config.higher_is_better if config.higher_is_better is not None else directions.get(metric)
     if more is None:
         raise ConfigError(
             f"training.evaluation.metric={metric}: the task does not say whether more of it is better; set "
-            f"training.evaluation.more=true or false, or choose among {', '.join(sorted(directions))}"
+            f"training.evaluation.higher_is_better=true or false, or choose among {', '.join(sorted(directions))}"
         )
     return TargetMetric(metric, more)
 
@@ -132,7 +132,7 @@ class Evaluator:
             tensor_files.write_tensors(self.folder.model, tensors, facts)
 
     def _keep_snapshot(self, now: Progress) -> None:
-        last = self.recipe.training.evaluation.average
+        last = self.recipe.training.evaluation.average_last
         if last:
             now.snapshots = [*now.snapshots, now.step][-last:]
             tensors = checkpoint.weights(self.engine.model)

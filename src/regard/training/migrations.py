@@ -1,77 +1,173 @@
-"""A run's configuration, brought from the version that wrote it to today's, one step at a time."""
+"""Settings that were renamed, and the migration of run configurations to the current version.
+
+`RENAMED_…` tables map the setting names of version 6 to those of version 7. The same tables refuse an old name in a
+recipe or on the command line with the new one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from regard.core.config import Table
 from regard.core.errors import CheckpointError
 
-VERSION = 6
-LOOK_BACK = ("gpt", "transformer")  # models that may tell distances apart and never look ahead
-RECURRENT = ("seq2seq", "bahdanau", "luong")
+VERSION = 7
+OLDEST = 6  # the first version that can be migrated
+
+Names = Mapping[str, str]
+RENAMED_TASKS: Names = {"images": "image_generation"}
+RENAMED_SECTIONS: Names = {"start": "pretrained"}
+RENAMED_STRATEGIES: Names = {"prefix": "forced_prefix"}
+RENAMED_DATA: Names = {  # [data] of every task
+    "name": "dataset",
+    "rows": "batch_size",
+    "tokens": "max_batch_tokens",
+    "longest": "max_length",
+    "vocabulary": "vocab_size",
+    "minimum": "min_frequency",
+    "level": "tokenizer",
+    "memory": "max_memory_mb",
+    "evaluated": "eval_tokens",
+    "things": "objects_per_scene",
+    "drop": "condition_dropout",
+}
+RENAMED_DATA_BY_TASK: Mapping[str, Names] = {  # added to RENAMED_DATA for one task
+    "captioning": {"held": "held_out", "features": "backbone", "weights": "backbone_weights"},
+    "embeddings": {"drawn": "shared_negatives"},
+    "image_generation": {"small": "low_resolution", "levels": "intensity_levels", "classes": "class_conditional"},
+    "masked_language": {"share": "mask_prob", "pairs": "sentence_pairs"},
+    "music": {"shown": "visible_prob"},
+    "recommendation": {
+        "longest": "max_history",
+        "top": "eval_k",
+        "held_users": "cold_users",
+        "held_items": "cold_items",
+        "negatives": "num_negatives",
+    },
+    "tagging": {"form": "format"},
+}
+RENAMED_OPTIONS: Mapping[str, Names] = {  # options of a request, by task
+    "captioning": {"nbest": "n", "cover": "occlude"},
+    "classification": {"top": "n"},
+    "detection": {"least": "threshold"},
+    "embeddings": {"top": "n"},
+    "image_classification": {"nbest": "n"},
+    "image_generation": {"count": "n"},
+    "language": {"samples": "n"},
+    "masked_language": {"top": "n"},
+    "music": {"samples": "n", "exactly": "exact_length", "keep": "prompt_seconds", "like": "condition"},
+    "recommendation": {"count": "n", "again": "include_seen", "search": "index"},
+    "translation": {"nbest": "n"},
+}
+RENAMED_MODEL: Mapping[str, Names] = {  # [model], by model
+    "bahdanau": {"word_scale": "embedding_scale"},
+    "bert": {"hidden": "ffn_dim"},
+    "bilstm_crf": {"letters": "char_dim"},
+    "captioner": {
+        "word_scale": "embedding_scale",
+        "tied": "tie_embeddings",
+        "named": "bag_of_words_weight",
+        "choices": "policy_weight",
+        "openness": "entropy_weight",
+        "expected": "soft_prob",
+        "gradual": "hard_warmup",
+        "grid": "feature_dim",
+        "coverage": "coverage_weight",
+    },
+    "detr": {"hidden": "ffn_dim"},
+    "flat_attention": {"inner": "attention_dim", "mixer": "encoder", "sentence_mixer": "sentence_encoder"},
+    "gpt": {"hidden": "ffn_dim", "scale": "scale_embeddings"},
+    "hierarchical": {"inner": "attention_dim", "mixer": "encoder", "sentence_mixer": "sentence_encoder"},
+    "image_transformer": {
+        "hidden": "ffn_dim",
+        "line": "block_1d",
+        "query": "query_block",
+        "memory": "memory_block",
+        "places": "position_unit",
+        "surroundings": "neighbourhood",
+    },
+    "luong": {"word_scale": "embedding_scale", "feed": "input_feeding"},
+    "music_transformer": {"hidden": "ffn_dim", "reach": "max_distance", "sight": "lookahead_layers"},
+    "recommender": {"hidden": "ffn_dim"},
+    "sasrec": {"hidden": "ffn_dim"},
+    "seq2seq": {"word_scale": "embedding_scale"},
+    "tagger": {"hidden": "ffn_dim", "letters": "char_dim"},
+    "transformer": {"hidden": "ffn_dim", "share": "tie_embeddings", "scale": "scale_embeddings"},
+    "vit": {"hidden": "ffn_dim"},
+    "xlnet": {"hidden": "ffn_dim", "reach": "max_distance"},
+}
+RENAMED_TRAINING: Mapping[str, Names] = {  # [training] and its sections
+    "": {"probe": "probe_input"},
+    "optimizer": {
+        "decay": "weight_decay",
+        "accumulate": "accumulation_steps",
+        "clip": "max_grad_norm",
+        "nonfinite": "on_nonfinite",
+    },
+    "schedule": {"floor": "min_lr_ratio"},
+    "evaluation": {"more": "higher_is_better", "average": "average_last"},
+    "files": {"keep": "keep_checkpoints"},
+}
+RENAMED_PRETRAINED: Names = {"only": "params", "vectors": "word_vectors", "table": "embedding"}
+RENAMED_DECODING: Names = {
+    "width": "beam_width",
+    "no_repeat": "no_repeat_ngram_size",
+    "forbid": "suppress_tokens",
+    "samples": "num_samples",
+}
+RENAMED_VALUES: Mapping[str, Mapping[Any, Any]] = {  # data.KEY -> old value -> new value
+    "class_conditional": {"told": True, "ignored": False},
+}
 
 
-def _identities(table: Table) -> Table:
-    """Version 2 gave runs ids and checksums of their data; those without are used, and it is said."""
+def renamed_data(task: str) -> Names:
+    """Old -> new setting names in [data] of a built-in task."""
+    return {**RENAMED_DATA, **RENAMED_DATA_BY_TASK.get(task, {})}
+
+
+def _renamed(table: Any, names: Names) -> Any:
+    return {names.get(key, key): value for key, value in table.items()} if isinstance(table, dict) else table
+
+
+def _rename_settings(table: Table) -> Table:
+    """Version 7 uses the setting names of PyTorch, Hugging Face and fairseq."""
+    table = _renamed(table, RENAMED_SECTIONS)
+    task = table.get("task")
+    if isinstance(task, str) and "." not in task:  # a third-party task names its own settings
+        table["task"] = task = RENAMED_TASKS.get(task, task)
+        table["data"] = _renamed_values(_renamed(table.get("data", {}), renamed_data(task)))
+    model, decoding, training = table.get("model"), table.get("decoding"), table.get("training")
+    if isinstance(model, dict):
+        table["model"] = _renamed(model, RENAMED_MODEL.get(str(model.get("name")), {}))
+    if isinstance(decoding, dict) and "." not in str(decoding.get("name")):
+        name = decoding.get("name")
+        table["decoding"] = {**_renamed(decoding, RENAMED_DECODING), "name": RENAMED_STRATEGIES.get(str(name), name)}
+    if isinstance(training, dict):
+        sections = {key: _renamed(value, RENAMED_TRAINING.get(key, {})) for key, value in training.items()}
+        table["training"] = _renamed(sections, RENAMED_TRAINING[""])
+    if "pretrained" in table:
+        table["pretrained"] = _renamed(table["pretrained"], RENAMED_PRETRAINED)
     return table
 
 
-def _scores(table: Table) -> Table:
-    """Version 3 calls scores as the literature does: `additive` is w·tanh(Wq + Uk), `concat` is w·tanh(W[q; k]).
-
-    Before, the two names were the other way round. The weights keep their names, so a run computes what it did.
-    """
-    model = table.get("model")
-    score = model.get("score") if isinstance(model, dict) else None
-    other = {"additive": "concat", "concat": "additive"}
-    if not isinstance(score, str) or score not in other:
-        return table
-    return {**table, "model": {**table["model"], "score": other[score]}}
+def _renamed_values(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    return {
+        key: RENAMED_VALUES[key].get(value, value) if key in RENAMED_VALUES and isinstance(value, str) else value
+        for key, value in data.items()
+    }
 
 
-def _distances(table: Table) -> Table:
-    """Version 4 keeps no vectors for distances ahead where nobody looks ahead, so weights have another shape."""
-    model = table.get("model")
-    if isinstance(model, dict) and (model.get("name") in LOOK_BACK or "intervals" in model):
-        if model.get("position") == "relative" or model.get("intervals"):
-            raise CheckpointError(
-                f"a {model['name']} with relative positions of an earlier regard holds vectors for the future, which "
-                "are never looked at and are no longer kept; train the run anew"
-            )
-    return table
-
-
-def _choices(table: Table) -> Table:
-    """Version 5 lets the choices of hard attention come in gradually; before, they were all there at once."""
-    model = table.get("model")
-    if not isinstance(model, dict) or model.get("name") != "captioner":
-        return table
-    return {**table, "model": {"gradual": 0, **model}}
-
-
-def _word_vectors(table: Table) -> Table:
-    """Version 6 reads the word vectors of recurrent models at unit variance; before, they were as small as in the
-    readout that shares them. And a recommender judges by attention over what was thought of other items."""
-    model = table.get("model")
-    name = model.get("name") if isinstance(model, dict) else None
-    if name == "recommender":
-        raise CheckpointError("a recommender of an earlier regard judges items in another way; train it anew")
-    if name not in RECURRENT:
-        return table
-    return {**table, "model": {"word_scale": 1.0, **table["model"]}}
-
-
-# version -> the function that brings a table of that version to the next one
-MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType(
-    {1: _identities, 2: _scores, 3: _distances, 4: _choices, 5: _word_vectors}
-)
+# version -> the function that migrates a table of that version to the next
+MIGRATIONS: Mapping[int, Callable[[Table], Table]] = MappingProxyType({6: _rename_settings})
 
 
 def migrate(table: Table, where: Path) -> Table:
-    """The table of a run brought to this version, or refused in words."""
+    """Migrate a run's configuration to the current version, or raise an error that names the version."""
     version = table.get("version")
     if not isinstance(version, int) or version < 1:
         raise CheckpointError(f"{where}: version={version!r} is not a version of a run's configuration")
@@ -79,12 +175,11 @@ def migrate(table: Table, where: Path) -> Table:
         raise CheckpointError(
             f"{where}: version {version} was written by a newer regard; this one reads up to {VERSION}: upgrade regard"
         )
+    if version < OLDEST:
+        raise CheckpointError(
+            f"{where}: version {version} is too old; this regard reads versions {OLDEST} to {VERSION}: train the run again"
+        )
     table = {key: value for key, value in table.items() if key != "version"}
     for step in range(version, VERSION):
-        if step not in MIGRATIONS:
-            raise CheckpointError(f"{where}: version {step} is too old for this regard; train the run anew")
-        try:
-            table = MIGRATIONS[step](table)
-        except CheckpointError as wrong:
-            raise CheckpointError(f"{where}: {wrong}") from None
+        table = MIGRATIONS[step](table)
     return table

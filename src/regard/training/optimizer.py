@@ -24,7 +24,7 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
     """The optimizer over all parameters that are not frozen; gains and biases (fewer than two axes) never decay."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
-        {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.decay},
+        {"params": [p for p in trainable if p.dim() >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.dim() < 2], "weight_decay": 0.0},
     ]
     kind: Any = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "adagrad": torch.optim.Adagrad}[config.name]
@@ -42,9 +42,9 @@ def build(config: Optimizer, model: nn.Module) -> torch.optim.Optimizer:
 def check(config: Optimizer) -> None:
     """Adam divides a gradient by its own size, and with it a decay that is a part of the gradient: what is 0.01 in
     AdamW holds a network at its first weights there (Loshchilov and Hutter 2019, section 2)."""
-    if config.name == "adam" and config.decay:
+    if config.name == "adam" and config.weight_decay:
         raise ConfigError(
-            f"training.optimizer: decay={config.decay} with name='adam' would be far stronger than it says; "
+            f"training.optimizer: decay={config.weight_decay} with name='adam' would be far stronger than it says; "
             "set name='adamw', which decays apart from the gradient"
         )
 
@@ -87,6 +87,6 @@ def cosine(step: int, *, warmup: int, total: int, floor: float) -> float:
 def schedule(config: Schedule, total: int | None) -> Factor:
     """The factor by which lr is multiplied at each step; `total` is the last step where it is known."""
     if config.name == "cosine":
-        return partial(cosine, warmup=config.warmup, total=total or config.warmup, floor=config.floor)
+        return partial(cosine, warmup=config.warmup, total=total or config.warmup, floor=config.min_lr_ratio)
     curves: dict[str, Callable[..., float]] = {"constant": constant, "noam": noam, "inverse_sqrt": inverse_sqrt}
     return partial(curves[config.name], warmup=config.warmup)

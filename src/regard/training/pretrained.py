@@ -23,7 +23,7 @@ from regard.core.task import Task
 from regard.data.text import word_vectors
 from regard.training import tensor_files
 from regard.training.checkpoint import Tensors
-from regard.training.config import Start
+from regard.training.config import Pretrained
 from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder, Identity, check_files, read_config, read_identity
 from regard.training.shape_check import named_weights
@@ -52,7 +52,7 @@ class PretrainedReport:
             "did not fit": shapes,
             "not in that run": self.missing,
             f"frozen, {len(self.frozen)} weights": self.frozen,
-            "files other than that run's, so that a weight may belong to another token (start.vocabulary=true takes "
+            "files other than that run's, so that a weight may belong to another token (pretrained.vocabulary=true takes "
             "that run's)": self.changed,
             "word vectors": [f"{name} from {how}" for name, how in self.vectors.items()],
         }
@@ -83,10 +83,10 @@ def digests(draft: Folder) -> dict[str, str]:
     return {path.relative_to(draft.path).as_posix(): digest(path) for path in files}
 
 
-def check(start: Start) -> Folder:
+def check(start: Pretrained) -> Folder:
     """The folder of the other run, whole and with weights, or an error that says what is wrong with it."""
-    given = f"start.run={start.run}" if start.run else f"start.vectors={start.vectors}"
-    other = Folder(Path(start.run or start.vectors))
+    given = f"pretrained.run={start.run}" if start.run else f"pretrained.word_vectors={start.word_vectors}"
+    other = Folder(Path(start.run or start.word_vectors))
     try:
         check_files(other)
     except CheckpointError as wrong:
@@ -99,12 +99,14 @@ def check(start: Start) -> Folder:
 def build_task(recipe: Recipe) -> Task:
     """The task of a new run, with the vocabulary of the run it starts from if the recipe says so."""
     build, config = recipe.task.module("tasks").build, recipe.task.config
-    if recipe.start is None or not recipe.start.vocabulary:
+    if recipe.pretrained is None or not recipe.pretrained.vocabulary:
         task: Task = build(config)
         return task
-    if not recipe.start.run and Path(recipe.start.vectors).is_file():
-        raise ConfigError("start.vocabulary=true takes the vocabulary of a run; give start.run=…, or a run's vectors")
-    other = check(recipe.start)
+    if not recipe.pretrained.run and Path(recipe.pretrained.word_vectors).is_file():
+        raise ConfigError(
+            "pretrained.vocabulary=true takes the vocabulary of a run; give pretrained.run=…, or a run's vectors"
+        )
+    other = check(recipe.pretrained)
     theirs = str(read_config(other).get("task"))
     try:
         task = build(config, folder=other.path)
@@ -112,17 +114,17 @@ def build_task(recipe: Recipe) -> Task:
         if theirs == recipe.task.name:
             raise
         raise ConfigError(
-            f"start.vocabulary=true: the task {recipe.task.name} cannot be built with the files of {other.path}, "
-            f"a run of the task {theirs} ({wrong}); set start.vocabulary=false"
+            f"pretrained.vocabulary=true: the task {recipe.task.name} cannot be built with the files of {other.path}, "
+            f"a run of the task {theirs} ({wrong}); set pretrained.vocabulary=false"
         ) from None
     return task
 
 
-def take(start: Start, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
+def take(start: Pretrained, model: nn.Module, task: Task) -> tuple[PretrainedReport, Tensors]:
     """What the model begins with: weights of the other run that the patterns name and that fit, and word vectors."""
     own = named_weights(model)
     tensors, misfits, missing = _of_run(start, own) if start.run else ({}, {}, [])
-    covered = _of_vectors(start, own, tensors, task) if start.vectors else {}
+    covered = _of_vectors(start, own, tensors, task) if start.word_vectors else {}
     parameters = dict(model.named_parameters())
     frozen = [name for name in tensors if name in parameters] if start.freeze is True else []
     frozen += _matching(start.frozen_patterns, parameters, "start.freeze")
@@ -132,7 +134,7 @@ def take(start: Start, model: nn.Module, task: Task) -> tuple[PretrainedReport, 
     return PretrainedReport(start.run, taken, misfits, missing, frozen, changed=[], vectors=covered), tensors
 
 
-def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
+def _of_run(start: Pretrained, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str, list[list[int]]], list[str]]:
     """The weights of the other run that fit; shapes there and here of those that do not; names that are not there."""
     other = check(start)
     theirs, facts = tensor_files.read_tensors(other.model)
@@ -141,15 +143,17 @@ def _of_run(start: Start, own: Mapping[str, Tensor]) -> tuple[Tensors, dict[str,
     shared = [name for name in wanted if name in theirs]
     tensors = {name: theirs[name] for name in shared if theirs[name].shape == own[name].shape}
     if not tensors:
-        raise ConfigError(f"start.only={start.only!r}: no such weight of {start.run} fits; it has {_groups(theirs)}")
+        raise ConfigError(
+            f"pretrained.params={start.params!r}: no such weight of {start.run} fits; it has {_groups(theirs)}"
+        )
     misfits = {name: [list(theirs[name].shape), list(own[name].shape)] for name in shared if name not in tensors}
     return tensors, misfits, [name for name in wanted if name not in theirs]
 
 
-def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, task: Task) -> dict[str, str]:
+def _of_vectors(start: Pretrained, own: Mapping[str, Tensor], tensors: Tensors, task: Task) -> dict[str, str]:
     """Word vectors become rows of the tables that the pattern names -> how many words of each table have got one."""
     found = {}
-    for name in _matching([start.table], own, "start.table"):
+    for name in _matching([start.embedding], own, "start.table"):
         words = task.token_texts(name)
         if not words:
             raise ConfigError("start.vectors: the task has no words to give vectors to; take start.vectors out")
@@ -157,7 +161,7 @@ def _of_vectors(start: Start, own: Mapping[str, Tensor], tensors: Tensors, task:
         if table.dim() != 2 or len(table) != len(words):
             shape = tuple(table.shape)
             raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
-        found[name] = word_vectors.start_table(table, words, Path(start.vectors))
+        found[name] = word_vectors.start_table(table, words, Path(start.word_vectors))
         tensors[name] = table
     if not any(each.covered for each in found.values()):
         line = next(iter(found.values())).line()
@@ -180,7 +184,7 @@ def _groups(names: Iterable[str]) -> str:
     return ", ".join(sorted({f"{name.partition('.')[0]}.*" if "." in name else name for name in names}))
 
 
-def save(start: Start, taken: PretrainedReport, *, draft: Path) -> None:
+def save(start: Pretrained, taken: PretrainedReport, *, draft: Path) -> None:
     """start.json among the files of a new run; the task's files that differ from the other run's are noted in it."""
     files = {} if start.vocabulary or not start.run else read_identity(Folder(Path(start.run))).files
     changed = [name for name in files if (draft / name).is_file() and digest(draft / name) != files[name]]

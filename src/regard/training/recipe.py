@@ -14,9 +14,9 @@ from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import find
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks import check_fit
-from regard.training.config import BUDGET, Config, Start
+from regard.training.config import BUDGET, Config, Pretrained
 
-_SECTIONS = ("task", "seed", "data", "model", "start", "training", "decoding")
+_SECTIONS = ("task", "seed", "data", "model", "pretrained", "training", "decoding")
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Recipe:
     training: Config
     decoding: DecodingStrategy | None  # None: the task decodes nothing
     seed: int = 1
-    start: Start | None = None  # None: all weights begin as the seed gives them
+    pretrained: Pretrained | None = None  # None: all weights begin as the seed gives them
 
     def to_dict(self) -> Table:
         """Plain values with all defaults written out; `from_dict` reads them back."""
         table: Table = {"task": self.task.name, "seed": self.seed, "data": configs.to_dict(self.task.config)}
         table["model"] = {"name": self.model.name, **configs.to_dict(self.model.config)}
-        if self.start is not None:
-            table["start"] = configs.to_dict(self.start)
+        if self.pretrained is not None:
+            table["pretrained"] = configs.to_dict(self.pretrained)
         table["training"] = configs.to_dict(self.training)
         if self.decoding is not None:
             table["decoding"] = {"name": self.decoding.name, **configs.to_dict(self.decoding.config)}
@@ -114,7 +114,7 @@ def from_dict(table: Table) -> Recipe:
         training=configs.from_dict(Config, table.get("training", {}), "training"),
         decoding=_decoding(table["decoding"]) if "decoding" in table else None,
         seed=seed,
-        start=configs.from_dict(Start, table["start"], "start") if "start" in table else None,
+        pretrained=configs.from_dict(Pretrained, table["pretrained"], "pretrained") if "pretrained" in table else None,
     )
 
 

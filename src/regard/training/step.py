@@ -119,7 +119,7 @@ class Stepper:
     def _forward_and_backward(self, examples: Indices) -> Sums:
         """Gradients of the summed loss of this process's share, piece by piece."""
         rank, world = self.processes.rank, self.processes.world
-        share = list(pieces(examples, rank=rank, world=world, accumulate=self.config.accumulate))
+        share = list(pieces(examples, rank=rank, world=world, accumulate=self.config.accumulation_steps))
         sums = Sums()
         for number, (piece, weight) in enumerate(share, start=1):
             with self.engine.exchanging(number == len(share)):
@@ -150,7 +150,7 @@ class Stepper:
         gradients = [p.grad for p in self.engine.model.parameters() if p.grad is not None]
         norm = _norm(gradients) * scale
         if usable and math.isfinite(norm):
-            clip = self.config.clip
+            clip = self.config.max_grad_norm
             shrink = min(1.0, clip / (norm + 1e-6)) if clip else 1.0
             torch._foreach_mul_(gradients, scale * shrink)
             set_rate(self.optimizer, rate)
@@ -208,4 +208,4 @@ def explain_nonfinite(folder: Folder, now: Progress, outcome: Outcome) -> str:
             f"{where}; lower training.optimizer.lr, or see what is wrong with the data"
         )
     what = "gradient" if math.isfinite(outcome.loss) else f"loss {outcome.loss}"
-    return f"{what} is not finite at {where}; lower training.optimizer.lr, or set training.optimizer.nonfinite=skip"
+    return f"{what} is not finite at {where}; lower training.optimizer.lr, or set training.optimizer.on_nonfinite=skip"

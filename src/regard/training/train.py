@@ -69,8 +69,8 @@ def train(
         task = None
         if processes.first:
             check_free(folder.path)
-            if recipe.start is not None and recipe.start.run:
-                pretrained.check(recipe.start)
+            if recipe.pretrained is not None and recipe.pretrained.run:
+                pretrained.check(recipe.pretrained)
             task = pretrained.build_task(recipe)
             _begin(recipe, folder, task=task, processes=processes)
             trusts.mark_trusted(folder.path)
@@ -89,8 +89,8 @@ def _begin(recipe: Recipe, folder: Folder, *, task: Task, processes: Processes) 
 
     def fill(draft: Folder) -> None:
         task.save(draft.path)
-        if recipe.start is not None and taken is not None:
-            pretrained.save(recipe.start, taken, draft=draft.path)
+        if recipe.pretrained is not None and taken is not None:
+            pretrained.save(recipe.pretrained, taken, draft=draft.path)
         identity = identify(recipe, pretrained.digests(draft), data)
         if tensors:
             tensor_files.write_tensors(draft.start, tensors, {"run": identity.run})
@@ -107,7 +107,7 @@ def _dry_run(recipe: Recipe, task: Task, *, device: torch.device) -> tuple[Pretr
     if recipe.training.files.tensorboard:
         require("tensorboard", extra="tensorboard")
     model = build_model(recipe, task)
-    taken, tensors = (None, {}) if recipe.start is None else pretrained.take(recipe.start, model, task)
+    taken, tensors = (None, {}) if recipe.pretrained is None else pretrained.take(recipe.pretrained, model, task)
     if not len(task.epoch_batches(0, recipe.seed)):
         raise DataError("there are no training batches; give more data or a larger batch size")
     _one_example(recipe, task, model=model).total.backward()
@@ -247,14 +247,14 @@ def _one_example(recipe: Recipe, task: Task, *, model: nn.Module) -> Loss:
 def build_model(recipe: Recipe, task: Task) -> nn.Module:
     """The model with the first weights that the seed gives."""
     seed_all(recipe.seed)
-    model: nn.Module = recipe.model.module("models").build(recipe.model.config, task.sizes)
+    model: nn.Module = recipe.model.module("models").build(recipe.model.config, task.spec)
     return model
 
 
 def load_parts(
     path: Path | str, settings: Sequence[str] = (), *, device: str | torch.device = "cpu", trust: bool = False
 ) -> LoadedRun:
-    """A run from its folder with its best weights; `settings` such as `decoding.width=8` are laid over its recipe.
+    """A run from its folder with its best weights; `settings` such as `decoding.beam_width=8` are laid over its recipe.
 
     A run that was trained here may import what it was trained with. For any other nothing from outside regard is
     imported, and nothing is fetched over a network, unless `trust` says so.

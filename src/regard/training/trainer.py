@@ -123,7 +123,7 @@ class Trainer:
             self.evaluator.write_model(now)
         checkpoint.save(self.folder, self.engine.model, optimizer=self.optimizer, now=now, write=self.processes.first)
         if self.processes.first:
-            checkpoint.prune(self.folder, now, keep=self.config.files.keep)
+            checkpoint.prune(self.folder, now, keep=self.config.files.keep_checkpoints)
 
     def _stepper(self) -> Stepper:
         loss = self.task.loss
@@ -174,7 +174,7 @@ class Trainer:
         now = self.now
         now.window.skipped += 1
         hopeless = now.skipped >= len(self.plan)  # as many as an epoch has, one after the other
-        if self.config.optimizer.nonfinite == "stop" or hopeless:
+        if self.config.optimizer.on_nonfinite == "stop" or hopeless:
             if self.processes.first:
                 write_nonfinite(self.folder, self.task, examples=examples, outcome=outcome, now=now)
             raise Diverged(explain_nonfinite(self.folder, now, outcome))

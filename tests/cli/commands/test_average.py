@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from calling import call
 
-SETTINGS = ["training.steps=4", "training.evaluation.every=1", "training.evaluation.average=3"]
+SETTINGS = ["training.steps=4", "training.evaluation.every=1", "training.evaluation.average_last=3"]
 
 
 @pytest.mark.parametrize("named", [True, False])

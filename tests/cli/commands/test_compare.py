@@ -13,7 +13,7 @@ from rich.console import Console
 from regard.cli.commands.compare import show
 from regard.inspection.compare import told_apart
 
-SHORT = ["data.pairs=60", "data.vocabulary=300", "training.steps=2", "training.evaluation.every=2"]
+SHORT = ["data.pairs=60", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2"]
 TEXT = "The cook reads a book."
 
 

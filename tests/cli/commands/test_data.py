@@ -38,7 +38,7 @@ def test_an_unknown_download_is_an_error():
 
 
 def test_where_a_download_is_and_its_terms_are_printed(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     (tmp_path / "tinyshakespeare").mkdir()
     (tmp_path / "tinyshakespeare" / "input.txt").write_text("To be", encoding="utf-8")
     checksum = hashlib.sha256(b"To be").hexdigest()

@@ -14,8 +14,8 @@ from regard.core.registry import find, names
 from regard.training import recipe as recipes
 
 TINY = {
-    "translation": ["data.pairs=300", "model.dim=16", "model.hidden=16"],
-    "music": ["data.limit=3", "model.dim=16", "model.hidden=16", "model.layers=1", "data.crop=64", "data.window=64"],
+    "translation": ["data.pairs=300", "model.dim=16", "model.ffn_dim=16"],
+    "music": ["data.limit=3", "model.dim=16", "model.ffn_dim=16", "model.layers=1", "data.crop=64", "data.window=64"],
     "images": ["model.dim=16", "data.valid=8"],
     "image_classification": ["model.dim=16"],
     "captioning": ["data.scenes=24", "data.height=24", "data.width=24", "model.dim=16"],

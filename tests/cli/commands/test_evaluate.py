@@ -57,7 +57,7 @@ def plain(tmp_path_factory):
     """A run on one text file of one's own, of which nothing is held out for testing."""
     folder = tmp_path_factory.mktemp("plain")
     (folder / "one.txt").write_text("".join(f"The {i} cats sat on the mats.\n" for i in range(99)), encoding="utf-8")
-    model = ["model.layers=1", "model.dim=8", "model.heads=1", "model.hidden=8", "data.context=8"]
+    model = ["model.layers=1", "model.dim=8", "model.heads=1", "model.ffn_dim=8", "data.context=8"]
     call("train", "language", f"data.paths={folder / 'one.txt'}", *model, "training.steps=1", "--out", folder / "run")
     return folder / "run"
 

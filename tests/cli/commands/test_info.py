@@ -18,7 +18,7 @@ def test_facts_as_json_and_as_a_table(small, capsys, monkeypatch):
     call("info", small)
     said = capsys.readouterr().out
     assert all(
-        name in said for name in ("seed", "training.optimizer.lr", "training.steps", "checksum.train", "data.name")
+        name in said for name in ("seed", "training.optimizer.lr", "training.steps", "checksum.train", "data.dataset")
     )
     assert "True" not in said and "False" not in said and "None" not in said
     assert re.search(r"data\.joint +│ no ", said) and re.search(r"data\.path +│ – ", said)

@@ -90,13 +90,13 @@ def test_help_has_the_settings_of_the_task(words, capsys, tmp_path):
     (tmp_path / "r.toml").write_text('task = "translation"')
     call("train", *words, "model=luong", "--help")
     said = capsys.readouterr().out
-    assert all(name in said for name in ("data.vocabulary", "model.feed", "training.optimizer.lr", "decoding.width"))
+    assert all(name in said for name in ("data.vocab_size", "model.feed", "training.optimizer.lr", "decoding.width"))
     call("train", "--help")
     assert "regard train TASK --help" in capsys.readouterr().out
 
 
 def test_quiet_says_where_the_run_is_and_nothing_else(tmp_path, capsys):
-    sizes = ["model.preset=small", "data.pairs=40", "data.vocabulary=300", "training.steps=1"]
+    sizes = ["model.preset=small", "data.pairs=40", "data.vocab_size=300", "training.steps=1"]
     call("train", "translation", *sizes, "--out", tmp_path / "run", "--quiet")
     printed = capsys.readouterr()
     assert printed.err == "" and printed.out.startswith(f"{tmp_path / 'run'}: the weights of step 1")

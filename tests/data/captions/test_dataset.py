@@ -27,7 +27,7 @@ def image(path, *, mode="RGB", size=(8, 8), seed=0):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "data"
     for number in range(6):
         image(root / "images" / f"{number}.png", seed=number)

@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(server, tmp_path):
 def test_a_set_is_fetched_once(server, tmp_path, monkeypatch):
     home = server.url.removesuffix("file.bin")
     monkeypatch.setitem(download.SETS, "mine", download.Dataset(home, {"a.bin": CHECKSUM, "b.bin": CHECKSUM}, "free"))
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     for _ in range(2):
         assert download.get("mine") == tmp_path / "mine"
     assert len(server.seen) == 2 and sorted(p.name for p in (tmp_path / "mine").iterdir()) == ["a.bin", "b.bin"]
@@ -157,7 +157,7 @@ def test_a_body_without_end_is_not_received_for_ever(server, tmp_path):
 def test_a_rotten_file_of_a_set_is_fetched_again(server, tmp_path, monkeypatch, capsys):
     home = server.url.removesuffix("file.bin")
     monkeypatch.setitem(download.SETS, "mine", download.Dataset(home, {"a.bin": CHECKSUM}, "free"))
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a.bin").write_bytes(CONTENT[:-1] + b"?")
     assert (download.get("mine") / "a.bin").read_bytes() == CONTENT

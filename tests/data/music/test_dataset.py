@@ -118,7 +118,7 @@ def few(wanted: int = 6) -> list[Path]:
 
 
 def test_the_chorales_are_read_once_and_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     folder = tmp_path / "scores"
     folder.mkdir()
     for path in few():
@@ -142,7 +142,7 @@ def test_the_chorales_are_read_once_and_kept(tmp_path, monkeypatch):
 
 
 def test_without_music21_one_line_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     monkeypatch.setattr(dataset.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"inside music21, not installed; run: pip install 'regard\[music\]'$"):
         collect(None, GRID)

@@ -49,7 +49,7 @@ def test_an_unknown_name_is_an_error():
 
 
 def test_a_download_is_read_from_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     (tmp_path / "multi30k").mkdir()
     files = {name: gzip.compress(f"{name}\n".encode()) for name in download.SETS["multi30k"].files}
     for name, content in files.items():

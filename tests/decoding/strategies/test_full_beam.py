@@ -77,4 +77,4 @@ def test_its_best_ranks_at_least_as_high_on_the_whole(toys):
 
 def test_the_best_of_it_are_asked_of_itself():
     assert build("full_beam", width=3).with_nbest(7).name == "full_beam"
-    assert build("full_beam", width=3).with_nbest(7).config == beam.Config(width=7, nbest=7)
+    assert build("full_beam", width=3).with_nbest(7).config == beam.Config(beam_width=7, nbest=7)

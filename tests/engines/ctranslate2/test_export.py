@@ -17,7 +17,7 @@ SIZES = Seq2SeqSpec(source=40, target=40, longest=32, joint=True)
 
 def build(**settings):
     torch.manual_seed(1)
-    model = transformer.build(transformer.Config(layers=2, dim=32, hidden=64, heads=4, **settings), SIZES).eval()
+    model = transformer.build(transformer.Config(layers=2, dim=32, ffn_dim=64, heads=4, **settings), SIZES).eval()
     for weight in model.parameters():
         if weight.dim() == 2:
             weight.data.mul_(1.7)

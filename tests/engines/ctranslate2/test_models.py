@@ -8,8 +8,8 @@ from regard.core.errors import ConfigError
 from regard.training import recipe as recipes
 from regard.training.train import train
 
-SMALL = ["model.layers=2", "model.dim=32", "model.heads=2", "data.vocabulary=300", "data.context=24", "data.rows=4"]
-SHORT = ["training.steps=4", "training.evaluation.every=4", "data.evaluated=500", "training.optimizer.lr=0.01"]
+SMALL = ["model.layers=2", "model.dim=32", "model.heads=2", "data.vocab_size=300", "data.context=24", "data.batch_size=4"]
+SHORT = ["training.steps=4", "training.evaluation.every=4", "data.eval_tokens=500", "training.optimizer.lr=0.01"]
 TEXTS = ["The list", "", "A class is"]
 
 
@@ -49,7 +49,7 @@ def test_many_texts_go_on_together_as_each_does_alone(folder, decoding):
 @pytest.mark.parametrize("tokens", [1, 4, 30])
 def test_a_beam_that_is_cut_at_its_limit_is_ours(folder, tokens):
     texts = ["The", "A class", "The list is", "", "An", "is the class"]
-    settings = ["decoding=beam", "decoding.width=4", "decoding.nbest=3"]
+    settings = ["decoding=beam", "decoding.beam_width=4", "decoding.nbest=3"]
     native, other = (
         regard.load(folder, settings, engine=engine).answer(texts, tokens=tokens)
         for engine in ("native", "ctranslate2")
@@ -72,4 +72,4 @@ def test_what_it_cannot_do_is_one_line(folder):
         run._engine(None)
     model, decoding = run._engine(run.recipe.decoding)
     with pytest.raises(ConfigError, match="engine ctranslate2 knows no grammar; use engine native"):
-        decoding(model, None, marks=run.task.sizes.marks, limits=torch.tensor([5]), grammar=object())
+        decoding(model, None, marks=run.task.spec.marks, limits=torch.tensor([5]), grammar=object())

@@ -58,7 +58,7 @@ class Batch(NamedTuple):
 
 class Finding(Task):
     goal = TargetMetric("error", more=False)
-    sizes = Quarters()
+    spec = Quarters()
     input_suffixes = (".png",)
 
     def __init__(self, config: Config, examples: tuple[str, ...] = ()) -> None:

@@ -29,7 +29,7 @@ def test_streams_are_read_once_and_mapped_where_large(origin, tmp_path, monkeypa
     made = tokenizer(origin)
     held = Corpus(origin, made, memory=1)
     assert held.stream("valid") is held.stream("valid")
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     mapped = Corpus(origin, made, memory=0).stream("train")
     assert mapped.tokens.tolist() == held.stream("train").tokens.tolist()
     assert list((tmp_path / "cache" / "corpora").iterdir())

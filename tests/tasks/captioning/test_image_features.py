@@ -38,7 +38,7 @@ class Flat(Net):
 
 @pytest.fixture
 def weights(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     nets = {"net": Net, "flat": Flat}
     fake = types.SimpleNamespace(create_model=lambda name, pretrained: nets[name]())
     monkeypatch.setitem(sys.modules, "timm", fake)
@@ -68,7 +68,7 @@ def test_features_are_computed_once_and_stored(weights):
 
 
 def test_what_cannot_be_seen_with_is_named(weights, tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match=r"^features='net' needs the net's weights: data.weights=FILE.safetensors$"):
+    with pytest.raises(ConfigError, match=r"^features='net' needs the net's weights: data.backbone_weights=FILE.safetensors$"):
         image_features.eyes("net", None)
     with pytest.raises(DataError, match=r"x.pth: give the net's weights as a .safetensors file that is there$"):
         image_features.eyes("net", tmp_path / "x.pth")(np.zeros((1, 8, 8, 3), np.uint8))

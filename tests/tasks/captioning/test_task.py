@@ -82,11 +82,11 @@ def test_captions_that_are_too_long_are_counted_and_left_out():
 
 def test_korean_scenes():
     korean = captioning.build(replace(TINY, language="ko"))
-    assert "원" in "".join(korean.vocabulary.name(token) for token in range(korean.sizes.size))
+    assert "원" in "".join(korean.vocabulary.name(token) for token in range(korean.spec.size))
 
 
 def test_files_decide_by_bleu(tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     for number in range(5):
         image = np.random.default_rng(number).integers(0, 255, (10, 10, 3), dtype=np.uint8)
         (tmp_path / "data").mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ def test_files_decide_by_bleu(tmp_path, monkeypatch):
     (tmp_path / "data" / "captions.tsv").write_text(rows)
     task = captioning.build(replace(TINY, path=tmp_path / "data", height=8, width=8))
     assert task.goal.metric == "bleu4" and any("another size: brought to 8x8" in note for note in task.data_warnings())
-    model = captioner.build(captioner.TINY, task.sizes)
+    model = captioner.build(captioner.TINY, task.spec)
     scores = task.evaluate(model, "test", decoder("greedy"))
     assert set(scores) == {"bleu1", "bleu2", "bleu3", "bleu4"}
     assert "more_exact" not in task.extra_metrics(model, "test", decoder("greedy"))
@@ -124,7 +124,7 @@ def _given(task):
 def test_asking_for_more_captions_does_not_change_the_first(task, model):
     given = _given(task)
     ((alone,),) = task.answer(model, [given], Options(), decoder("greedy"))
-    (several,) = task.answer(model, [given], Options(nbest=7), decoder("greedy"))
+    (several,) = task.answer(model, [given], Options(n=7), decoder("greedy"))
     assert several[0].text == alone.text and 1 < len(several) <= 7
     assert len({answer.text for answer in several}) == len(several)
 
@@ -140,7 +140,7 @@ def test_a_wide_search_takes_fewer_images_at_a_time(task, model, monkeypatch):
 
 def test_requests_that_cannot_be_are_refused(task, model):
     with pytest.raises(ConfigError, match="nbest=0: ask for at least one"):
-        Options(nbest=0)
+        Options(n=0)
     with pytest.raises(ConfigError, match=r"^nbest=1000000 is too many to search for; ask for at most 1000$"):
-        task.answer(model, [_given(task)], Options(nbest=1_000_000), decoder("greedy"))
-    assert Options(cover="0,0,0.5,1").box() == (0, 0, 0.5, 1)
+        task.answer(model, [_given(task)], Options(n=1_000_000), decoder("greedy"))
+    assert Options(occlude="0,0,0.5,1").box() == (0, 0, 0.5, 1)

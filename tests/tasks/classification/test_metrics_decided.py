@@ -24,7 +24,7 @@ def test_shares_lie_between_nothing_and_everything():
         (hierarchical, {"deciding_words", "deciding_sentence"}),
         (flat_attention, {"deciding_words"}),
     ):
-        model = module.build(module.TINY, task.sizes)
+        model = module.build(module.TINY, task.spec)
         found = [
             metrics.attention_on_evidence(model, made, cuts, tokenizer=task.tokenizer, budget=budget)
             for budget in (200, 9000)

@@ -30,9 +30,9 @@ def model(task):
 
 
 def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
-    task = classification.build(Config(examples=1500, rows=16))
+    task = classification.build(Config(examples=1500, batch_size=16))
     torch.manual_seed(1)
-    model = hierarchical.build(hierarchical.Config(), task.sizes)
+    model = hierarchical.build(hierarchical.Config(), task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     for epoch in range(5):
         for numbers in task.epoch_batches(epoch, 1):
@@ -48,14 +48,14 @@ def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
 
 def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_path):
     path = write(tmp_path / "a.tsv", [*ROWS, ("pos", " "), ("neg", "")])
-    task = classification.build(Config(path=path, level="word", minimum=1))
+    task = classification.build(Config(path=path, tokenizer="word", min_frequency=1))
     assert "2 of" in " ".join(task.data_warnings()) or task.training.blank < 2
     folder = tmp_path / "splits"
     folder.mkdir()
     write(folder / "train.tsv", ROWS)
     write(folder / "valid.tsv", [("pos", "a good film"), ("neg", " ")])
     task = classification.build(Config(path=folder))
-    scores = task.evaluate(flat_attention.build(flat_attention.TINY, task.sizes), "valid", None)
+    scores = task.evaluate(flat_attention.build(flat_attention.TINY, task.spec), "valid", None)
     assert scores["empty"] == 1 and scores["accuracy"] <= 0.5
 
 
@@ -102,15 +102,15 @@ def test_every_document_empty(tmp_path):
     write(tmp_path / "valid.tsv", [("pos", " ")])
     task = classification.build(Config(path=tmp_path))
     with pytest.raises(DataError, match="every document of valid is empty"):
-        task.evaluate(hierarchical.build(hierarchical.TINY, task.sizes), "valid", None)
+        task.evaluate(hierarchical.build(hierarchical.TINY, task.spec), "valid", None)
 
 
 def test_several_labels(tmp_path):
     rows = [("joy|love", "I am so happy with you"), ("fear", "this is scary"), ("", "a chair"), ("joy", "happy day")]
     path = write(tmp_path / "a.tsv", [(label, f"{text} {i}") for i in range(20) for label, text in rows])
-    task = classification.build(Config(path=path, separator="|", minimum=1))
-    assert task.goal.metric == "f1" and task.names == ["fear", "joy", "love"] and task.sizes.several
-    model = hierarchical.build(hierarchical.TINY, task.sizes)
+    task = classification.build(Config(path=path, separator="|", min_frequency=1))
+    assert task.goal.metric == "f1" and task.names == ["fear", "joy", "love"] and task.spec.several
+    model = hierarchical.build(hierarchical.TINY, task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     for epoch in range(12):
         for numbers in task.epoch_batches(epoch, 1):
@@ -120,13 +120,13 @@ def test_several_labels(tmp_path):
             optimizer.step()
     scores = task.evaluate(model, "valid", None)
     assert scores["f1"] > 0.8 and {"f1_macro", "accuracy", "loss"} <= set(scores)
-    (best, *others), (none, *_) = task.predict(model, ["I am so happy with you", "a chair"], Options(top=2), None)
+    (best, *others), (none, *_) = task.predict(model, ["I am so happy with you", "a chair"], Options(n=2), None)
     assert best.text in ("joy, love", "love, joy") and none.text == "none" and len(others) == 2
     assert "right.joy" in task.extra_metrics(model, "valid", None) and "f1_macro" in task.signatures()
 
 
 def test_labels_come_likeliest_first(task, model):
-    ((first, second),) = task.answer(model.eval(), ["a text"], Options(top=2), None)
+    ((first, second),) = task.answer(model.eval(), ["a text"], Options(n=2), None)
     assert first.score >= second.score and {first.text, second.text} == set(task.names)
     assert np.exp(first.score) + np.exp(second.score) == pytest.approx(1)
 
@@ -199,8 +199,8 @@ def test_requests_that_cannot_be(settings, message):
 def test_subwords_and_bytes(tmp_path):
     path = write(tmp_path / "a.tsv", ROWS)
     for level in ("bpe", "bytes", "char"):
-        task = classification.build(Config(path=path, level=level, vocabulary=300))
-        model = hierarchical.build(hierarchical.TINY, task.sizes)
+        task = classification.build(Config(path=path, tokenizer=level, vocab_size=300))
+        model = hierarchical.build(hierarchical.TINY, task.spec)
         assert 0 <= task.evaluate(model, "valid", None)["accuracy"] <= 1
 
 

@@ -22,7 +22,7 @@ def prepared(tmp_path_factory):
     detection.build(detection.TINY).save(folder)
     task = detection.load(detection.TINY, folder)
     torch.manual_seed(0)
-    return task, detr.build(detr.TINY, task.sizes).eval()
+    return task, detr.build(detr.TINY, task.spec).eval()
 
 
 class Oracle(torch.nn.Module):
@@ -72,11 +72,11 @@ def test_boxes_turn_with_their_image():
 def test_objects_are_told_drawn_and_given_to_programs(prepared):
     task, model = prepared
     given = task.read(task.examples[0])
-    ((every,),) = task.answer(model, [given], Options(least=0.0), None)
+    ((every,),) = task.answer(model, [given], Options(threshold=0.0), None)
     assert len(every.value) == 5 and len(every.to_json()["objects"]) == 5
     assert every.value[0].score >= every.value[-1].score
     assert every.render(".png").startswith(b"\x89PNG")
-    ((none,),) = task.answer(model, [given], Options(least=1.0), None)
+    ((none,),) = task.answer(model, [given], Options(threshold=1.0), None)
     assert none.text == "nothing" and none.value == ()
 
 
@@ -140,4 +140,4 @@ def test_settings_that_make_no_sense(settings, message):
 
 def test_requests_that_make_no_sense():
     with pytest.raises(ConfigError, match=r"^least=2 lies in 0 … 1$"):
-        Options(least=2)
+        Options(threshold=2)

@@ -27,7 +27,7 @@ def config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     for number, split in enumerate(("train", "valid", "test")):
         (folder / f"{split}.txt").write_text(text(number))
-    return Config(paths=(str(folder),), minimum=2, length=9, rows=64, sample=0.05, window=3)
+    return Config(paths=(str(folder),), min_frequency=2, length=9, batch_size=64, sample=0.05, window=3)
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +73,14 @@ def test_it_learns_and_alike_words_are_near(task, model):
     fresh = task.evaluate(skipgram.build(skipgram.Config(dim=16), task.sizes), "valid", None)
     scores = task.evaluate(model, "valid", None)
     assert scores["loss"] < fresh["loss"] and scores == task.evaluate(model, "valid", None)
-    answers = task.answer(model, ["cat", "Train"], Options(top=5), None)
+    answers = task.answer(model, ["cat", "Train"], Options(n=5), None)
     assert {answer.text for answer in answers[0]} == set("dog pet fur tail paw".split())
     assert "cat" not in {answer.text for answer in answers[1]}
     assert set(task.signatures()) >= set(scores)
 
 
 def test_every_answer_can_be_written_as_a_file_of_all_vectors(task, model, tmp_path):
-    (answers,) = task.answer(model, ["cat - dog + car"], Options(top=2), None)
+    (answers,) = task.answer(model, ["cat - dog + car"], Options(n=2), None)
     assert len(answers) == 2
     for suffix in (".vec", ".bin"):
         path = tmp_path / f"words{suffix}"
@@ -91,16 +91,16 @@ def test_every_answer_can_be_written_as_a_file_of_all_vectors(task, model, tmp_p
 
 
 def test_what_is_shown_are_the_answers(task, model):
-    shown = task.show(model, "cat", Options(top=4), None)
+    shown = task.show(model, "cat", Options(n=4), None)
     assert [output.text for output in shown.outputs] == [
-        a.text for a in task.answer(model, ["cat"], Options(top=4), None)[0]
+        a.text for a in task.answer(model, ["cat"], Options(n=4), None)[0]
     ]
 
 
 def test_it_is_saved_and_loaded_without_the_text(task, config, model, tmp_path):
     task.save(tmp_path)
     again = embeddings.build(replace(config, paths=("nowhere",)), tmp_path)
-    assert again.sizes == task.sizes and again.examples == task.examples and task.examples
+    assert again.spec == task.sizes and again.examples == task.examples and task.examples
     assert (
         again.predict(model, ["cat"], Options(), None)[0][0].text
         == task.answer(model, ["cat"], Options(), None)[0][0].text
@@ -110,7 +110,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, config, model, tmp_path):
 def test_the_overview_says_how_much_is_left_out(task):
     counts, first = task.overview()
     assert counts.startswith("words: train 3,600, ") and first.startswith("first words: ")
-    assert "; a vocabulary of 13 different words; 0.0% are too rare for a vector (data.minimum=2)" in counts
+    assert "; a vocabulary of 13 different words; 0.0% are too rare for a vector (data.min_frequency=2)" in counts
 
 
 def test_the_first_words_are_those_of_the_text(config, tmp_path):
@@ -132,7 +132,7 @@ def test_missing_or_short_text_is_one_clear_line(task, config, tmp_path):
         short.stream("valid")
     (tmp_path / "train.txt").write_text("all words are different here")
     with pytest.raises(
-        DataError, match=r"no word of the text is seen 2 times; give more text or a smaller data.minimum"
+        DataError, match=r"no word of the text is seen 2 times; give more text or a smaller data.min_frequency"
     ):
         embeddings.build(replace(config, paths=(str(tmp_path),)))
 
@@ -152,4 +152,4 @@ def test_wrong_settings_are_refused(change, words):
 
 def test_at_least_one_word_is_asked_for():
     with pytest.raises(ConfigError, match="top=0: ask for at least one"):
-        Options(top=0)
+        Options(n=0)

@@ -19,14 +19,14 @@ def prepared(tmp_path_factory):
     image_classification.build(image_classification.TINY).save(folder)
     task = image_classification.load(image_classification.TINY, folder)
     torch.manual_seed(0)
-    return task, vit.build(vit.TINY, task.sizes).eval()
+    return task, vit.build(vit.TINY, task.spec).eval()
 
 
 def test_the_likeliest_classes_come_first(prepared):
     task, model = prepared
     ((first, second, third),) = task.answer(model, [task.read(task.examples[0])], Options(), None)
     assert first.score >= second.score >= third.score and first.text in task.classes
-    ((only,),) = task.answer(model, [task.read(task.examples[0])], Options(nbest=1), None)
+    ((only,),) = task.answer(model, [task.read(task.examples[0])], Options(n=1), None)
     assert only.text == first.text
 
 
@@ -67,7 +67,7 @@ def test_accuracy_is_the_share_of_right_answers(prepared):
 def test_the_loss_of_mixed_images_is_shared_among_their_classes(tmp_path):
     task = image_classification.build(replace(image_classification.TINY, mixup=0.5))
     batch = task.collate(task.epoch_batches(0, 1)[0])
-    model = vit.build(vit.TINY, task.sizes).eval()
+    model = vit.build(vit.TINY, task.spec).eval()
     log_p = model(batch.images).log_softmax(dim=1).detach()
     rows = torch.arange(8)
     expected = -(batch.share * log_p[rows, batch.labels] + (1 - batch.share) * log_p[rows, batch.others]).sum()
@@ -108,7 +108,7 @@ def test_images_without_a_class_are_left_out_and_that_is_said(tmp_path):
     for number in range(60):
         folder = (tmp_path / "a", tmp_path / "b", tmp_path)[number % 3]
         Image.fromarray(np.full((4, 4), number, np.uint8)).save(folder / f"{number}.png")
-    task = image_classification.build(Config(path=tmp_path, rows=100))
+    task = image_classification.build(Config(path=tmp_path, batch_size=100))
     (note,) = task.data_warnings()
     assert note.endswith("training images have no class and are left out")
     assert len(task.epoch_batches(0, 1)[0]) == len(task.collection.split("train")) - int(note.split()[0])
@@ -129,4 +129,4 @@ def test_settings_that_make_no_sense(settings, message):
 
 def test_requests_that_make_no_sense():
     with pytest.raises(ConfigError, match=r"^nbest=0: ask for at least one$"):
-        Options(nbest=0)
+        Options(n=0)

@@ -27,7 +27,9 @@ def subject(count):
 def models():
     torch.manual_seed(0)
     for change in CHANGES:
-        config = image_transformer.Config(layers=1, dim=8, heads=2, query=(2, 2), memory=(1, 1), line=(6, 5), **change)
+        config = image_transformer.Config(
+            layers=1, dim=8, heads=2, query_block=(2, 2), memory_block=(1, 1), block_1d=(6, 5), **change
+        )
         yield image_transformer.build(config, SIZES).eval()
     yield pixel_cnn.build(pixel_cnn.TINY, SIZES).eval()
 

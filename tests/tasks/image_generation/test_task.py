@@ -21,7 +21,7 @@ def prepared(config, folder):
     image_generation.build(config).save(folder)
     task = image_generation.load(config, folder)
     torch.manual_seed(0)
-    return task, image_transformer.build(TINY, task.sizes).eval()
+    return task, image_transformer.build(TINY, task.spec).eval()
 
 
 @pytest.fixture(scope="module")
@@ -181,4 +181,4 @@ def test_an_image_must_be_cut_into_whole_squares():
 
 def test_requests_that_make_no_sense():
     with pytest.raises(ConfigError, match=r"^count=0, rows=0, scale=0: ask for one image at least$"):
-        Options(count=0)
+        Options(n=0)

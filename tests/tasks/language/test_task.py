@@ -29,7 +29,7 @@ def task(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text(TEXT)
-    return language.build(Config(paths=(str(folder),), level="char", context=16, rows=4))
+    return language.build(Config(paths=(str(folder),), tokenizer="char", context=16, batch_size=4))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_only_so_many_tokens_are_scored(task, model):
 
 
 def test_texts_go_on_and_are_ranked_by_their_score(task, model):
-    several, nothing = task.answer(model, ["the cat", ""], Options(tokens=40, samples=3), SAMPLE)
+    several, nothing = task.answer(model, ["the cat", ""], Options(tokens=40, n=3), SAMPLE)
     assert len(several) == len(nothing) == 3
     assert all(answer.text.startswith("the cat") and len(answer.text) <= 47 for answer in several)
     assert [answer.score for answer in several] == sorted((answer.score for answer in several), reverse=True)
@@ -90,7 +90,7 @@ def test_the_same_seed_gives_the_same_text_and_another_another(task, model):
 
 
 def test_requests_that_draw_get_together_what_each_gets_alone(task, model):
-    asked, options = [["the cat", "the"], ["the dog"], ["the"]], Options(tokens=20, seed=3, samples=2)
+    asked, options = [["the cat", "the"], ["the dog"], ["the"]], Options(tokens=20, seed=3, n=2)
     alone = [answer.text for inputs in asked for some in task.answer(model, inputs, options, SAMPLE) for answer in some]
     flat = [text for inputs in asked for text in inputs]
     together = Numbered(SAMPLE.name, SAMPLE.config)
@@ -107,7 +107,7 @@ def test_a_prompt_may_be_an_option_but_not_twice(task, model):
 
 
 def test_what_was_given_stays_as_it_was_given(task, model):
-    ((answer,),) = task.answer(model, ["THE cat 🎬"], Options(tokens=4, samples=1), SAMPLE)
+    ((answer,),) = task.answer(model, ["THE cat 🎬"], Options(tokens=4, n=1), SAMPLE)
     assert answer.text.startswith("THE cat 🎬")
     assert answer.remarks == ("4 of the 9 tokens given are unknown to the model",)
 
@@ -133,7 +133,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
     task.save(tmp_path)
     config = Config(**{**vars(task.config), "paths": ("nowhere",)})
     again = language.build(config, tmp_path)
-    assert again.examples == task.examples and again.sizes == task.sizes
+    assert again.examples == task.examples and again.spec == task.sizes
     one, other = (each.predict(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
     assert one[0][0].text == other[0][0].text
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
@@ -142,7 +142,7 @@ def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
 
 def test_a_text_shorter_than_the_context_is_refused(task, tmp_path):
     (tmp_path / "x.txt").write_text("too short")
-    config = Config(paths=(str(tmp_path / "x.txt"),), level="char", context=64)
+    config = Config(paths=(str(tmp_path / "x.txt"),), tokenizer="char", context=64)
     with pytest.raises(DataError, match=r"the training text has 8 tokens, fewer than data.context=64"):
         language.build(config).epoch_batches(0, 1)
 
@@ -172,7 +172,7 @@ def test_the_default_is_the_documentation_inside_python():
 def test_a_changed_text_has_another_fingerprint(task, tmp_path):
     for split in ("train", "valid"):
         (tmp_path / f"{split}.txt").write_text(TEXT)
-    config = Config(paths=(str(tmp_path),), level="char", context=16)
+    config = Config(paths=(str(tmp_path),), tokenizer="char", context=16)
     same = language.Language(config, task.tokenizer).fingerprint()
     assert same["train"] == task.fingerprint()["train"]
     (tmp_path / "train.txt").write_text(TEXT + "!")
@@ -189,7 +189,7 @@ def test_at_temperature_zero_the_likeliest_token_comes_every_time(task, model, t
     greedy = task.answer(model, ["the "], Options(tokens=20), strategy.build("greedy"))
     assert cold[0][0].text == greedy[0][0].text
     with pytest.raises(ConfigError, match="samples=3: at temperature=0 all would be the same; ask for one"):
-        Options(temperature=0, samples=3)
+        Options(temperature=0, n=3)
     assert cold[0][0].save(tmp_path / "x.txt").read_text() == cold[0][0].text + "\n"
 
 

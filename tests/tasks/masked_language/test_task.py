@@ -19,7 +19,7 @@ def config(tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text(TEXT)
-    return Config(paths=(str(folder),), level="word", context=16, rows=8)
+    return Config(paths=(str(folder),), tokenizer="word", context=16, batch_size=8)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_it_learns_to_fill_gaps(task, module, change):
     assert scores["nats"] < before["nats"] / 2 and scores["accuracy"] > before["accuracy"]
     assert task.evaluate(model, "valid", None) == scores
     text = "sat on the mat and the [MASK] sat on the rug . the cat"
-    answers = task.answer(model, [task.read(text)], Options(top=3), None)[0]
+    answers = task.answer(model, [task.read(text)], Options(n=3), None)[0]
     assert text.replace("[MASK]", "dog") in [answer.text for answer in answers] and len(answers) == 3
     assert [verdict for verdict in invariants.check(task, model, None) if not verdict.kept] == []
 
@@ -72,14 +72,14 @@ def test_pairs_are_a_part_of_the_loss(config):
 
 
 def test_the_mask_mark_is_behind_the_vocabulary(task, config):
-    plain = language.build(language.Config(paths=config.paths, level="word"))
-    assert task.sizes.marks.mask == task.sizes.size - 1 == plain.sizes.size
+    plain = language.build(language.Config(paths=config.paths, tokenizer="word"))
+    assert task.sizes.marks.mask == task.sizes.size - 1 == plain.spec.size
 
 
 def test_it_is_saved_and_loaded_without_the_text(task, config, tmp_path):
     task.save(tmp_path)
     again = masked_language.build(replace(config, paths=("nowhere",)), tmp_path)
-    assert again.sizes == task.sizes and again.examples == task.examples
+    assert again.spec == task.sizes and again.examples == task.examples
     assert again.examples and all("[MASK]" in text for text in again.examples)
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
         again.epoch_batches(0, 1)
@@ -89,7 +89,7 @@ def test_the_vocabulary_of_another_task_gets_a_mask_mark(config, tmp_path):
     tokenizer = tokenizers.train([TEXT], level="word", size=30)
     tokenizer.save(tmp_path / "tokenizer.json")
     task = masked_language.load(config, tmp_path)
-    assert task.sizes.size == tokenizer.size + 1 and task.examples == ()
+    assert task.spec.size == tokenizer.size + 1 and task.examples == ()
 
 
 def test_a_text_that_cannot_be_filled_is_one_clear_line(task):
@@ -133,4 +133,4 @@ def test_wrong_settings_are_refused(change, words):
 
 def test_at_least_one_way_is_asked_for():
     with pytest.raises(ConfigError, match="top=0: ask for at least one"):
-        Options(top=0)
+        Options(n=0)

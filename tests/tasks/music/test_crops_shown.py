@@ -22,7 +22,7 @@ def task(tmp_path_factory):
     path = tmp_path_factory.mktemp("shown") / "set.json"
     piece = [[72 + i % 5, 65, 57, 48] for i in range(40)]
     path.write_text(json.dumps({name: [piece] for name in ("train", "valid", "test")}))
-    return build(Config(path=path, crop=128, window=128, longest=256, shown=1.0))
+    return build(Config(path=path, crop=128, window=128, max_length=256, visible_prob=1.0))
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +98,6 @@ def test_tunes_are_harmonised_with_sight(task, model, tmp_path):
 
 def test_settings_that_cannot_be():
     with pytest.raises(ConfigError, match=r"^tempo=0.0, drop=0.2, shown=2: shares lie in 0 … 1$"):
-        Config(shown=2)
+        Config(visible_prob=2)
     with pytest.raises(ConfigError, match=r"^shown=0.5: only the grid has voices and bars to show; use shown=0$"):
-        Config(shown=0.5, encoding="events")
+        Config(visible_prob=0.5, encoding="events")

@@ -29,14 +29,14 @@ def task(tmp_path: Path) -> Music:
     piece = [[72 + i % 3, 65, 57, 48] for i in range(32)]
     path = tmp_path / "set.json"
     path.write_text(json.dumps({"train": [piece], "valid": [piece], "test": [piece]}))
-    return build(Config(path=path, crop=64, window=64, longest=256, conditions=("mode",)))
+    return build(Config(path=path, crop=64, window=64, max_length=256, conditions=("mode",)))
 
 
 @pytest.fixture
 def model(task: Music):
     torch.manual_seed(0)
     tiny = replace(music_transformer.TINY, voices=4, bar=16)
-    return music_transformer.build(tiny, task.sizes)
+    return music_transformer.build(tiny, task.spec)
 
 
 @pytest.fixture
@@ -206,9 +206,9 @@ def test_performances_end_when_they_are_long_enough(tmp_path):
     for i in range(3):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
-    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, longest=64))
+    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, max_length=64))
     torch.manual_seed(0)
-    model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.sizes)
+    model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.spec)
     for piece in compose(task, model, seconds=2.0, exactly=True, samples=2):
         assert max((note.end for note in piece.notes), default=2.0) < 4.0
     (piece,) = compose(task, model, seconds=80.0, exactly=True)  # more than the model remembers

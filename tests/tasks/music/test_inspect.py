@@ -22,9 +22,9 @@ def parts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("music")
     piece = [[72 + i // 4 % 3, 65, -1 if i < 4 else 57, 48] for i in range(12)]
     (folder / "set.json").write_text(json.dumps({"train": [piece], "valid": [piece], "test": [piece]}))
-    task = music.build(music.Config(path=folder / "set.json", crop=64, window=64, longest=2048))
+    task = music.build(music.Config(path=folder / "set.json", crop=64, window=64, max_length=2048))
     torch.manual_seed(0)
-    model = music_transformer.build(replace(music_transformer.TINY, voices=4, bar=16), task.sizes).eval()
+    model = music_transformer.build(replace(music_transformer.TINY, voices=4, bar=16), task.spec).eval()
     file = folder / "piece.mid"
     file.write_bytes(midi.render(task.encoding.notes(np.array(piece)), tempo=90, names=task.encoding.voices))
     return task, model, file

@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(path: Path) -> Config:
-    return Config(path=path, crop=64, window=64, rows=2, longest=256)
+    return Config(path=path, crop=64, window=64, batch_size=2, max_length=256)
 
 
 def model_for(task, **changes):
@@ -63,7 +63,7 @@ def test_a_batch_is_crops_of_transposed_pieces(config):
             expected = task.encoding.shift(whole[crop.piece], crop.shift)[crop.place :][: config.crop + 1]
             assert row[:length].tolist() == expected.tolist()
             assert (row[length:] == 0).all()
-            assert row[row > REST].max() < task.sizes.tokens
+            assert row[row > REST].max() < task.spec.tokens
 
 
 def test_augmentation_never_leaves_the_range(config):
@@ -72,7 +72,7 @@ def test_augmentation_never_leaves_the_range(config):
         for examples in task.epoch_batches(epoch, 1):
             tokens = task.collate(examples).target.tokens
             assert tokens.min() >= 0
-            assert tokens.max() < task.sizes.tokens
+            assert tokens.max() < task.spec.tokens
 
 
 def test_padding_is_never_counted(config):
@@ -105,7 +105,7 @@ def test_an_even_model_has_the_logarithm_of_the_vocabulary(config):
     model = model_for(task)
     torch.nn.init.zeros_(model.readout.weight)
     torch.nn.init.zeros_(model.readout.bias)
-    assert task.evaluate(model, "valid", None)["nats"] == pytest.approx(math.log(task.sizes.tokens), abs=1e-5)
+    assert task.evaluate(model, "valid", None)["nats"] == pytest.approx(math.log(task.spec.tokens), abs=1e-5)
 
 
 def test_windows_count_every_token_once_and_see_the_right_past(config):
@@ -168,20 +168,20 @@ def test_saved_loaded_saved_is_the_same(config, tmp_path):
     again.save(tmp_path / "two")
     for name in ("music.json", "example.mid"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert again.sizes == task.sizes == build(config, tmp_path / "one").sizes
-    assert isinstance(again.sizes, MusicSpec)
+    assert again.spec == task.spec == build(config, tmp_path / "one").spec
+    assert isinstance(again.spec, MusicSpec)
 
 
 def test_events_with_tempo(tmp_path):
     for i in range(4):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
-    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, rows=2, tempo=0.1, longest=512))
+    task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, batch_size=2, tempo=0.1, max_length=512))
     slow, fast = (task.encoding.decode(task.training.tokens(0, tempo)[1:-1]) for tempo in (4, 0))
     assert slow[-1].start == pytest.approx(1.1 * 19 * 0.25, abs=0.02)
     assert fast[-1].start == pytest.approx(0.9 * 19 * 0.25, abs=0.02)
     torch.manual_seed(0)
-    model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.sizes)
+    model = music_transformer.build(replace(music_transformer.TINY, voices=0, intervals=False), task.spec)
     assert task.loss(model, task.collate(task.epoch_batches(0, 1)[0])).total.isfinite()
     assert 0 < task.evaluate(model, "valid", None)["nats"] < 20
     folder = tmp_path / "run"

@@ -21,7 +21,7 @@ def test_nearly_all_of_the_best_are_found():
 
 def test_several_heads_are_refused():
     sizes = RecommendationSpec(users=1, items=4, user_fields=(), item_fields=(), longest=2)
-    model = recommender.build(recommender.Config(dim=8, hidden=8, choice_heads=2), sizes)
+    model = recommender.build(recommender.Config(dim=8, ffn_dim=8, choice_heads=2), sizes)
     shelf = recommender.ItemCatalog(torch.arange(1, 5), torch.zeros(4, 0))
     with pytest.raises(ConfigError, match="search=approximate needs one head and a score that is an inner product"):
         recommend.index_of(model, torch.zeros(1, 8), shelf)

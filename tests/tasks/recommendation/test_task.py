@@ -59,10 +59,10 @@ def test_a_list_has_nothing_that_was_seen(task, model):
     place = 5
     rows = slice(task.data.starts[place], task.data.starts[place + 1])
     seen = set(np.array(task.data.items.titles)[task.data.events.items[rows]])
-    (listed,) = task.answer(model, [task.read(task.data.users.ids[place])], Options(count=40, reasons=0), None)
+    (listed,) = task.answer(model, [task.read(task.data.users.ids[place])], Options(n=40, reasons=0), None)
     assert not seen & {answer.text for answer in listed} and len(listed) == 40 - len(seen)
     (again,) = task.answer(
-        model, [task.read(task.data.users.ids[place])], Options(count=40, reasons=0, again=True), None
+        model, [task.read(task.data.users.ids[place])], Options(n=40, reasons=0, include_seen=True), None
     )
     assert len(again) == 40
 
@@ -96,7 +96,7 @@ def test_evaluation_ranks_without_what_was_seen(task):
 
 def test_every_answer_has_reasons_and_the_check(task, model):
     given = f"age=30, occupation=artist | {task.data.items.titles[1]}; {task.data.items.titles[2]}"
-    (answers,) = task.answer(model, [task.read(given)], Options(count=5, reasons=3), None)
+    (answers,) = task.answer(model, [task.read(given)], Options(n=5, reasons=3), None)
     assert len(answers) == 5
     names = {"age 30", "occupation artist", task.data.items.titles[1], task.data.items.titles[2]}
     for number, answer in enumerate(answers, start=1):
@@ -122,7 +122,7 @@ def test_taking_a_reason_away_is_as_if_it_were_never_told(task, model):
 def test_a_model_without_parts_has_reasons_too(task):
     torch.manual_seed(0)
     plain = sasrec.build(sasrec.TINY, task.sizes).eval()
-    (answers,) = task.answer(plain, [task.read(task.examples[0])], Options(count=3), None)
+    (answers,) = task.answer(plain, [task.read(task.examples[0])], Options(n=3), None)
     assert all(reason.weight is None for answer in answers for reason in answer.value.reasons.reasons)
     seen = task.show(plain, task.read(task.examples[0]), Options(), None)
     assert seen.extra["recommendation"]["list"]
@@ -131,7 +131,7 @@ def test_a_model_without_parts_has_reasons_too(task):
 def test_approximate_lists_are_nearly_the_exact_ones(task, model):
     pytest.importorskip("usearch")
     exact, near = (
-        task.answer(model, [task.read(task.examples[0])], Options(count=5, search=search, reasons=0), None)[0]
+        task.answer(model, [task.read(task.examples[0])], Options(n=5, index=search, reasons=0), None)[0]
         for search in ("exact", "approximate")
     )
     scores = {answer.text: answer.score for answer in exact}
@@ -144,13 +144,13 @@ def test_approximate_lists_are_of_what_comes_next():
     task = recommendation.build(replace(TINY, objective="ratings"))
     message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
     with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
-        task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(search="approximate"), None)
+        task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(index="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):
-    told = Options(user=task.examples[1], count=3)
+    told = Options(user=task.examples[1], n=3)
     ((answer, *_),) = task.answer(model, [task.read("")], told, None)
-    ((same, *_),) = task.answer(model, [task.read(task.examples[1])], Options(count=3), None)
+    ((same, *_),) = task.answer(model, [task.read(task.examples[1])], Options(n=3), None)
     assert answer.text == same.text
 
 
@@ -170,12 +170,12 @@ def test_opinions_are_learnt(objective, metric):
     pytest.importorskip("sklearn")
     beside = task.extra_metrics(model, "test", None)
     assert 0 < beside["factorisation_auc"] <= 1 and beside["factorisation_log_loss"] > 0
-    (answers,) = task.predict(model, [task.parse_input(task.examples[0])], Options(count=3), None)
+    (answers,) = task.predict(model, [task.parse_input(task.examples[0])], Options(n=3), None)
     assert len(answers) == 3 and answers[0].value.reasons.rank_without is not None
     scores = [answer.score for answer in answers]
     low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # ratings that are foretold, or log p
     assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
-    outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(count=3), None).outputs
+    outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(n=3), None).outputs
     assert [output.score for output in outputs] == (scores if objective == "clicks" else [None] * 3)
 
 
@@ -203,7 +203,7 @@ def test_what_few_ratings_cannot_tell_is_left_out_of_the_report(tmp_path, star):
     """What is learnt from is all the same, and what is held out is all liked, or all not."""
     pytest.importorskip("sklearn")
     task = recommendation.build(recommendation.Config(path=_rated(tmp_path / "r.csv", star), objective="ratings"))
-    found = task.extra_metrics(recommender.build(recommender.TINY, task.sizes).eval(), "test", None)
+    found = task.extra_metrics(recommender.build(recommender.TINY, task.spec).eval(), "test", None)
     assert set(found) == {"factorisation_rmse"} and found["factorisation_rmse"] == pytest.approx(1.0)
 
 
@@ -236,7 +236,7 @@ def test_users_with_one_rating_are_learnt_from_but_leave_nothing_to_ask(tmp_path
         config, dataset.gather(rating_files.find(config.path, Columns()), config.wanted)
     )
     assert "9 users have fewer than three ratings (9 have one)" in task.data_warnings()[0]
-    model = recommender.build(recommender.TINY, task.sizes)
+    model = recommender.build(recommender.TINY, task.spec)
     assert task.loss(model, task.collate(task.epoch_batches(0, 1)[0])).total.item() > 0
     with pytest.raises(DataError, match="no rating is held out for 'valid': users have too few"):
         task.evaluate(model, "valid", None)

@@ -24,9 +24,9 @@ def learn(task, model, *, epochs, lr=5e-3):
 
 @pytest.fixture(scope="module")
 def korean():
-    task = tagging.build(Config(name="entities_ko", examples=800, rows=16))
+    task = tagging.build(Config(dataset="entities_ko", examples=800, batch_size=16))
     torch.manual_seed(1)
-    model = tagger.build(tagger.Config(layers=1, dim=32, hidden=32, dropout=0.0), task.sizes)
+    model = tagger.build(tagger.Config(layers=1, dim=32, ffn_dim=32, dropout=0.0), task.spec)
     learn(task, model, epochs=4)
     return task, model.eval()
 
@@ -50,7 +50,7 @@ def test_a_decomposed_text_is_tagged_where_it_stands(korean):
 
 def test_emoji_and_a_sentence_of_ten_thousand_words():
     task = tagging.build(tagging.TINY)
-    model = bilstm_crf.build(bilstm_crf.TINY, task.sizes).eval()
+    model = bilstm_crf.build(bilstm_crf.TINY, task.spec).eval()
     for text in ("👩‍👩‍👧 in Paris 😀", "word " * 10_000):
         ((answer,),) = task.predict(model, [text], Options(), None)
         tags = [line.split("\t")[1] for line in answer.render(".conll").decode().splitlines()]
@@ -61,10 +61,10 @@ def test_emoji_and_a_sentence_of_ten_thousand_words():
 @pytest.mark.parametrize("output", ["crf", "softmax"])
 @pytest.mark.parametrize("scheme", ["bio", "iobes"])
 def test_an_untrained_model_gives_valid_tags(output, scheme):
-    task = tagging.build(Config(examples=60, vocabulary=500, tags=scheme))
+    task = tagging.build(Config(examples=60, vocab_size=500, tags=scheme))
     torch.manual_seed(3)
     settings = dict(vars(tagger.TINY)) | {"output": output}
-    model = tagger.build(tagger.Config(**settings), task.sizes).eval()
+    model = tagger.build(tagger.Config(**settings), task.spec).eval()
     texts = [sentence.text for sentence in task.sentences["valid"]][:40]
     for (answer,) in task.predict(model, texts, Options(), None):
         tags = [line.rpartition("\t")[2] for line in answer.render(".conll").decode().splitlines()]
@@ -82,8 +82,8 @@ def test_an_untrained_model_gives_valid_tags(output, scheme):
     ],
 )
 def test_subwords_words_and_characters(settings):
-    task = tagging.build(Config(examples=80, vocabulary=600, **settings))
-    model = tagger.build(tagger.TINY, task.sizes)
+    task = tagging.build(Config(examples=80, vocab_size=600, **settings))
+    model = tagger.build(tagger.TINY, task.spec)
     assert 0 <= task.evaluate(model, "valid", None)["f1"] <= 1
     shown = task.inspect(model.eval(), "Anna lived in Paris.", Options(), None)
     assert shown.outputs[0].tokens and len(shown.outputs[0].tokens) == len(shown.axes[shown.answered].items)
@@ -108,7 +108,7 @@ def test_a_type_unseen_in_training_counts_as_missed(tmp_path):
     (tmp_path / "train.conll").write_text("Anna\tB-p\nsleeps\tO\n\n" * 5)
     (tmp_path / "valid.conll").write_text("Rome\tB-q\n\n")
     task = tagging.build(Config(path=tmp_path))
-    assert task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.sizes), "valid", None)["recall"] == 0
+    assert task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.spec), "valid", None)["recall"] == 0
 
 
 def test_blank_text_is_refused():
@@ -121,12 +121,12 @@ def test_a_split_without_sentences(tmp_path):
     (tmp_path / "valid.conll").write_text("-DOCSTART- O\n")
     task = tagging.build(Config(path=tmp_path))
     with pytest.raises(DataError, match="there is no sentence in the split 'valid'"):
-        task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.sizes), "valid", None)
+        task.evaluate(bilstm_crf.build(bilstm_crf.TINY, task.spec), "valid", None)
 
 
 def test_long_training_sentences_are_noted():
     assert tagging.build(tagging.TINY).data_warnings() == []
-    task = tagging.build(Config(examples=60, vocabulary=500, longest=5))
+    task = tagging.build(Config(examples=60, vocab_size=500, max_length=5))
     assert task.data_warnings()[0].startswith("long training sentences make ")
 
 

@@ -18,7 +18,7 @@ TEXT = "Minsu  did not drink coffee yesterday."
 
 @pytest.fixture(scope="module")
 def task():
-    return translation.build(Config(pairs=300, vocabulary=400))
+    return translation.build(Config(pairs=300, vocab_size=400))
 
 
 @pytest.fixture(scope="module", params=[transformer, bahdanau, seq2seq], ids=lambda m: m.__name__.split(".")[-1])
@@ -29,7 +29,7 @@ def model(task, request):
 
 @pytest.fixture
 def shown(task, model):
-    return task.show(model, TEXT, Options(nbest=3), build("greedy"))
+    return task.show(model, TEXT, Options(n=3), build("greedy"))
 
 
 def test_source_items_know_word_and_span(shown):
@@ -146,11 +146,11 @@ def test_asking_for_more_does_not_change_the_first(own):
     """A wider beam may find better ones; what was answered without it stays first, and nothing comes twice."""
     task = translation.build(replace(translation.TINY, pairs=40))
     torch.manual_seed(0)
-    model = bahdanau.build(bahdanau.TINY, task.sizes).eval()
+    model = bahdanau.build(bahdanau.TINY, task.spec).eval()
     decoding = build(own) if own == "greedy" else build("beam", width=2)
     texts = ["The nurse is reading.", "The cook reads a book."]
     for count in (2, 7):
-        more = task.predict(model, texts, Options(nbest=count), decoding)
+        more = task.predict(model, texts, Options(n=count), decoding)
         for alone, several in zip(task.predict(model, texts, Options(), decoding), more, strict=True):
             assert several[0].text == alone[0].text and len(several) <= count
             ranks = [answer.rank for answer in several[1:]]

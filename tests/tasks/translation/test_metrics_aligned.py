@@ -13,7 +13,7 @@ from regard.tasks.translation import metrics
 
 @pytest.fixture(scope="module")
 def task():
-    return translation.build(translation.Config(pairs=200, level="word"))
+    return translation.build(translation.Config(pairs=200, tokenizer="word"))
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,6 @@ def test_without_attention_or_truth_there_is_no_rate(task, truth):
 
 def test_data_without_truth_has_no_rate(tmp_path):
     (tmp_path / "x.tsv").write_text("".join(f"a{i}\tb{i}\n" for i in range(60)), encoding="utf-8")
-    config = translation.Config(path=tmp_path / "x.tsv", source="1", target="2", vocabulary=200)
+    config = translation.Config(path=tmp_path / "x.tsv", source="1", target="2", vocab_size=200)
     task = translation.build(config)
     assert task.extra_metrics(build(task, bahdanau), "test", None) == {} and "aer" not in task.signatures()

@@ -17,7 +17,7 @@ from regard.models import transformer
 from regard.tasks import translation
 from regard.tasks.translation import Config, Options, inspect
 
-SMALL = Config(pairs=300, vocabulary=400, tokens=512)
+SMALL = Config(pairs=300, vocab_size=400, max_batch_tokens=512)
 WORDS = ["red", "green", "blue", "one", "two", "three"]
 
 
@@ -34,7 +34,7 @@ def copying(tmp_path_factory):
     texts = [" ".join(random.choice(WORDS, random.integers(1, 9))) for _ in range(300)]
     path.write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")
     return translation.build(
-        Config(path=path, source="1", target="2", joint=True, vocabulary=60, tokens=100, longest=60)
+        Config(path=path, source="1", target="2", joint=True, vocab_size=60, max_batch_tokens=100, max_length=60)
     )
 
 
@@ -59,7 +59,7 @@ class Copying(DecodingStrategy):
         return [[Hypothesis(tuple(row), -float(len(row)), -0.5), Hypothesis((), -9.0, -9.0)] for row in rows]
 
 
-COPY = Copying("beam", beam.Config(width=1))
+COPY = Copying("beam", beam.Config(beam_width=1))
 
 
 def texts_of(answers):
@@ -148,12 +148,12 @@ def test_of_wide_beams_fewer_stand_side_by_side(copying):
 def test_the_n_best_need_a_beam_that_is_wide_enough(task):
     model = transformer.build(transformer.TINY, task.sizes)
     for decoding in (build("greedy"), build("beam", width=2), build("beam", width=9)):
-        (answers,) = task.answer(model, task.examples[:1], Options(nbest=7), decoding)
+        (answers,) = task.answer(model, task.examples[:1], Options(n=7), decoding)
         assert len({answer.text for answer in answers}) > 1 and len(answers) == 7
         ranks = [answer.rank for answer in answers]
         assert ranks == sorted(ranks, reverse=True)
     with pytest.raises(ConfigError, match=r"^nbest=0: ask for at least one$"):
-        Options(nbest=0)
+        Options(n=0)
 
 
 def test_blank_texts_are_not_shown_to_the_model(copying):
@@ -193,7 +193,7 @@ def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
     second = translation.load(gone, tmp_path)
     texts = [source for source, _ in first.split("valid")]
     assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
-    assert second.sizes == first.sizes and second.examples == first.examples
+    assert second.spec == first.spec and second.examples == first.examples
     assert second.comparison_inputs == first.comparison_inputs and len(first.comparison_inputs) > 3
 
 
@@ -209,7 +209,7 @@ def test_left_out_pairs_are_told(tmp_path):
     (tmp_path / "train.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     for name in ("valid", "test"):
         (tmp_path / f"{name}.tsv").write_text("a\tb\n", encoding="utf-8")
-    config = Config(path=tmp_path, source="1", target="2", level="word", longest=5, vocabulary=300)
+    config = Config(path=tmp_path, source="1", target="2", tokenizer="word", max_length=5, vocab_size=300)
     task = translation.build(config)
     assert task.data_warnings() == [
         "1 of 64 training pairs are longer than 5 tokens and are left out",
@@ -288,7 +288,7 @@ def test_a_large_corpus_is_gone_through_in_chapters(monkeypatch):
 
 
 def test_a_corpus_beyond_the_memory_limit_is_mapped_with_the_same_batches(copying, tmp_path, monkeypatch):
-    monkeypatch.setenv("REGARD_DATA", str(tmp_path))
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     far = translation.build(replace(copying.config, memory=0))
     assert isinstance(far.corpus.source.tokens, np.memmap) and list((tmp_path / "corpora").iterdir())
     for one, other in zip(copying.plan(1, 1), far.epoch_batches(1, 1), strict=True):

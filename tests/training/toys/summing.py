@@ -48,7 +48,7 @@ class Summing(Task):
 
     def __init__(self, config: Config, words: int) -> None:
         self.config = config
-        self.sizes = Sums(words)
+        self.spec = Sums(words)
         self.seen: list[list[int]] = []
         rng = np.random.default_rng(0)
         self.rows = rng.integers(1, words, size=(config.examples, 5))
@@ -76,7 +76,7 @@ class Summing(Task):
         return Loss(total, int((batch.tokens > 0).sum()), parts)
 
     def sums(self, batch):
-        return (batch.tokens.cumsum(1) % self.sizes.words).masked_fill(batch.tokens == 0, -100)
+        return (batch.tokens.cumsum(1) % self.spec.words).masked_fill(batch.tokens == 0, -100)
 
     def evaluate(self, model, split, decoding):
         batch = self.collate(np.arange(min(10, self.config.examples)))
@@ -98,7 +98,7 @@ class Summing(Task):
         return [[Prediction(" ".join(map(str, numbers)))] for numbers in sums]
 
     def save(self, folder: Path) -> None:
-        (folder / "words.json").write_text(json.dumps({"words": self.sizes.words}))
+        (folder / "words.json").write_text(json.dumps({"words": self.spec.words}))
 
 
 def build(config: Config, folder: Path | None = None) -> Summing:

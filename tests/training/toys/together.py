@@ -12,22 +12,22 @@ from regard.training.train import resume, train
 
 BASE = [
     "training.steps=9", "training.files.log_every=1", "training.optimizer.lr=0.01", "training.schedule.warmup=4",
-    "training.evaluation.every=4", "training.evaluation.average=2", "model.dropout=0.0", "data.examples=41",
+    "training.evaluation.every=4", "training.evaluation.average_last=2", "model.dropout=0.0", "data.examples=41",
     "data.batch=10", "training.optimizer.eps=0.0001",
 ]  # fmt: skip
 KINDS = {
     "plain": [],
-    "parts": ["training.optimizer.accumulate=3"],
+    "parts": ["training.optimizer.accumulation_steps=3"],
     "sharded": ["training.hardware.shard=full"],
     "spare": ["model.spare=true"],
     "short": ["training.steps=5"],
-    "frozen": ["start.only=blocks.*", "start.freeze=true"],
-    "frozen-sharded": ["start.only=blocks.*", "start.freeze=true", "training.hardware.shard=full"],
+    "frozen": ["pretrained.params=blocks.*", "pretrained.freeze=true"],
+    "frozen-sharded": ["pretrained.params=blocks.*", "pretrained.freeze=true", "training.hardware.shard=full"],
 }
 
 
 def recipe(kind: str, out: Path) -> recipes.Recipe:
-    start = [f"start.run={out / 'half'}"] if kind.startswith("frozen") else []
+    start = [f"pretrained.run={out / 'half'}"] if kind.startswith("frozen") else []
     return recipes.read("toys.summing", settings=[*BASE, *KINDS[kind], *start])
 
 

@@ -35,7 +35,7 @@ def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
         "hidden_size": config.dim,
         "num_hidden_layers": config.layers,
         "num_attention_heads": config.heads,
-        "intermediate_size": config.hidden,
+        "intermediate_size": config.ffn_dim,
         "hidden_act": "gelu",
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout,
@@ -51,7 +51,7 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if not torch.equal(theirs.bert.embeddings.word_embeddings.weight, theirs.cls.predictions.decoder.weight):
         raise ConfigError("BERT with tables of its own for input and output: regard's bert has one for both")
     pairs = "next" if hasattr(theirs.cls, "seq_relationship") else "none"
-    data = {"context": theirs.config.max_position_embeddings, "pairs": pairs}
+    data = {"context": theirs.config.max_position_embeddings, "sentence_pairs": pairs}
     return {**settings("BERT", theirs.config), "norm": "post"}, data
 
 
@@ -62,7 +62,7 @@ def settings(name: str, config: Any) -> dict[str, Any]:
         "layers": config.num_hidden_layers,
         "dim": config.hidden_size,
         "heads": config.num_attention_heads,
-        "hidden": config.intermediate_size,
+        "ffn_dim": config.intermediate_size,
         "segments": 2 if config.type_vocab_size == 2 else 0,
         "dropout": config.hidden_dropout_prob,
         "attention_dropout": config.attention_probs_dropout_prob,

@@ -32,13 +32,13 @@ def outside(config: Config, sizes: LanguageSpec, library: Any) -> Any:
             n_embd=config.dim,
             n_layer=config.layers,
             n_head=config.heads,
-            n_inner=config.hidden or 4 * config.dim,
+            n_inner=config.ffn_dim or 4 * config.dim,
             activation_function=ACTIVATIONS[config.activation],
             resid_pdrop=config.dropout,
             embd_pdrop=config.dropout,
             attn_pdrop=config.attention_dropout,
             layer_norm_epsilon=config.eps,
-            tie_word_embeddings=not config.scale,
+            tie_word_embeddings=not config.scale_embeddings,
             pad_token_id=marks.pad,
             bos_token_id=marks.start,
             eos_token_id=marks.end,
@@ -60,10 +60,10 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "layers": config.n_layer,
         "dim": dim,
         "heads": config.n_head,
-        "hidden": config.n_inner or 0,
+        "ffn_dim": config.n_inner or 0,
         "dropout": config.resid_pdrop,
         "activation": names[config.activation_function],
-        "scale": scale,
+        "scale_embeddings": scale,
         "eps": config.layer_norm_epsilon,
         "bias": True,
     }
@@ -72,7 +72,7 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def pairs(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
     """Which weights are which."""
-    factor = math.sqrt(config.dim) if config.scale else 1.0
+    factor = math.sqrt(config.dim) if config.scale_embeddings else 1.0
     found = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
     found += [WeightMapping(("readout.weight",), "lm_head.weight")]
     found += [WeightMapping(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]

@@ -28,7 +28,7 @@ def check(config: Config, sizes: Seq2SeqSpec) -> None:
 
 def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
-    one = sizes.joint and config.share
+    one = sizes.joint and config.tie_embeddings
     own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
     return library.MarianMTModel(library.MarianConfig(**own, **shape(config, sizes)))
 
@@ -37,19 +37,19 @@ def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
     """The settings that every Transformer of theirs has."""
     return {
         "vocab_size": sizes.source,
-        "tie_word_embeddings": config.share,
+        "tie_word_embeddings": config.tie_embeddings,
         "max_position_embeddings": sizes.longest,
         "d_model": config.dim,
         "encoder_layers": config.layers,
         "decoder_layers": config.decoder_layers or config.layers,
         "encoder_attention_heads": config.heads,
         "decoder_attention_heads": config.heads,
-        "encoder_ffn_dim": config.hidden,
-        "decoder_ffn_dim": config.hidden,
+        "encoder_ffn_dim": config.ffn_dim,
+        "decoder_ffn_dim": config.ffn_dim,
         "activation_function": ACTIVATIONS[config.activation],
         "dropout": config.dropout,
         "attention_dropout": config.attention_dropout,
-        "scale_embedding": config.scale,
+        "scale_embedding": config.scale_embeddings,
         "pad_token_id": sizes.marks.pad,
         "bos_token_id": sizes.marks.start,
         "eos_token_id": sizes.marks.end,
@@ -61,8 +61,8 @@ def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
 def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A MarianMTModel -> settings of model and data."""
     config = theirs.config
-    model = {**settings("Marian", config), "norm": "post", "share": bool(config.tie_word_embeddings)}
-    return model, {"joint": bool(config.share_encoder_decoder_embeddings), "longest": config.max_position_embeddings}
+    model = {**settings("Marian", config), "norm": "post", "tie_embeddings": bool(config.tie_word_embeddings)}
+    return model, {"joint": bool(config.share_encoder_decoder_embeddings), "max_length": config.max_position_embeddings}
 
 
 def settings(name: str, config: Any) -> dict[str, Any]:
@@ -74,11 +74,11 @@ def settings(name: str, config: Any) -> dict[str, Any]:
         "layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
         "dim": config.d_model,
-        "hidden": config.encoder_ffn_dim,
+        "ffn_dim": config.encoder_ffn_dim,
         "heads": config.encoder_attention_heads,
         "dropout": config.dropout,
         "activation": names[config.activation_function],
-        "scale": bool(config.scale_embedding),
+        "scale_embeddings": bool(config.scale_embedding),
         "bias": True,
     }
 

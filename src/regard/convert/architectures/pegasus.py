@@ -16,7 +16,7 @@ tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
-    expect("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "share": True})
+    expect("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True})
     if not sizes.joint:
         raise ConfigError(
             "data.joint=False does not fit the layout of Pegasus, which has one vocabulary for both sides"
@@ -32,8 +32,8 @@ def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
 
 def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A Pegasus -> settings of model and data."""
-    model = {**marian.settings("Pegasus", theirs.config), "norm": "pre", "share": True}
-    return model, {"joint": True, "longest": theirs.config.max_position_embeddings}
+    model = {**marian.settings("Pegasus", theirs.config), "norm": "pre", "tie_embeddings": True}
+    return model, {"joint": True, "max_length": theirs.config.max_position_embeddings}
 
 
 def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:

@@ -38,7 +38,10 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of this kind -> settings of model and data."""
     config = theirs.config
     places = config.max_position_embeddings - config.pad_token_id - 1
-    return {**bert.settings("RoBERTa-PreLayerNorm", config), "norm": "pre"}, {"context": places, "pairs": "none"}
+    return {**bert.settings("RoBERTa-PreLayerNorm", config), "norm": "pre"}, {
+        "context": places,
+        "sentence_pairs": "none",
+    }
 
 
 def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:

@@ -103,7 +103,7 @@ class SentenceTexts:
 def vocabulary(
     documents: Examples[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
 ) -> Tokenizer:
-    """Documents -> a tokenizer made from their sentences; `level` is one of data.tokens, or bytes."""
+    """Documents -> a tokenizer made from their sentences; `level` is one of data.max_batch_tokens, or bytes."""
     read = SentenceTexts(documents, splitter)
     texts = example_splits.held(Examples(documents.where, read.__iter__, bytes=documents.bytes))
     choices: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}

@@ -28,26 +28,26 @@ STRONGEST = 50  # length penalty: beyond, |y|^length_penalty overflows for long 
 class Config:
     """How wide to search, how many hypotheses to return, how to rank them, what they may not contain."""
 
-    width: int = 5  # beginnings that are kept at every step
+    beam_width: int = 5  # beginnings that are kept at every step
     nbest: int = 1  # hypotheses that are returned
     length_penalty: float = 1.0  # above 0: longer hypotheses rank higher
     min_length: int = 0  # tokens before the end mark may come
-    no_repeat: int = 0  # no n-gram of this size comes twice; 0: they may
-    forbid: tuple[int, ...] = ()  # tokens that never come
+    no_repeat_ngram_size: int = 0  # no n-gram of this size comes twice; 0: they may
+    suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
         check(self)
-        if self.width < 1:
-            raise ConfigError(f"width is {self.width}; a beam is at least 1 wide")
-        if not 1 <= self.nbest <= self.width:
-            raise ConfigError(f"nbest is {self.nbest}; it must lie between 1 and width, which is {self.width}")
+        if self.beam_width < 1:
+            raise ConfigError(f"width is {self.beam_width}; a beam is at least 1 wide")
+        if not 1 <= self.nbest <= self.beam_width:
+            raise ConfigError(f"nbest is {self.nbest}; it must lie between 1 and width, which is {self.beam_width}")
         if not 0 <= self.length_penalty <= STRONGEST:
             raise ConfigError(f"length_penalty is {self.length_penalty}; it must lie between 0 (none) and {STRONGEST}")
 
 
 def plan(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source; fewer only where fewer exist within limit and constraints."""
-    return StrategySpec(_choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty)
+    return StrategySpec(_choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty)
 
 
 def _choose(scores: Tensor, running: SearchState) -> Candidates:

@@ -20,7 +20,7 @@ __all__ = ["Config", "plan"]
 def plan(config: Config) -> StrategySpec:
     """Up to `nbest` hypotheses for each source."""
     return StrategySpec(
-        _choose, capacity=config.width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full()
+        _choose, capacity=config.beam_width, nbest=config.nbest, length_penalty=config.length_penalty, rule=Full()
     )
 
 

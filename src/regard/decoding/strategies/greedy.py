@@ -17,8 +17,8 @@ class Config:
     """What the output may not contain."""
 
     min_length: int = 0  # tokens before the end mark may come
-    no_repeat: int = 0  # no n-gram of this size comes twice; 0: they may
-    forbid: tuple[int, ...] = ()  # tokens that never come
+    no_repeat_ngram_size: int = 0  # no n-gram of this size comes twice; 0: they may
+    suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
         check(self)

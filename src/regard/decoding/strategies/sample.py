@@ -29,11 +29,11 @@ class Config:
     temperature: float = 1.0  # divides log probabilities: above 1 flattens, below 1 sharpens
     top_k: int = 0  # only the so many likeliest tokens are drawn; 0: all
     top_p: float = 1.0  # only the likeliest tokens that have this share of the probability are drawn
-    samples: int = 1  # hypotheses that are drawn
+    num_samples: int = 1  # hypotheses that are drawn
     seed: int = 1  # another one gives other draws
     min_length: int = 0  # tokens before the end mark may come
-    no_repeat: int = 0  # no n-gram of this size comes twice; 0: they may
-    forbid: tuple[int, ...] = ()  # tokens that never come
+    no_repeat_ngram_size: int = 0  # no n-gram of this size comes twice; 0: they may
+    suppress_tokens: tuple[int, ...] = ()  # tokens that never come
 
     def __post_init__(self) -> None:
         check(self)
@@ -43,8 +43,8 @@ class Config:
             raise ConfigError(f"top_k is {self.top_k}; it must be a number of tokens, or 0 for all")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}; it must be above 0 and at most 1, which keeps all tokens")
-        if self.samples < 1:
-            raise ConfigError(f"samples is {self.samples}; at least 1 is drawn")
+        if self.num_samples < 1:
+            raise ConfigError(f"samples is {self.num_samples}; at least 1 is drawn")
         if self.seed < 0:
             raise ConfigError(f"seed is {self.seed}; it must be 0 or more")
 
@@ -55,7 +55,7 @@ def plan(config: Config) -> StrategySpec:
     The same seed gives the same draws, and what a source gets depends on its number and not on the others. Scores are
     those of the model's own distribution, whatever the settings.
     """
-    samples = config.samples
+    samples = config.num_samples
 
     def choose(scores: Tensor, running: SearchState) -> Candidates:
         flat, shape = scores.flatten(0, 1), running.sums.shape
@@ -75,10 +75,10 @@ def plan(config: Config) -> StrategySpec:
 def _numbers(limits: Tensor, numbers: Tensor, *, config: Config) -> Tensor:
     """Limits and numbers of sources (s) -> random numbers in [0, 1) for every sample and step (s l n), drawn for each
     source by a generator of its own."""
-    table = torch.zeros(limits.numel(), config.samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
+    table = torch.zeros(limits.numel(), config.num_samples, max([0, *limits.tolist()]) + 1, dtype=torch.float64)
     for row, (limit, number) in enumerate(zip(limits.tolist(), numbers.tolist(), strict=True)):
         generator = torch.Generator().manual_seed(combine_seeds(config.seed, number))
-        drawn = torch.rand(limit + 1, config.samples, generator=generator, dtype=torch.float64)
+        drawn = torch.rand(limit + 1, config.num_samples, generator=generator, dtype=torch.float64)
         table[row, :, : limit + 1] = drawn.T
     return table.to(limits.device)
 

@@ -1,7 +1,7 @@
 """Exports that are kept for runs: where one lies, whether it is whole, and what was found out about it. No torch.
 
 An export belongs to the weights it was made of and lies in the cache folder under their checksum: never in the run
-folder, which may be a stranger's or on a disk that cannot be written to. Beside the model lies agreed.json, which says
+folder, which may be a stranger's or on a disk that cannot be written to. Beside the model lies equivalence.json, which says
 for every kind of request that was compared whether the export answers it as our own engine does.
 """
 
@@ -20,7 +20,7 @@ from regard.core import checksummed_json
 from regard.core.errors import FileError, RegardError
 from regard.core.files import cache_folder, digest
 
-SEAL, AGREED = "seal.json", "agreed.json"
+SEAL, AGREED = "seal.json", "equivalence.json"
 Table = Mapping[str, Any]
 
 
@@ -68,7 +68,7 @@ def words_key(config: Path, words: Sequence[str]) -> str:
 
 
 class EquivalenceCache:
-    """agreed.json of an export: requests that were compared, and words that ask for them."""
+    """equivalence.json of an export: requests that were compared, and words that ask for them."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / AGREED

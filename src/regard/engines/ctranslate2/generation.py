@@ -154,14 +154,14 @@ class CT2Generation(DecodingStrategy):
             drawn = {f"sampling_{name}": decoding[ours] for name, ours in DRAWN.items()}
         results = generator.generate_batch(
             [[str(token) for token in text] for text in texts],
-            num_hypotheses=decoding.get("nbest", decoding.get("samples", 1)),
+            num_hypotheses=decoding.get("nbest", decoding.get("num_samples", 1)),
             min_length=decoding["min_length"],
             max_length=limit,
-            max_batch_size=max(1, search.HYPOTHESES // decoding.get("width", 1)),
+            max_batch_size=max(1, search.HYPOTHESES // decoding.get("beam_width", 1)),
             include_prompt_in_result=False,
             asynchronous=True,
             **drawn,
-            **search.settings(decoding, never=(marks.pad, marks.start, *decoding["forbid"])),
+            **search.settings(decoding, never=(marks.pad, marks.start, *decoding["suppress_tokens"])),
         )
         cut = partial(_cut, end=marks.end, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
         return [partial(self._settle, result, cut, marks.end) for result in results]
@@ -169,7 +169,7 @@ class CT2Generation(DecodingStrategy):
     def _settle(self, result: Any, cut: Callable[[Any], list[Hypothesis]], end: int) -> list[Hypothesis] | None:
         """Wait for a result. A beam is settled once all of it has ended: at a limit ours counts the end mark."""
         ready = result.result()
-        open_ = self.has("width") and any(not words or int(words[-1]) != end for words in ready.sequences)
+        open_ = self.has("beam_width") and any(not words or int(words[-1]) != end for words in ready.sequences)
         return None if open_ else cut(ready)
 
 

@@ -35,7 +35,7 @@ def ready(parts: LoadedRun) -> Path:
     """The export of a run's weights, made now unless it is there and whole."""
     folder, weights = cache.cache_path(parts.folder)
     if not cache.is_whole(folder, weights):
-        export(parts.model, parts.task.sizes, folder, weights=weights)
+        export(parts.model, parts.task.spec, folder, weights=weights)
     return folder
 
 

@@ -40,12 +40,12 @@ def open_export(folder: Path, *, precision: str = "float32", single: bool = Fals
 def settings(decoding: Table, *, never: Sequence[int]) -> dict[str, Any]:
     """What CTranslate2 calls the settings of a decoder, for its translators and generators alike. What must never come
     has no share of the probability there, while our scores are those of the model's own distribution."""
-    width = decoding.get("width", 1)
+    width = decoding.get("beam_width", 1)
     return {
         "beam_size": width,
         "patience": PATIENCE if width > 1 else 1.0,
         "length_penalty": float(decoding.get("length_penalty", 0.0)),
-        "no_repeat_ngram_size": decoding["no_repeat"],
+        "no_repeat_ngram_size": decoding["no_repeat_ngram_size"],
         "suppress_sequences": [[str(token)] for token in never],
         "return_end_token": True,
         "return_scores": True,
@@ -67,7 +67,7 @@ def begin(
     """
     if not rows:
         return list
-    most = max(1, HYPOTHESES // decoding.get("width", 1))
+    most = max(1, HYPOTHESES // decoding.get("beam_width", 1))
     results = translator.translate_batch(
         [list(map(str, row)) for row in rows],
         num_hypotheses=decoding.get("nbest", 1),
@@ -75,7 +75,7 @@ def begin(
         max_decoding_length=max(limits) + 1,
         max_batch_size=min(most, -(-len(rows) // translator.num_translators)),  # every worker has some
         asynchronous=True,
-        **settings(decoding, never=decoding["forbid"]) | {"return_scores": scored},
+        **settings(decoding, never=decoding["suppress_tokens"]) | {"return_scores": scored},
     )
     penalty = float(decoding.get("length_penalty", 0.0))
     cut = decoding.get("name") == "greedy" and not scored  # what greedy search begins with does not depend on its end

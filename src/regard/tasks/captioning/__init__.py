@@ -10,13 +10,13 @@ from regard.tasks.captioning.task import TINY, Captioning, Config, Options, buil
 __all__ = ["TINY", "Captioning", "Config", "Options", "build", "load"]
 
 VERB = "caption"
-SIZES = CaptioningSpec
+SPEC = CaptioningSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "captioner"},
-    "decoding": {"name": "beam", "width": 5},
+    "decoding": {"name": "beam", "beam_width": 5},
     "training": {"optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
 }
 DEMO = [
-    *("data.scenes=2000", "model.dim=128", "model.embedding=64", "model.grid=64", "model.coverage=0"),
+    *("data.scenes=2000", "model.dim=128", "model.embedding=64", "model.feature_dim=64", "model.coverage_weight=0"),
     *("training.steps=400", "training.evaluation.every=400", "decoding=greedy"),
 ]

@@ -120,7 +120,7 @@ def parse_box(text: str) -> Box:
     except ValueError:
         left, top, right, bottom = 1.0, 1.0, 0.0, 0.0
     if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-        raise ConfigError(f"cover={text!r}: give left,top,right,bottom as shares of the image, as 0,0,0.5,0.5")
+        raise ConfigError(f"occlude={text!r}: give left,top,right,bottom as shares of the image, as 0,0,0.5,0.5")
     return left, top, right, bottom
 
 

@@ -78,19 +78,19 @@ class PretrainedFeatures:
             net.load_state_dict(load_file(self.weights))
         except RuntimeError as wrong:
             reason = str(wrong).partition("\n")[0]
-            raise ConfigError(f"features={self.name!r} with {self.weights}: they do not fit: {reason}") from None
+            raise ConfigError(f"backbone={self.name!r} with {self.weights}: they do not fit: {reason}") from None
         return net.eval().requires_grad_(False)
 
     def __call__(self, pixels: Pixels) -> Tensor:
         if pixels.shape[-1] != 3:
-            raise ConfigError(f"features={self.name!r}: pretrained nets take colour images; set data.channels=3")
+            raise ConfigError(f"backbone={self.name!r}: pretrained nets take colour images; set data.channels=3")
         cfg: dict[str, Any] = getattr(self.net, "pretrained_cfg", None) or {}
         mean, std = (torch.tensor(cfg.get(key, (0.5,) * 3))[:, None, None] for key in ("mean", "std"))
         with torch.no_grad():
             made: Tensor = self.net.forward_features(((to_tensor(pixels) + 1) / 2 - mean) / std)
         if made.dim() != 4:
             raise ConfigError(
-                f"features={self.name!r} gives no grid but {tuple(made.shape)}; choose a convolutional net"
+                f"backbone={self.name!r} gives no grid but {tuple(made.shape)}; choose a convolutional net"
             )
         return made
 
@@ -123,5 +123,5 @@ def eyes(features: str, weights: Path | None) -> ImageEncoder:
     if not features:
         return RawPixels()
     if weights is None:
-        raise ConfigError(f"features={features!r} needs the net's weights: data.weights=FILE.safetensors")
+        raise ConfigError(f"backbone={features!r} needs the net's weights: data.backbone_weights=FILE.safetensors")
     return PretrainedFeatures(features, weights)

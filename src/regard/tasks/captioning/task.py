@@ -43,23 +43,23 @@ class Config:
     """Which images and captions. Without a path, scenes of coloured shapes made by code."""
 
     path: Path | None = None  # a folder of images (or archives of them) with captions as TSV, CSV or JSON
-    name: str = dataset.BUILT_IN  # without a path: scenes
+    dataset: str = dataset.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
-    things: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
-    held: Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
+    objects_per_scene: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
+    held_out: Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
     language: Language = "en"  # of the built-in captions: en or ko
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
-    features: str = ""  # a net of timm that sees the images first, such as resnet18; "": the model sees the pixels
-    weights: Path | None = None  # that net's weights, a .safetensors file; the model then has stride=1
-    level: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
-    vocabulary: int = 10_000  # tokens, at most
-    minimum: int = 1  # how often a token must be seen
+    backbone: str = ""  # a net of timm that sees the images first, such as resnet18; "": the model sees the pixels
+    backbone_weights: Path | None = None  # that net's weights, a .safetensors file; the model then has stride=1
+    tokenizer: Level = "word"  # what a token is: a word, a subword (bpe, unigram) or a character (char)
+    vocab_size: int = 10_000  # tokens, at most
+    min_frequency: int = 1  # how often a token must be seen
     lowercase: bool = True  # captions are lowercased
-    longest: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
+    max_length: int = 40  # tokens of a caption, end mark included; longer ones are left out and counted
     captions: int = 5  # of an image that are learned at once; of more, so many are drawn
-    rows: int = 32  # images in a batch
+    batch_size: int = 32  # images in a batch
     flip: float = 0.0  # how often a training image is turned left to right; not where captions tell left from right
     crop: int = 0  # pixels: a training image is moved by at most so many to any side
     grey: float = 0.0  # how often a training image loses its colours, so that shapes are known in every colour
@@ -67,7 +67,16 @@ class Config:
     seed: int = 1  # of the built-in data, and of splits that are not given
 
     def __post_init__(self) -> None:
-        for name in ("scenes", "rows", "height", "width", "captions", "vocabulary", "minimum", "longest"):
+        for name in (
+            "scenes",
+            "batch_size",
+            "height",
+            "width",
+            "captions",
+            "vocab_size",
+            "min_frequency",
+            "max_length",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.crop < 0:
@@ -76,28 +85,28 @@ class Config:
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
         if self.path is None:
-            dataset.check_source(self.name)
-        eyes(self.features, self.weights)
+            dataset.check_source(self.dataset)
+        eyes(self.backbone, self.backbone_weights)
 
 
-TINY = Config(scenes=24, height=24, width=24, rows=4, things=(1, 2), longest=16)  # for tests
+TINY = Config(scenes=24, height=24, width=24, batch_size=4, objects_per_scene=(1, 2), max_length=16)  # for tests
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
 
-    nbest: int = 1  # how many captions of each image, the first as without this; a beam is made wide enough
-    cover: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
+    n: int = 1  # how many captions of each image, the first as without this; a beam is made wide enough
+    occlude: str = ""  # a region to grey out first: left,top,right,bottom as shares of the image, as 0,0,0.5,0.5
 
     def __post_init__(self) -> None:
-        if self.nbest < 1:
-            raise ConfigError(f"nbest={self.nbest}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
         self.box()
 
     def box(self) -> scenes.Box | None:
         """The region that is greyed out."""
-        return grounding.parse_box(self.cover) if self.cover else None
+        return grounding.parse_box(self.occlude) if self.occlude else None
 
 
 class Captioning(Task):
@@ -108,8 +117,8 @@ class Captioning(Task):
     ) -> None:
         self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
         self._read, self._folder, self.marks = read, folder, SpecialTokens()
-        self.image_encoder = eyes(config.features, config.weights)
-        self.sizes = CaptioningSpec(*self.image_encoder.grid(self.shape), vocabulary.size, config.longest, self.marks)
+        self.image_encoder = eyes(config.backbone, config.backbone_weights)
+        self.spec = CaptioningSpec(*self.image_encoder.grid(self.shape), vocabulary.size, config.max_length, self.marks)
         self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.ORDERS), "exact", "pointing"], True)
         self.goal = TargetMetric("exact" if config.path is None else "bleu4", more=True)
         self.examples, self.input_suffixes = image_inputs.examples_of(folder), image_inputs.OPENS
@@ -125,13 +134,15 @@ class Captioning(Task):
         """The training captions as tokens, of each image those that fit."""
         part = self.collection.split("train")
         flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
-        return [[row for row in (next(flat) for _ in each) if len(row) < self.config.longest] for each in part.captions]
+        return [
+            [row for row in (next(flat) for _ in each) if len(row) < self.config.max_length] for each in part.captions
+        ]
 
     def data_warnings(self) -> list[str]:
         """What a user should know of the data: what is left out, what had to be converted."""
         said = sum(map(len, self.collection.split("train").captions))
         long = said - sum(map(len, self.rows))
-        text = f"{long} of {said} training captions are longer than {self.config.longest} tokens: left out"
+        text = f"{long} of {said} training captions are longer than {self.config.max_length} tokens: left out"
         return [*self.collection.remarks, *([text] if long else [])]
 
     def data_summary(self) -> list[str]:
@@ -139,7 +150,7 @@ class Captioning(Task):
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
         lengths = data_summary.lengths({name: part.rows for name, part in splits.items()})
-        counts = data_summary.counted("images", lengths, said, data_summary.vocabulary(self.sizes.size))
+        counts = data_summary.counted("images", lengths, said, data_summary.vocabulary(self.spec.size))
         return [counts, data_summary.first("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
@@ -153,8 +164,12 @@ class Captioning(Task):
         """The epoch's batches of images that have captions, in random order."""
         told = np.array([number for number, rows in enumerate(self.rows) if rows], np.int64)
         if not len(told):
-            raise ConfigError(f"no caption is as short as longest={self.config.longest} tokens; give a larger number")
-        return [told[batch] for batch in image_inputs.batches(len(told), self.config.rows, epoch=epoch, seed=seed)]
+            raise ConfigError(
+                f"no caption is as short as longest={self.config.max_length} tokens; give a larger number"
+            )
+        return [
+            told[batch] for batch in image_inputs.batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
+        ]
 
     def collate(self, examples: Indices) -> CaptionBatch:
         """Example numbers -> images, and some captions of each."""
@@ -194,9 +209,9 @@ class Captioning(Task):
             told = self.texts(model, part.images(np.arange(len(part))), decoding)
             kinds = {"cider": metrics.cider, "meteor": metrics.meteor}
             scores = {name: score(told, part.captions) for name, score in kinds.items()}
-        more = self.config.things[1] + 1
+        more = self.config.objects_per_scene[1] + 1
         if part.regions and more <= scenes.CELLS**2:
-            how: dict[str, Any] = {"things": (more, more), "held": self.config.held, "seed": self.config.seed}
+            how: dict[str, Any] = {"things": (more, more), "held": self.config.held_out, "seed": self.config.seed}
             made = scenes.generate(split, MORE, side=self.shape.height, **how)
             found = self._scores(model, dataset.of_scenes(made, self.config.language), decoding)
             scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
@@ -204,12 +219,12 @@ class Captioning(Task):
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        more = f"{MORE} scenes of {self.config.things[1] + 1} things"
+        more = f"{MORE} scenes of {self.config.objects_per_scene[1] + 1} things"
         return metrics.signatures() | (grounding.signatures(more) if self.config.path is None else {})
 
     def search_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[list[Hypothesis]]:
         """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
-        how = inspect.SearchSettings(decoding, self.marks, self.sizes.longest - 1, self.image_encoder)
+        how = inspect.SearchSettings(decoding, self.marks, self.spec.longest - 1, self.image_encoder)
         return inspect.search(model, pixels, how)
 
     def texts(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
@@ -242,7 +257,7 @@ class Captioning(Task):
         tell = partial(self.search_captions, model, np.stack([given.pixels for given in inputs]))
         return [
             [self._answer(model, given, one) for one in hypotheses]
-            for given, hypotheses in zip(inputs, n_best(tell, decoding, count=options.nbest), strict=True)
+            for given, hypotheses in zip(inputs, n_best(tell, decoding, count=options.n), strict=True)
         ]
 
     def _changed(self, given: InputImage, options: Options) -> InputImage:
@@ -263,7 +278,7 @@ class Captioning(Task):
         """An image -> its captions, where the model looked, and what it says without parts of the image."""
         given = self._changed(given, options)
         begun = time.perf_counter()
-        (hypotheses,) = n_best(partial(self.search_captions, model, given.pixels[None]), decoding, count=options.nbest)
+        (hypotheses,) = n_best(partial(self.search_captions, model, given.pixels[None]), decoding, count=options.n)
         seconds = time.perf_counter() - begun
         boxes = grounding.regions(*grounding.grid_of(model))
         changed = self.texts(model, np.stack([grounding.occlude(given.pixels, box) for box in boxes]), decoding)
@@ -275,7 +290,11 @@ class Captioning(Task):
 
 def _collect(config: Config) -> CaptionCollection:
     if config.path is None:
-        kind: dict[str, Any] = {"language": config.language, "things": config.things, "held": config.held}
+        kind: dict[str, Any] = {
+            "language": config.language,
+            "things": config.objects_per_scene,
+            "held": config.held_out,
+        }
         return dataset.make_scenes(config.scenes, side=config.height, seed=config.seed, **kind)
     return dataset.read_files(config.path, TargetShape(config.height, config.width, config.channels), seed=config.seed)
 
@@ -286,8 +305,12 @@ def build(config: Config, folder: Path | None = None) -> Captioning:
         return load(config, folder)
     found = _collect(config)
     texts = [text for each in found.split("train").captions for text in each]
-    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
-    vocabulary = tokenizer.train(texts, level=config.level, **choices)
+    choices: dict[str, Any] = {
+        "size": config.vocab_size,
+        "lowercase": config.lowercase,
+        "minimum": config.min_frequency,
+    }
+    vocabulary = tokenizer.train(texts, level=config.tokenizer, **choices)
     return Captioning(config, ImageDataInfo(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
 
 

@@ -10,10 +10,10 @@ from regard.tasks.classification.task import TINY, Classification, Config, Optio
 __all__ = ["TINY", "Classification", "Config", "Options", "build", "load"]
 
 VERB = "classify"
-SIZES = DocumentSpec
+SPEC = DocumentSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "hierarchical"},
     "training": {"epochs": 6, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 100}, "evaluation": {"patience": 3}},
 }
 DEMO = ["training.epochs=4", "training.optimizer.lr=0.003", "training.schedule.warmup=100"]
-PLACE = ("path", "name", "label", "text", "header", "valid", "test")
+DATA_SETTINGS = ("path", "dataset", "label", "text", "header", "valid", "test")

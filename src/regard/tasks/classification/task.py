@@ -50,7 +50,7 @@ class Config:
     """Which documents, how they are cut, which tokens, which batches. Without a path, built-in reviews."""
 
     path: Path | None = None  # a table (.tsv, .csv, .jsonl), a folder of tables or by class, or an archive of one
-    name: str = "reviews_en"  # without a path: reviews_en, reviews_ko (built in), or hf:… for Hugging Face
+    dataset: str = "reviews_en"  # without a path: reviews_en, reviews_ko (built in), or hf:… for Hugging Face
     label: str = "label"  # the column of the label: its name, or its number counted from 1
     text: str = "text"  # the column of the text
     header: bool | None = None  # whether tables begin with a line of names; none: if a column is given by name
@@ -61,22 +61,30 @@ class Config:
     splitter: Splitter = field(default_factory=Splitter)  # where sentences end
     sentence: int = 60  # tokens of a sentence; a longer one is cut into several
     sentences: int = 150  # sentences of a document that are read
-    longest: int = 3000  # tokens of a document that are read
-    level: Level = "word"  # what a token is: a word, a subword (bpe, unigram, bytes) or a character (char)
-    vocabulary: int = 30_000  # tokens, at most
+    max_length: int = 3000  # tokens of a document that are read
+    tokenizer: Level = "word"  # what a token is: a word, a subword (bpe, unigram, bytes) or a character (char)
+    vocab_size: int = 30_000  # tokens, at most
     lowercase: bool = True  # all text is lowercased
-    minimum: int = 2  # how often a token must be seen
-    rows: int = 32  # documents in a batch
-    tokens: int = 40_000  # padded tokens of a batch, at most; longer documents make smaller batches
+    min_frequency: int = 2  # how often a token must be seen
+    batch_size: int = 32  # documents in a batch
+    max_batch_tokens: int = 40_000  # padded tokens of a batch, at most; longer documents make smaller batches
     smoothing: float = 0.0  # of the labels: this share of the probability is spread over all of them
     seed: int = 1  # of splits that are not given, and of the built-in data
 
     def __post_init__(self) -> None:
-        for name in ("examples", "sentence", "sentences", "vocabulary", "minimum", "rows", "tokens"):
+        for name in (
+            "examples",
+            "sentence",
+            "sentences",
+            "vocab_size",
+            "min_frequency",
+            "batch_size",
+            "max_batch_tokens",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.longest < 3:
-            raise ConfigError(f"longest={self.longest} must be at least 3: a token and two marks")
+        if self.max_length < 3:
+            raise ConfigError(f"longest={self.max_length} must be at least 3: a token and two marks")
         if not 0 <= self.smoothing < 1:
             raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
         if self.path is None and self.layout != Layout(separator=self.separator):
@@ -90,27 +98,27 @@ class Config:
     @property
     def origin(self) -> LabelledSource:
         """Where the documents come from."""
-        return LabelledSource(self.path, self.name, self.seed, self.examples)
+        return LabelledSource(self.path, self.dataset, self.seed, self.examples)
 
     @property
     def limits(self) -> Limits:
         """How much of a document is read; two tokens are left for the marks that some models set around it."""
-        return Limits(self.sentence, self.sentences, self.longest - 2)
+        return Limits(self.sentence, self.sentences, self.max_length - 2)
 
 
-TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests
+TINY = Config(examples=60, vocab_size=500, batch_size=8)  # for tests
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for."""
 
-    top: int = 1  # how many labels of each document, likeliest first
+    n: int = 1  # how many labels of each document, likeliest first
     threshold: float = 0.5  # where documents may have several labels: those at least this probable are given
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise ConfigError(f"top={self.top}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
         if not 0 < self.threshold < 1:
             raise ConfigError(f"threshold={self.threshold} must lie between 0 and 1")
 
@@ -126,8 +134,8 @@ class Classification(Task):
         self.config, self.tokenizer, self.names = config, tokenizer, list(names)
         self.several = bool(config.separator)
         self.marks = masking.marks_of(tokenizer)
-        limits = {"longest": config.longest, "sentence": config.sentence, "sentences": config.sentences}
-        self.sizes = DocumentSpec(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
+        limits = {"longest": config.max_length, "sentence": config.sentence, "sentences": config.sentences}
+        self.spec = DocumentSpec(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
         self.goal = TargetMetric("f1" if self.several else "accuracy", more=True)
         self.examples = tuple(examples)
 
@@ -154,7 +162,7 @@ class Classification(Task):
     def data_summary(self) -> list[str]:
         """How many documents there are, the labels, the vocabulary, and the first document."""
         first = next(iter(example_splits.pick(self.documents, "train")))
-        known = (f"{len(self.names)} labels", data_summary.vocabulary(self.sizes.size))
+        known = (f"{len(self.names)} labels", data_summary.vocabulary(self.spec.size))
         counts = data_summary.counted("documents", data_summary.lengths(self.documents), *known)
         return [counts, data_summary.first("document", first.text, ", ".join(first.labels))]
 
@@ -164,7 +172,9 @@ class Classification(Task):
         notes = text_files.said(self.documents.values())
         notes += [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
         if found.shortened:
-            limits = f"data.longest={self.config.longest} tokens or data.sentences={self.config.sentences} sentences"
+            limits = (
+                f"data.max_length={self.config.max_length} tokens or data.sentences={self.config.sentences} sentences"
+            )
             notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
         return notes + metrics.unbalanced(document_corpus.balance(found.labels), self.names)
 
@@ -180,7 +190,7 @@ class Classification(Task):
         """The epoch's batches of documents of like length."""
         config = self.config
         return document_corpus.plan(
-            self.training.lengths(), rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch
+            self.training.lengths(), rows=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
         )
 
     def collate(self, examples: Indices) -> LabelledBatch:
@@ -202,7 +212,7 @@ class Classification(Task):
         found = self._encoded(split)
         logits = torch.zeros(found.size, len(self.names))
         with eval_mode(model) as device:
-            batches = batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.tokens))
+            batches = batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.max_batch_tokens))
             for numbers in track(batches, total=found.size, size=len):
                 given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
                 logits[numbers] = model.readout(model(given)).float().cpu()
@@ -216,7 +226,7 @@ class Classification(Task):
         if reviews is None:
             return table
         cuts = self._cuts([review.text for review in reviews])
-        budget = max(READ_AT_ONCE, self.config.tokens)
+        budget = max(READ_AT_ONCE, self.config.max_batch_tokens)
         return table | metrics.attention_on_evidence(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
 
     def signatures(self) -> dict[str, str]:
@@ -246,9 +256,9 @@ class Classification(Task):
         cuts = self._cuts(inputs)
         lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
         answers: list[list[Prediction]] = [[] for _ in inputs]
-        asked: dict[str, Any] = {"top": options.top, "threshold": options.threshold if self.several else None}
+        asked: dict[str, Any] = {"top": options.n, "threshold": options.threshold if self.several else None}
         with eval_mode(model) as device:
-            for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens)):
+            for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.max_batch_tokens)):
                 given = map_tensors(document_corpus.group([cuts[i] for i in numbers]), lambda x: x.to(device))
                 for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
                     answers[i] = metrics.answers(row, self.names, **asked, remarks=_shortened(cuts[i]))
@@ -280,9 +290,14 @@ def build(config: Config, folder: Path | None = None) -> Classification:
     """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
     documents = labelled_sources.open_documents(config.origin, config.layout)
     names = document_corpus.names_in(documents)
-    choices: dict[str, Any] = {name: getattr(config, name) for name in ("splitter", "level", "lowercase", "minimum")}
+    choices: dict[str, Any] = {
+        "splitter": config.splitter,
+        "level": config.tokenizer,
+        "lowercase": config.lowercase,
+        "minimum": config.min_frequency,
+    }
     if folder is None:
-        tokenizer = document_corpus.vocabulary(documents["train"], size=config.vocabulary, **choices)
+        tokenizer = document_corpus.vocabulary(documents["train"], size=config.vocab_size, **choices)
     else:
         tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)
     few = [document.text for document in islice(documents["valid"], 200) if document.text.strip()]

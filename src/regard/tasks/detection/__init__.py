@@ -10,12 +10,12 @@ from regard.tasks.detection.task import TINY, Config, Detection, Options, build,
 __all__ = ["TINY", "Config", "Detection", "Options", "build", "load"]
 
 VERB = "detect"
-SIZES = DetectionSpec
+SPEC = DetectionSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "detr"},
     "training": {
         "minutes": 30.0,
-        "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 1e-4, "betas": [0.9, 0.99]},
+        "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 1e-4, "betas": [0.9, 0.99]},
         "schedule": {"warmup": 200},
     },
 }

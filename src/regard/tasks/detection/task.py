@@ -38,14 +38,14 @@ class Config:
     """Which images and objects. Without a path, scenes of coloured shapes made by code."""
 
     path: Path | None = None  # a folder of images with COCO's JSON, or such a file
-    name: str = detection_dataset.BUILT_IN  # without a path: scenes
+    dataset: str = detection_dataset.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
-    things: tuple[int, int] = (1, 4)  # the least and the most shapes of a scene
+    objects_per_scene: tuple[int, int] = (1, 4)  # the least and the most shapes of a scene
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`
     channels: int = 3  # 1: grey, 3: colour
     flip: float = 0.5  # how often left and right change places in training
-    rows: int = 32  # images in a batch
+    batch_size: int = 32  # images in a batch
     class_weight: float = 1.0  # what the class of an object counts in the loss
     distance_weight: float = 5.0  # what the distance between boxes counts
     overlap_weight: float = 2.0  # what their generalised overlap counts
@@ -53,14 +53,14 @@ class Config:
     seed: int = 1  # of the built-in data, and of splits that are not given
 
     def __post_init__(self) -> None:
-        if min(self.scenes, self.rows, self.height, self.width) < 1:
+        if min(self.scenes, self.batch_size, self.height, self.width) < 1:
             raise ConfigError("scenes, rows, height and width must be at least 1")
         if not 0 <= self.flip <= 1:
             raise ConfigError(f"flip={self.flip} lies in 0 … 1")
         if min(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight) < 0:
             raise ConfigError("weights of the loss are not negative; 0 leaves a part out")
         if self.path is None:
-            detection_dataset.check_source(self.name)
+            detection_dataset.check_source(self.dataset)
 
     @property
     def weights(self) -> Weights:
@@ -68,18 +68,18 @@ class Config:
         return Weights(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight)
 
 
-TINY = Config(scenes=24, height=32, width=32, rows=4, things=(1, 2))  # for tests
+TINY = Config(scenes=24, height=32, width=32, batch_size=4, objects_per_scene=(1, 2))  # for tests
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for."""
 
-    least: float = LEAST  # how sure the model must be of an object, 0 … 1
+    threshold: float = LEAST  # how sure the model must be of an object, 0 … 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.least <= 1:
-            raise ConfigError(f"least={self.least} lies in 0 … 1")
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"threshold={self.threshold} lies in 0 … 1")
 
 
 class ObjectBatch(NamedTuple):
@@ -100,7 +100,7 @@ class Detection(Task):
         self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
         self._read, self._folder = read, folder
         most = int(known.more["most"])
-        self.sizes = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
+        self.spec = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
         self.examples = image_inputs.examples_of(folder)
 
     @cached_property
@@ -112,7 +112,7 @@ class Detection(Task):
         """How many images there are, their size, and the objects of the first one."""
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
-        known = f"{len(self.classes)} classes", f"at most {self.sizes.most} objects in an image"
+        known = f"{len(self.classes)} classes", f"at most {self.spec.most} objects in an image"
         return image_inputs.overview(splits, self.shape, *known, ", ".join(names) or "without objects")
 
     def fingerprint(self) -> dict[str, str]:
@@ -126,7 +126,7 @@ class Detection(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
+        return image_inputs.batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
 
     def collate(self, examples: Indices) -> ObjectBatch:
         """Example numbers -> images and objects, some turned left to right."""
@@ -191,14 +191,14 @@ class Detection(Task):
         if not inputs:
             return []
         found = self.find(model, np.stack([given.pixels for given in inputs]))
-        answer = partial(inspect.answer, classes=self.classes, least=options.least)
+        answer = partial(inspect.answer, classes=self.classes, least=options.threshold)
         return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
 
     def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its objects, and where each query looked."""
         with eval_mode(model) as device:
             image = to_tensor(given.pixels[None]).to(device)
-            return inspect.show(model, image, given, classes=self.classes, least=options.least)
+            return inspect.show(model, image, given, classes=self.classes, least=options.threshold)
 
 
 def padded(labels: Sequence[Any], boxes: Sequence[Any]) -> Truth:
@@ -219,7 +219,9 @@ def padded(labels: Sequence[Any], boxes: Sequence[Any]) -> Truth:
 
 def _collect(config: Config) -> ObjectCollection:
     if config.path is None:
-        return detection_dataset.make_scenes(config.scenes, side=config.height, things=config.things, seed=config.seed)
+        return detection_dataset.make_scenes(
+            config.scenes, side=config.height, things=config.objects_per_scene, seed=config.seed
+        )
     return detection_dataset.read_coco(
         config.path, Shape(config.height, config.width, config.channels), seed=config.seed
     )

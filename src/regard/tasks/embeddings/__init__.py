@@ -10,14 +10,14 @@ from regard.tasks.embeddings.task import Config, Embeddings, Options, build, loa
 __all__ = ["Config", "Embeddings", "Options", "build", "load"]
 
 VERB = "nearest"
-SIZES = EmbeddingSpec
+SPEC = EmbeddingSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "skipgram"},
     "training": {
         "epochs": 5,
-        "optimizer": {"name": "adagrad", "lr": 0.1, "clip": "none"},
+        "optimizer": {"name": "adagrad", "lr": 0.1, "max_grad_norm": "none"},
         "schedule": {"name": "constant", "warmup": 20},
     },
 }
-DEMO = ["data.minimum=3", "data.rows=32", "training.epochs=20", "training.evaluation.every=500"]
-PLACE = ("paths", "name")
+DEMO = ["data.min_frequency=3", "data.batch_size=32", "training.epochs=20", "training.evaluation.every=500"]
+DATA_SETTINGS = ("paths", "dataset")

@@ -44,20 +44,28 @@ class Config:
     """Which text, which words, which neighbours. Without a path, the documentation inside Python."""
 
     paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
-    name: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
-    vocabulary: int = 50_000  # words, at most
-    minimum: int = 5  # how often a word must be seen
+    dataset: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
+    vocab_size: int = 50_000  # words, at most
+    min_frequency: int = 5  # how often a word must be seen
     lowercase: bool = True  # all text is lowercased
     window: int = 5  # neighbours on each side, at most; how many is drawn for every word
     negatives: int = 5  # other words that count against each pair of neighbours
-    drawn: int = 16  # other words that are drawn for a row of text, for all its words together
+    shared_negatives: int = 16  # other words that are drawn for a row of text, for all its words together
     sample: float = 1e-3  # words more frequent than this are left out the more often the more frequent they are
     length: int = 48  # words of a row, before any is left out
-    rows: int = 256  # rows in a batch
-    evaluated: int = 200_000  # words of a split that its loss is computed on, at most
+    batch_size: int = 256  # rows in a batch
+    eval_tokens: int = 200_000  # words of a split that its loss is computed on, at most
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "minimum", "window", "negatives", "drawn", "rows", "evaluated"):
+        for name in (
+            "vocab_size",
+            "min_frequency",
+            "window",
+            "negatives",
+            "shared_negatives",
+            "batch_size",
+            "eval_tokens",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.length < 2:
@@ -68,18 +76,18 @@ class Config:
     @property
     def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return PlainTextSource(self.paths, self.name)
+        return PlainTextSource(self.paths, self.dataset)
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for. The input is a word, or a sum of words: king - man + woman."""
 
-    top: int = 10  # how many words, nearest first
+    n: int = 10  # how many words, nearest first
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise ConfigError(f"top={self.top}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
 
 
 class Batch(NamedTuple):
@@ -98,7 +106,7 @@ class Embeddings(Task):
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
-        self.sizes = EmbeddingSpec(tokenizer.size, self.marks)
+        self.spec = EmbeddingSpec(tokenizer.size, self.marks)
         self.examples = tuple(examples)
         self._streams: dict[str, Stream] = {}
 
@@ -150,7 +158,7 @@ class Embeddings(Task):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of rows, each a place and a number that all draws follow from."""
         config, length = self.config, len(self.stream("train").tokens)
-        batches = token_stream.plan(length, context=config.length, rows=config.rows, seed=seed, epoch=epoch)
+        batches = token_stream.plan(length, context=config.length, rows=config.batch_size, seed=seed, epoch=epoch)
         random = np.random.default_rng([seed, epoch, 1])
         return [places * SALTS + random.integers(1, SALTS, len(places)) for places in batches]
 
@@ -160,7 +168,7 @@ class Embeddings(Task):
 
     def _batch(self, text: Stream, examples: Indices) -> Batch:
         length, window = self.config.length, self.config.window
-        draws = uniform(examples, 2 * length + self.config.drawn)  # each example's from its own number
+        draws = uniform(examples, 2 * length + self.config.shared_negatives)  # each example's from its own number
         rows = text.tokens[(examples // SALTS)[:, None] + np.arange(length)].astype(np.int64)
         kept = draws[:, :length] < self._kept[rows]
         reach = np.where(kept, 1 + (draws[:, length : 2 * length] * window).astype(np.int64), 0)
@@ -178,10 +186,14 @@ class Embeddings(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The loss per pair of neighbours of a split, and agreement with the built-in lists where they are covered."""
         text, total, pairs = self.stream(split), 0.0, 0
-        places = np.arange(0, min(len(text.tokens), self.config.evaluated) - self.config.length + 1, self.config.length)
+        places = np.arange(
+            0, min(len(text.tokens), self.config.eval_tokens) - self.config.length + 1, self.config.length
+        )
         with eval_mode(model) as device:
-            for low in track(range(0, len(places), self.config.rows), total=-(-len(places) // self.config.rows)):
-                batch = self._batch(text, places[low : low + self.config.rows] * SALTS)
+            for low in track(
+                range(0, len(places), self.config.batch_size), total=-(-len(places) // self.config.batch_size)
+            ):
+                batch = self._batch(text, places[low : low + self.config.batch_size] * SALTS)
                 part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
                 total, pairs = total + float(part), pairs + count
         space = self.space(model)
@@ -190,7 +202,7 @@ class Embeddings(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         near = f"window {self.config.window}, {self.config.negatives} negatives, the same draws every time"
-        first = f"first {self.config.evaluated} words of the split"
+        first = f"first {self.config.eval_tokens} words of the split"
         return {
             "loss": f"negative sampling per pair of neighbours, {near}, {first}",
             "similarity": "Spearman's rank correlation of cosines with regard's own list of alike words, covered pairs",
@@ -208,9 +220,9 @@ class Embeddings(Task):
         splits = {
             split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.origin))
         }
-        words, different = len(self.stream("train").tokens), self.sizes.size - self.marks.first
+        words, different = len(self.stream("train").tokens), self.spec.size - self.marks.first
         rare = self._counts[self.marks.unknown] / words
-        few = f"{rare:.1%} are too rare for a vector (data.minimum={self.config.minimum})"
+        few = f"{rare:.1%} are too rare for a vector (data.min_frequency={self.config.min_frequency})"
         begin = " ".join(
             next(iter(plain_text.open_text(self.config.origin)["train"]))[:BEGIN].split()
         )  # rare words too
@@ -232,7 +244,7 @@ class Embeddings(Task):
         known = Vectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.marks.first :])
         files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
         return [
-            [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.top)]
+            [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
             for terms in (self._terms(space, text) for text in inputs)
         ]
 
@@ -242,7 +254,7 @@ class Embeddings(Task):
     def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
         space = self.space(model)
-        return inspect.show(model, space, given, self._terms(space, given), count=options.top, first=self.marks.first)
+        return inspect.show(model, space, given, self._terms(space, given), count=options.n, first=self.marks.first)
 
 
 def _spaced(documents: Documents) -> Iterator[str]:
@@ -265,10 +277,14 @@ def build(config: Config, folder: Path | None = None) -> Embeddings:
     if folder is not None:
         return load(config, folder)
     texts = _Spaced(plain_text.open_text(config.origin)["train"])
-    size = config.vocabulary + SpecialTokens().first
-    tokenizer = tokenizers.train(texts, level="word", size=size, lowercase=config.lowercase, minimum=config.minimum)
+    size = config.vocab_size + SpecialTokens().first
+    tokenizer = tokenizers.train(
+        texts, level="word", size=size, lowercase=config.lowercase, minimum=config.min_frequency
+    )
     if tokenizer.size == SpecialTokens().first:
-        raise DataError(f"no word of the text is seen {config.minimum} times; give more text or a smaller data.minimum")
+        raise DataError(
+            f"no word of the text is seen {config.min_frequency} times; give more text or a smaller data.min_frequency"
+        )
     task = Embeddings(config, tokenizer)
     frequent = [word for word in task.token_texts() if len(word) >= 4 and word.isalpha()]
     return Embeddings(config, tokenizer, examples=frequent[20 : 20 + EXAMPLES] or frequent[:EXAMPLES])

@@ -10,12 +10,12 @@ from regard.tasks.image_classification.task import TINY, Config, ImageClassifica
 __all__ = ["TINY", "Config", "ImageClassification", "Options", "build", "load"]
 
 VERB = "classify"
-SIZES = ImageClassificationSpec
+SPEC = ImageClassificationSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "vit"},
     "training": {
         "minutes": 5.0,
-        "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.05, "betas": [0.9, 0.99]},
+        "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 0.05, "betas": [0.9, 0.99]},
         "schedule": {"warmup": 100},
     },
 }

@@ -38,13 +38,13 @@ class Config:
     """Which images, how large, and how they are changed in training. Without a path, the digits of scikit-learn."""
 
     path: Path | None = None  # a folder by class, an archive, idx or .npz files of images
-    name: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
+    dataset: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
     height: int = 0  # rows that every image is brought to; 0: those of the first image
     width: int = 0  # columns that every image is brought to; 0: those of the first image
     channels: int = 0  # 1: grey, 3: colour, 0: as the first image
     fit: Fit = "stretch"  # how another size is brought to that: stretch, crop the middle, or pad with a border
     fill: int = 0  # brightness of the border, 0 … 255
-    rows: int = 64  # images in a batch
+    batch_size: int = 64  # images in a batch
     smoothing: float = 0.0  # of the labels: this share of the probability is spread over all classes
     seed: int = 1  # of splits that are not given
     crop: int = 0  # training images are moved by at most so many pixels to any side, the border filled with the darkest
@@ -54,8 +54,8 @@ class Config:
     mixup: float = 0.0  # training images are mixed in pairs, their shares drawn from Beta(mixup, mixup); 0: not
 
     def __post_init__(self) -> None:
-        if self.rows < 1:
-            raise ConfigError(f"rows={self.rows} must be at least 1")
+        if self.batch_size < 1:
+            raise ConfigError(f"rows={self.batch_size} must be at least 1")
         if not 0 <= self.smoothing < 1:
             raise ConfigError(f"smoothing={self.smoothing} must be at least 0 and below 1")
         _ = self.augmentation  # what is wrong with it is said at once
@@ -66,18 +66,18 @@ class Config:
         return Augmentation(self.crop, self.flip, self.shift, self.erase, self.mixup)
 
 
-TINY = Config(rows=8)  # for tests
+TINY = Config(batch_size=8)  # for tests
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for."""
 
-    nbest: int = 3  # how many classes of each image, likeliest first
+    n: int = 3  # how many classes of each image, likeliest first
 
     def __post_init__(self) -> None:
-        if self.nbest < 1:
-            raise ConfigError(f"nbest={self.nbest}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
 
 
 class ImageClassification(Task):
@@ -92,7 +92,7 @@ class ImageClassification(Task):
             raise DataError(f"the images have {len(known.classes)} classes; put those of each class into a folder")
         self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
         self._read, self._folder = read, folder
-        self.sizes = ImageClassificationSpec(
+        self.spec = ImageClassificationSpec(
             self.shape.height, self.shape.width, self.shape.channels, len(known.classes)
         )
         self.examples = image_inputs.examples_of(folder)
@@ -122,7 +122,9 @@ class ImageClassification(Task):
         """The epoch's batches of images with a class, in random order."""
         images = self.collection.split("train")
         with_class = np.flatnonzero(images.labels[images.rows] >= 0)
-        return [with_class[b] for b in image_inputs.batches(len(with_class), self.config.rows, epoch=epoch, seed=seed)]
+        return [
+            with_class[b] for b in image_inputs.batches(len(with_class), self.config.batch_size, epoch=epoch, seed=seed)
+        ]
 
     def collate(self, examples: Indices) -> Mixed:
         """Example numbers -> images and classes, changed as the augmentation says."""
@@ -179,7 +181,7 @@ class ImageClassification(Task):
         if not inputs:
             return []
         scores = self.log_probabilities(model, np.stack([given.pixels for given in inputs]))
-        best = scores.topk(min(options.nbest, len(self.classes)), dim=1)
+        best = scores.topk(min(options.n, len(self.classes)), dim=1)
         answers = []
         for given, values, numbers in zip(inputs, best.values.tolist(), best.indices.tolist(), strict=True):
             names = [self.classes[number] for number in numbers]
@@ -198,7 +200,7 @@ class ImageClassification(Task):
 
 def _origin(config: Config) -> ImageSource:
     wanted = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
-    return ImageSource(config.path, config.name, wanted, seed=config.seed)
+    return ImageSource(config.path, config.dataset, wanted, seed=config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> ImageClassification:

@@ -11,14 +11,14 @@ __all__ = ["TINY", "Config", "Images", "Options", "build", "load"]
 
 VERB = "generate"
 VERBS = ("generate", "complete", "upscale")
-SIZES = PixelSizes
-SERVED = {"count": 64, "scale": 16}
+SPEC = PixelSizes
+SERVER_LIMITS = {"n": 64, "scale": 16}
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "image_transformer"},
     "training": {"minutes": 10.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 100}},
 }
 DEMO = [
-    *("model.layers=2", "model.dim=64", "model.query=[2, 4]", "model.memory=[3, 4]", "data.rows=64"),
+    *("model.layers=2", "model.dim=64", "model.query_block=[2, 4]", "model.memory_block=[3, 4]", "data.batch_size=64"),
     *("training.steps=400", "training.optimizer.lr=0.003", "training.schedule.warmup=50"),
     "training.evaluation.every=400",
 ]

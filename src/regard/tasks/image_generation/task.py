@@ -41,39 +41,42 @@ class Config:
     """Which images, how large and in how many levels. Without a path, the handwritten digits of scikit-learn."""
 
     path: Path | None = None  # a folder (by class), an archive, idx or .npz files of images
-    name: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
+    dataset: str = dataset.BUILT_IN  # without a path: digits, or hf:… for Hugging Face
     height: int = 0  # rows that every image is brought to; 0: those of the first image
     width: int = 0  # columns that every image is brought to; 0: those of the first image
     channels: int = 0  # 1: grey, 3: colour, 0: as the first image
     fit: Fit = "stretch"  # how another size is brought to that: stretch, crop the middle, or pad with a border
     fill: int = 0  # brightness of the border, 0 … 255
-    levels: int = 0  # of brightness that are told apart, 2 … 256; 0: 17 for the digits, else 256
+    intensity_levels: int = 0  # of brightness that are told apart, 2 … 256; 0: 17 for the digits, else 256
     rounding: Literal["nearest", "random"] = "nearest"  # to which level; random: either, the nearer more often
-    small: tuple[int, int] = (0, 0)  # rows and columns of the image that is enlarged; 0: images are made from nothing
-    classes: Literal["told", "ignored"] = "told"  # whether the class of an image is told to the model
-    drop: float = 0.1  # how often it is not told in training, so that it need not be given later
+    low_resolution: tuple[int, int] = (
+        0,
+        0,
+    )  # rows and columns of the image that is enlarged; 0: images are made from nothing
+    class_conditional: bool = True  # whether the class of an image is told to the model
+    condition_dropout: float = 0.1  # how often it is not told in training, so that it need not be given later
     flip: float = 0.0  # how often left and right change places in training
-    rows: int = 32  # images in a batch
+    batch_size: int = 32  # images in a batch
     valid: int = 1000  # images of the validation split that are looked at
     held_out: HoldOut = "image"  # what is held out for splits that the data does not have: images, or whole classes
     seed: int = 1  # of splits that are not given
 
     def __post_init__(self) -> None:
-        if min(self.rows, self.valid) < 1 or min(self.small) < 0:
+        if min(self.batch_size, self.valid) < 1 or min(self.low_resolution) < 0:
             raise ConfigError("rows and valid must be at least 1, small at least 0")
-        if not (0 <= self.drop <= 1 and 0 <= self.flip <= 1):
-            raise ConfigError(f"drop={self.drop}, flip={self.flip}: shares lie in 0 … 1")
-        if self.levels:
-            check_levels(self.levels)
+        if not (0 <= self.condition_dropout <= 1 and 0 <= self.flip <= 1):
+            raise ConfigError(f"drop={self.condition_dropout}, flip={self.flip}: shares lie in 0 … 1")
+        if self.intensity_levels:
+            check_levels(self.intensity_levels)
 
     @property
     def told_apart(self) -> int:
         """The number of levels."""
-        built_in = self.path is None and self.name == dataset.BUILT_IN
-        return self.levels or (digits.LEVELS if built_in else 256)
+        built_in = self.path is None and self.dataset == dataset.BUILT_IN
+        return self.intensity_levels or (digits.LEVELS if built_in else 256)
 
 
-TINY = Config(rows=8, valid=16)  # for tests
+TINY = Config(batch_size=8, valid=16)  # for tests
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Options:
     """What one can ask for. An image that is given is completed, or enlarged where the run enlarges."""
 
     class_: str = ""  # the class of the images; none: any
-    count: int = 16  # images that are made from nothing; of what is given, one each
+    n: int = 16  # images that are made from nothing; of what is given, one each
     rows: int = 0  # rows of the given image that are kept; 0: all, of an image as high as the canvas half of them
     temperature: float | None = None  # above 1 more surprising, 0 the likeliest; none: 1, or 0 where it is enlarged
     top_k: int = 0  # only the so many likeliest levels are drawn; 0: all
@@ -90,8 +93,8 @@ class Options:
     scale: int = 0  # pixels of the file for each pixel, along each axis; 0: so that single pixels can be seen
 
     def __post_init__(self) -> None:
-        if self.count < 1 or min(self.rows, self.scale) < 0:
-            raise ConfigError(f"count={self.count}, rows={self.rows}, scale={self.scale}: ask for one image at least")
+        if self.n < 1 or min(self.rows, self.scale) < 0:
+            raise ConfigError(f"n={self.n}, rows={self.rows}, scale={self.scale}: ask for one image at least")
 
     def drawing(self, *, enlarging: bool) -> sample.Config | None:
         """How levels are drawn; None: the likeliest is taken."""
@@ -111,21 +114,21 @@ class Images(Task):
     ) -> None:
         self.config, self.known, self.shape = config, known, known.shape
         self._read, self._folder = read, folder
-        told = known.classes if config.classes == "told" else ()
-        shape, small = self.shape, config.small
+        told = known.classes if config.class_conditional else ()
+        shape, small = self.shape, config.low_resolution
         if min(small) and (shape.height % small[0] or shape.width % small[1]):
             raise ConfigError(
                 f"small={list(small)}: an image of {shape.height}x{shape.width} cannot be cut into so many squares"
             )
         small = small if min(small) else (0, 0)
-        self.sizes = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
+        self.spec = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
         self.verbs = ("upscale",) if min(small) else ("generate", "complete")
         self.examples = (*image_inputs.examples_of(folder), *(() if min(small) else ("",)))
 
     @property
     def enlarging(self) -> bool:
         """Whether the run makes large images of small ones."""
-        enlarging: bool = self.sizes.small != (0, 0)
+        enlarging: bool = self.spec.small != (0, 0)
         return enlarging
 
     @cached_property
@@ -135,7 +138,7 @@ class Images(Task):
 
     def data_summary(self) -> list[str]:
         """How many images there are, their size, levels and classes."""
-        known = f"{self.sizes.levels} levels", f"{self.sizes.classes} classes told"
+        known = f"{self.spec.levels} levels", f"{self.spec.classes} classes told"
         return image_inputs.overview(self.collection.splits, self.shape, *known, self.collection.first)
 
     def fingerprint(self) -> dict[str, str]:
@@ -148,20 +151,20 @@ class Images(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.batches(len(self.collection.split("train")), self.config.rows, epoch=epoch, seed=seed)
+        return image_inputs.batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
 
     def collate(self, examples: Indices) -> ImageBatch:
         """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
         pixels, labels = self.collection.split("train").take(examples)
         flipped = (torch.rand(len(pixels)) < self.config.flip).numpy()[:, None, None, None]
         pixels = np.where(flipped, pixels[:, :, ::-1], pixels) if self.config.flip else pixels
-        silent = (torch.rand(len(labels)) < self.config.drop).numpy()
+        silent = (torch.rand(len(labels)) < self.config.condition_dropout).numpy()
         draws = torch.rand(pixels.shape).numpy() if self.config.rounding == "random" else None
-        return encode(pixels, np.where(silent, -1, labels), self.sizes, draws=draws)
+        return encode(pixels, np.where(silent, -1, labels), self.spec, draws=draws)
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """The training loss: -log p of every level, summed."""
-        total = teacher_forced(model, batch.pixels, batch.subject, levels=self.sizes.levels)
+        total = teacher_forced(model, batch.pixels, batch.subject, levels=self.spec.levels)
         return Loss(total, batch.pixels.numel())
 
     def split(self, name: str) -> tuple[Pixels, Any]:
@@ -175,10 +178,10 @@ class Images(Task):
         pixels, labels = self.split(split)
         total, random = 0.0, np.random.default_rng(0)  # where levels are drawn, they are drawn once and for all
         with eval_mode(model) as device:
-            for low in track(range(0, len(pixels), self.config.rows), -(-len(pixels) // self.config.rows)):
-                part = pixels[low : low + self.config.rows]
+            for low in track(range(0, len(pixels), self.config.batch_size), -(-len(pixels) // self.config.batch_size)):
+                part = pixels[low : low + self.config.batch_size]
                 draws = random.random(part.shape, dtype=np.float32) if self.config.rounding == "random" else None
-                batch = encode(part, labels[low : low + self.config.rows], self.sizes, draws=draws)
+                batch = encode(part, labels[low : low + self.config.batch_size], self.spec, draws=draws)
                 batch = map_tensors(batch, lambda x: x.to(device))
                 total += self.loss(model, batch).total.item()
         return {"bits": total / pixels.size / math.log(2), "nats": total / len(pixels)}
@@ -186,21 +189,21 @@ class Images(Task):
     def extra_metrics(self, model: ImageGenerator, split: str, decoding: Any) -> dict[str, float]:
         """What a histogram of levels needs; where images are enlarged, the likeliest ones beside bicubic ones."""
         truth, _ = self.split(split)
-        scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.sizes.levels)}
+        scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.spec.levels)}
         if not self.enlarging:
             return scores
         truth = truth[:ENLARGED]
-        subject = encode(truth, np.full(len(truth), -1), self.sizes).subject
-        enlarged = decode(generate(model, subject, None, sizes=self.sizes, how=None), self.sizes)
-        small = decode(subject.small, self.sizes, size=self.sizes.small)
-        theirs = {f"bicubic_{name}": value for name, value in quality(bicubic(small, self.sizes), truth).items()}
+        subject = encode(truth, np.full(len(truth), -1), self.spec).subject
+        enlarged = decode(generate(model, subject, None, sizes=self.spec, how=None), self.spec)
+        small = decode(subject.small, self.spec, size=self.spec.small)
+        theirs = {f"bicubic_{name}": value for name, value in quality(bicubic(small, self.spec), truth).items()}
         return scores | quality(enlarged, truth) | theirs
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        levels, rounding = self.sizes.levels, self.config.rounding
+        levels, rounding = self.spec.levels, self.config.rounding
         drawn = "drawn once at random between the two nearest" if rounding == "random" else "the nearest"
-        told = "classes told" if self.sizes.classes else "no classes told"
+        told = "classes told" if self.spec.classes else "no classes told"
         bits = f"-log2 p per channel of a pixel, {levels} equally spaced levels of 0 … 255, {drawn}; {told}"
         return {"bits": bits, "nats": "-log p per image, of the same levels"}
 
@@ -211,8 +214,8 @@ class Images(Task):
     def _example(self) -> Pixels:
         image: Pixels = self.split("valid")[0][:1]
         if self.enlarging:
-            small = encode(image, np.full(1, -1), self.sizes).subject.small
-            image = decode(small, self.sizes, size=self.sizes.small)
+            small = encode(image, np.full(1, -1), self.spec).subject.small
+            image = decode(small, self.spec, size=self.spec.small)
         first: Pixels = image[0]
         return first
 
@@ -228,37 +231,37 @@ class Images(Task):
         label = self._class(options.class_)
         answers = []
         for given in inputs:
-            count = options.count if given is None else 1
+            count = options.n if given is None else 1
             if given is None and self.enlarging:
                 raise DataError("this run enlarges images; give the path of a small one")
-            asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=np.full(count, label))
-            images = decode(generate(model, asked.subject, asked.known, sizes=self.sizes, how=how), self.sizes)
+            asked = inspect.prepare(given, self.spec, rows=options.rows, labels=np.full(count, label))
+            images = decode(generate(model, asked.subject, asked.known, sizes=self.spec, how=how), self.spec)
             answers.append([inspect.answer(images, asked.given, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
-        return image_inputs.class_number(name, self.known.classes[: self.sizes.classes])
+        return image_inputs.class_number(name, self.known.classes[: self.spec.classes])
 
     def inspect(self, model: ImageGenerator, given: InputImage | None, options: Options, decoding: Any) -> Inspectable:
         """An image -> what the model looked at when it foretold each of its places."""
         labels = np.full(1, self._class(options.class_))
         if given is None or self.enlarging:
-            asked = inspect.prepare(given, self.sizes, rows=options.rows, labels=labels)
+            asked = inspect.prepare(given, self.spec, rows=options.rows, labels=labels)
             how = options.drawing(enlarging=self.enlarging)
-            levels = generate(model, asked.subject, asked.known, sizes=self.sizes, how=how)
+            levels = generate(model, asked.subject, asked.known, sizes=self.spec, how=how)
         else:
             given = image_inputs.brought_to(given, self.shape)
-            levels, subject = encode(given.pixels[None], labels, self.sizes)
+            levels, subject = encode(given.pixels[None], labels, self.spec)
             asked = inspect.Prepared(given, subject)
         with eval_mode(model):
             size = self.shape.height, self.shape.width
             title = inspect.title(asked.given, size, label=options.class_, count=1)
-            return inspect.show(model, levels, asked, sizes=self.sizes, title=title)
+            return inspect.show(model, levels, asked, sizes=self.spec, title=title)
 
 
 def _origin(config: Config) -> ImageSource:
     wanted = TargetShape(config.height, config.width, config.channels, config.fit, config.fill)
-    return ImageSource(config.path, config.name, wanted, config.held_out, config.seed)
+    return ImageSource(config.path, config.dataset, wanted, config.held_out, config.seed)
 
 
 def build(config: Config, folder: Path | None = None) -> Images:

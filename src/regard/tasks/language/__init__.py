@@ -10,16 +10,16 @@ from regard.tasks.language.task import Config, Language, Options, build, load
 __all__ = ["Config", "Language", "Options", "build", "load"]
 
 VERB = "generate"
-SIZES = LanguageSpec
+SPEC = LanguageSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "gpt", "dropout": 0.1},
-    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.1}},
+    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 0.1}},
     "decoding": {"name": "sample", "temperature": 0.8},
 }
 DEMO = [
-    *("data.level=bpe", "data.vocabulary=1000", "data.context=64", "data.rows=32"),
+    *("data.tokenizer=bpe", "data.vocab_size=1000", "data.context=64", "data.batch_size=32"),
     *("model=gpt", "model.layers=3", "model.dim=128", "model.dropout=0"),
     *("training.steps=400", "training.optimizer.lr=0.002", "training.schedule.warmup=50"),
     "training.evaluation.every=400",
 ]
-PLACE = ("paths", "name")
+DATA_SETTINGS = ("paths", "dataset")

@@ -149,7 +149,7 @@ def _window(tokens: Row, longest: int) -> Row:
 
 def _single(decoding: DecodingStrategy) -> DecodingStrategy:
     """The decoder for a text that has begun: one continuation of each, with draws of its own."""
-    changes = {name: 1 for name in ("samples", "nbest") if decoding.has(name)}
+    changes = {name: 1 for name in ("num_samples", "nbest") if decoding.has(name)}
     seed = {"seed": combine_seeds(decoding.config.seed)} if decoding.has("seed") else {}
     return decoding.changed(**changes, **seed)
 

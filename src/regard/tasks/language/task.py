@@ -36,18 +36,18 @@ class Config:
     """Which text, which tokens, which crops. Without a path, the documentation inside Python."""
 
     paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
-    name: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
-    level: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
-    vocabulary: int = 4000  # tokens, at most
+    dataset: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
+    tokenizer: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
+    vocab_size: int = 4000  # tokens, at most
     lowercase: bool = False  # all text is lowercased
-    minimum: int = 1  # how often a token must be seen
+    min_frequency: int = 1  # how often a token must be seen
     context: int = 128  # tokens that the model sees at once
-    rows: int = 32  # crops of the context in a batch
-    evaluated: int = 200_000  # tokens of a split that are scored, at most
-    memory: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
+    batch_size: int = 32  # crops of the context in a batch
+    eval_tokens: int = 200_000  # tokens of a split that are scored, at most
+    max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "minimum", "rows", "evaluated"):
+        for name in ("vocab_size", "min_frequency", "batch_size", "eval_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.context < 4:
@@ -56,7 +56,7 @@ class Config:
     @property
     def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return PlainTextSource(self.paths, self.name)
+        return PlainTextSource(self.paths, self.dataset)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Options:
 
     tokens: int = 200  # new tokens, at most
     prompt: str = ""  # a text to go on from, where none is given as input
-    samples: int | None = None  # how many texts; none, here and below: as the run's decoding says
+    n: int | None = None  # how many texts; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time
     top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
     top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
@@ -74,13 +74,13 @@ class Options:
     def __post_init__(self) -> None:
         if self.tokens < 1:
             raise ConfigError(f"tokens={self.tokens}: ask for at least one")
-        if self.temperature == 0 and (self.samples or 1) > 1:
-            raise ConfigError(f"samples={self.samples}: at temperature=0 all would be the same; ask for one")
+        if self.temperature == 0 and (self.n or 1) > 1:
+            raise ConfigError(f"n={self.n}: at temperature=0 all would be the same; ask for one")
 
     def search(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
         own = decoding or decoders.build("sample")
-        drawn = ("samples", "temperature", "top_k", "top_p", "seed")
+        drawn = ("n", "temperature", "top_k", "top_p", "seed")
         return own.with_overrides(**{name: getattr(self, name) for name in drawn})
 
 
@@ -100,8 +100,8 @@ class Language(Task):
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
-        self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
-        self.sizes = LanguageSpec(tokenizer.size, longest=config.context, marks=self.marks)
+        self.corpus = Corpus(config.origin, tokenizer, memory=config.max_memory_mb)
+        self.spec = LanguageSpec(tokenizer.size, longest=config.context, marks=self.marks)
         self.examples = (*examples, "")  # beginnings, and nothing
 
     def as_test_data(self) -> Language:
@@ -113,7 +113,9 @@ class Language(Task):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each the place of its first token; the same on every process."""
         length = len(self.corpus.training(self.config.context).tokens)
-        return token_stream.plan(length, context=self.config.context, rows=self.config.rows, seed=seed, epoch=epoch)
+        return token_stream.plan(
+            length, context=self.config.context, rows=self.config.batch_size, seed=seed, epoch=epoch
+        )
 
     def collate(self, examples: Indices) -> Crops:
         """Places -> crops of the context; each is read as if a text began there."""
@@ -131,9 +133,9 @@ class Language(Task):
     def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """`nats` and perplexity per token, and bits per character, of a split; every token is counted once."""
         text = self.corpus.stream(split)
-        scored = text.tokens[: self.config.evaluated]
+        scored = text.tokens[: self.config.eval_tokens]
         with eval_mode(model) as device:
-            total = float(nats(model, [scored], self.sizes, device)[0].sum())
+            total = float(nats(model, [scored], self.spec, device)[0].sum())
         mean = total / len(scored)
         characters = text.characters * len(scored) / len(text.tokens)
         return {
@@ -145,12 +147,12 @@ class Language(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         context = self.config.context
-        first = f"of the first {self.config.evaluated} tokens of the split, end marks between documents included"
+        first = f"of the first {self.config.eval_tokens} tokens of the split, end marks between documents included"
         seen = (
             f"text longer than the context of {context} is read by a sliding window: windows of {context} tokens that"
         )
         return {
-            "nats": f"mean -log p per token ({self.config.level}) {first}; {seen} overlap by half",
+            "nats": f"mean -log p per token ({self.config.tokenizer}) {first}; {seen} overlap by half",
             "perplexity": "exp of nats",
             "bits_per_character": "-log2 p of all tokens, as for nats, per character of the raw text",
         }
@@ -179,7 +181,7 @@ class Language(Task):
         with eval_mode(model) as device:
             texts = [text for some in self._go_on(model, prompts, options, decoding, device) for text in some]
             whole = [(*prompts[text.prompt], *text.tokens) for text in texts]
-            scores = nats(model, [np.array(row, dtype=np.int64) for row in whole], self.sizes, device)
+            scores = nats(model, [np.array(row, dtype=np.int64) for row in whole], self.spec, device)
         read, spelt = self.tokenizer.decode(prompts), self.tokenizer.decode(whole)
         answers: list[list[Prediction]] = [[] for _ in inputs]
         for text, values, words in zip(texts, scores, spelt, strict=True):
@@ -202,7 +204,7 @@ class Language(Task):
         device: torch.device,
     ) -> list[list[Continuation]]:
         search = options.search(decoding)
-        return generate(model, prompts, count=options.tokens, sizes=self.sizes, decoding=search, device=device)
+        return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=search, device=device)
 
     def _answer(self, prompt: Row, text: Continuation, score: float, told: str) -> Prediction:
         unknown = prompt.count(self.marks.unknown)
@@ -224,10 +226,10 @@ class Language(Task):
         Where text and continuation are longer than the context, the last part of the text that leaves room for them.
         """
         prompt = self._prompt(given, options)
-        room = self.sizes.longest - 1
+        room = self.spec.longest - 1
         new = min(options.tokens, max(room - len(prompt), room // 2, 1))
         prompt = prompt[max(0, len(prompt) + new - room) :]
-        options = replace(options, prompt="", tokens=new, samples=None if options.samples is None else 1)
+        options = replace(options, prompt="", tokens=new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
             text = self._go_on(model, [prompt], options, decoding, device)[0][0]
             return inspect.show(
@@ -245,7 +247,7 @@ def build(config: Config, folder: Path | None = None) -> Language:
     if folder is not None:
         return load(config, folder)
     tokenizer = text_corpus.build_tokenizer(
-        config.origin, config.level, config.vocabulary, lowercase=config.lowercase, minimum=config.minimum
+        config.origin, config.tokenizer, config.vocab_size, lowercase=config.lowercase, minimum=config.min_frequency
     )
     task = Language(config, tokenizer)
     return Language(config, tokenizer, examples=text_corpus.beginnings(task.corpus.documents("valid")))

@@ -10,15 +10,15 @@ from regard.tasks.masked_language.task import Config, MaskedLanguage, Options, b
 __all__ = ["Config", "MaskedLanguage", "Options", "build", "load"]
 
 VERB = "fill"
-SIZES = MaskedLMSpec
+SPEC = MaskedLMSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "bert"},
-    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "decay": 0.01}},
+    "training": {"minutes": 15.0, "optimizer": {"name": "adamw", "lr": 1e-3, "weight_decay": 0.01}},
 }
 DEMO = [
-    *("data.level=word", "data.minimum=3", "data.vocabulary=3000", "data.context=64", "data.rows=32"),
+    *("data.tokenizer=word", "data.min_frequency=3", "data.vocab_size=3000", "data.context=64", "data.batch_size=32"),
     *("model=bert", "model.layers=3", "model.dropout=0"),
     *("training.steps=600", "training.optimizer.lr=0.003", "training.schedule.warmup=100"),
     "training.evaluation.every=600",
 ]
-PLACE = ("paths", "name")
+DATA_SETTINGS = ("paths", "dataset")

@@ -36,43 +36,45 @@ class Config:
     """Which text, which tokens, which gaps. Without a path, the documentation inside Python."""
 
     paths: tuple[Path, ...] = ()  # files or folders of text; the text column of a table stands behind a #: x.tsv#4
-    name: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
-    level: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
-    vocabulary: int = 8000  # tokens, at most; the mask mark comes on top
+    dataset: str = plain_text.BUILT_IN  # without paths: python (built in), or tinyshakespeare (a download)
+    tokenizer: Level = "bpe"  # what a token is: char, word, a subword (bpe, unigram) or a subword of bytes (bytes)
+    vocab_size: int = 8000  # tokens, at most; the mask mark comes on top
     lowercase: bool = False  # all text is lowercased
-    minimum: int = 1  # how often a token must be seen
+    min_frequency: int = 1  # how often a token must be seen
     context: int = 128  # tokens that the model sees at once, marks included
-    rows: int = 32  # texts in a batch
-    share: float = 0.15  # of the tokens that are foretold
+    batch_size: int = 32  # texts in a batch
+    mask_prob: float = 0.15  # of the tokens that are foretold
     whole_words: bool = False  # all tokens of a word are covered together
-    pairs: Literal["none", "next", "order"] = "none"  # two texts a row: is the second the next one, is the order right?
-    evaluated: int = 200_000  # tokens of a split that are read for its score, at most
-    memory: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
+    sentence_pairs: Literal["none", "next", "order"] = (
+        "none"  # two texts a row: is the second the next one, is the order right?
+    )
+    eval_tokens: int = 200_000  # tokens of a split that are read for its score, at most
+    max_memory_mb: int = 256  # megabytes of text; the tokens of more are mapped from files in the cache folder
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "minimum", "rows", "evaluated"):
+        for name in ("vocab_size", "min_frequency", "batch_size", "eval_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.context < 8:
             raise ConfigError(f"context={self.context} must be at least 8 tokens")
-        if not 0 < self.share < 1:
-            raise ConfigError(f"share={self.share} must lie between 0 and 1")
+        if not 0 < self.mask_prob < 1:
+            raise ConfigError(f"share={self.mask_prob} must lie between 0 and 1")
 
     @property
     def origin(self) -> PlainTextSource:
         """Where the text comes from."""
-        return PlainTextSource(self.paths, self.name)
+        return PlainTextSource(self.paths, self.dataset)
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for. The text has [MASK] where a word is to be found."""
 
-    top: int = 5  # how many ways to fill the gaps, likeliest first
+    n: int = 5  # how many ways to fill the gaps, likeliest first
 
     def __post_init__(self) -> None:
-        if self.top < 1:
-            raise ConfigError(f"top={self.top}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
 
 
 class Batch(NamedTuple):
@@ -90,9 +92,9 @@ class MaskedLanguage(Task):
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
-        self.corpus = Corpus(config.origin, tokenizer, memory=config.memory)
+        self.corpus = Corpus(config.origin, tokenizer, memory=config.max_memory_mb)
         self.marks = masking.marks_of(tokenizer)
-        self.sizes = MaskedLMSpec(tokenizer.size, config.context, self.marks, pairs=config.pairs != "none")
+        self.spec = MaskedLMSpec(tokenizer.size, config.context, self.marks, pairs=config.sentence_pairs != "none")
         self.examples = tuple(examples)
 
     def rows(self, split: str) -> Rows:
@@ -111,7 +113,9 @@ class MaskedLanguage(Task):
     @property
     def _shape(self) -> Shape:
         config = self.config
-        return Shape(config.context, config.share, self.sizes.size, self.marks, config.whole_words, config.pairs)
+        return Shape(
+            config.context, config.mask_prob, self.spec.size, self.marks, config.whole_words, config.sentence_pairs
+        )
 
     def as_test_data(self) -> MaskedLanguage:
         """The same for text that it was not trained on."""
@@ -121,7 +125,7 @@ class MaskedLanguage(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of texts, each a place and a number that its gaps follow from."""
-        return self._training.plan(self.config.rows, seed=seed, epoch=epoch)
+        return self._training.plan(self.config.batch_size, seed=seed, epoch=epoch)
 
     def collate(self, examples: Indices) -> Batch:
         """Example numbers -> texts with gaps, chosen anew in every epoch."""
@@ -142,7 +146,7 @@ class MaskedLanguage(Task):
         rows, total, right, count = self.rows(split), 0.0, 0, 0
         told: list[bool] = []
         with eval_mode(model) as device:
-            batches = rows.in_order(self.config.rows, most=self.config.evaluated)
+            batches = rows.in_order(self.config.batch_size, most=self.config.eval_tokens)
             for examples in track(batches, total=len(batches)):
                 gaps, follows = map_tensors(rows.batch(examples), lambda x: x.to(device))
                 foretold = model(gaps)
@@ -159,14 +163,16 @@ class MaskedLanguage(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         unit = "words" if self.config.whole_words else "tokens"
-        gaps = f"{self.config.share:.0%} of the {unit} of texts of {self.config.context} tokens, the same every time"
+        gaps = (
+            f"{self.config.mask_prob:.0%} of the {unit} of texts of {self.config.context} tokens, the same every time"
+        )
         covered = (
             "80 % of them covered by the mask mark, 10 % replaced, 10 % left (models with turns: see none of them)"
         )
         return {
-            "nats": f"mean -log p per gap; {gaps}; {covered}; the first {self.config.evaluated} tokens of the split",
+            "nats": f"mean -log p per gap; {gaps}; {covered}; the first {self.config.eval_tokens} tokens of the split",
             "accuracy": "share of the gaps whose likeliest token is the true one",
-            "pairs_accuracy": f"share of pairs ({self.config.pairs}) told right; half of them do not follow",
+            "pairs_accuracy": f"share of pairs ({self.config.sentence_pairs}) told right; half of them do not follow",
         }
 
     def data_summary(self) -> list[str]:
@@ -188,9 +194,9 @@ class MaskedLanguage(Task):
     def parse_input(self, text: str) -> Gapped:
         """A text with [MASK] in it; without one, or longer than the model sees, an error."""
         gapped = masking.read(text, self.tokenizer)
-        if len(gapped.tokens) + 2 > self.sizes.longest:
+        if len(gapped.tokens) + 2 > self.spec.longest:
             count = f"{len(gapped.tokens) + 2} tokens with its marks"
-            raise DataError(f"the text has {count}, but the model sees at most {self.sizes.longest}; shorten it")
+            raise DataError(f"the text has {count}, but the model sees at most {self.spec.longest}; shorten it")
         return gapped
 
     def predict(
@@ -198,9 +204,9 @@ class MaskedLanguage(Task):
     ) -> list[list[Prediction]]:
         """Texts with gaps -> for each the likeliest ways to fill them all; `value` has the candidates of each gap."""
         with eval_mode(model) as device:
-            groups = [inputs[i : i + self.config.rows] for i in range(0, len(inputs), self.config.rows)]
+            groups = [inputs[i : i + self.config.batch_size] for i in range(0, len(inputs), self.config.batch_size)]
             return [
-                fill.answers(text, scores, options.top, self.tokenizer)
+                fill.answers(text, scores, options.n, self.tokenizer)
                 for group in groups
                 for text, scores in zip(group, fill.guess(model, group, self.tokenizer, device), strict=True)
             ]
@@ -208,7 +214,7 @@ class MaskedLanguage(Task):
     def inspect(self, model: MaskedLM, given: Gapped, options: Options, decoding: Any) -> Inspectable:
         """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
         with eval_mode(model) as device:
-            return fill.show(model, given, options.top, tokenizer=self.tokenizer, device=device)
+            return fill.show(model, given, options.n, tokenizer=self.tokenizer, device=device)
 
 
 def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
@@ -216,7 +222,7 @@ def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
     if folder is not None:
         return load(config, folder)
     plain_tokenizer = text_corpus.build_tokenizer(
-        config.origin, config.level, config.vocabulary, lowercase=config.lowercase, minimum=config.minimum
+        config.origin, config.tokenizer, config.vocab_size, lowercase=config.lowercase, minimum=config.min_frequency
     )
     tokenizer = masking.with_mask(plain_tokenizer)
     documents = MaskedLanguage(config, tokenizer).corpus.documents("valid")

@@ -12,7 +12,7 @@ from regard.tasks.music.task import TINY, Config, Music, Options, build, load
 __all__ = ["TINY", "Config", "Music", "Options", "build", "load"]
 
 VERB = "generate"
-SIZES = MusicSpec
+SPEC = MusicSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "music_transformer", "dropout": 0.2},
     "training": {"minutes": 15.0, "optimizer": {"lr": 1e-3}, "schedule": {"warmup": 200}},
@@ -22,4 +22,4 @@ DEMO = [
     *("data.crop=256", "data.window=256", "training.steps=300", "training.optimizer.lr=0.003"),
     *("training.schedule.warmup=50", "training.evaluation.every=300", "decoding.temperature=0.9"),
 ]
-PLACE = ("path", "limit")
+DATA_SETTINGS = ("path", "limit")

@@ -52,34 +52,38 @@ class Config:
     limit: int | None = None  # pieces read, drawn from each split that is given
     crop: int = 512  # tokens of a training example
     window: int = 512  # tokens that evaluation sees at once; 0: whole pieces
-    rows: int = 8  # crops in a batch
+    batch_size: int = 8  # crops in a batch
     transpose: int = 6  # semitones at most, up or down, inside the range
     tempo: float = 0.0  # events only: at most so much slower or faster, as a share
-    longest: int = 4096  # tokens the model remembers, primer and continuation together
+    max_length: int = 4096  # tokens the model remembers, primer and continuation together
     conditions: tuple[Condition, ...] = ()  # what a piece can be asked to be like: composer, key, mode
-    drop: float = 0.2  # how often a condition is not told in training, so that it need not be given later
-    shown: float = (
+    condition_dropout: float = 0.2  # how often a condition is not told in training, so that it need not be given later
+    visible_prob: float = (
         0.0  # how often some of a crop is shown beforehand; then tunes are harmonised with sight of what comes
     )
     seed: int = 1  # of splits that are not given, and of the pieces that `limit` leaves
 
     def __post_init__(self) -> None:
-        if min(self.crop, self.rows) < 1 or min(self.window, self.transpose) < 0:
+        if min(self.crop, self.batch_size) < 1 or min(self.window, self.transpose) < 0:
             raise ConfigError("crop and rows must be at least 1, window and transpose at least 0")
-        if not 0 <= self.tempo < 1 or not 0 <= self.drop <= 1 or not 0 <= self.shown <= 1:
-            raise ConfigError(f"tempo={self.tempo}, drop={self.drop}, shown={self.shown}: shares lie in 0 … 1")
-        if self.shown and self.encoding != "grid":
-            raise ConfigError(f"shown={self.shown}: only the grid has voices and bars to show; use shown=0")
+        if not 0 <= self.tempo < 1 or not 0 <= self.condition_dropout <= 1 or not 0 <= self.visible_prob <= 1:
+            raise ConfigError(
+                f"tempo={self.tempo}, drop={self.condition_dropout}, shown={self.visible_prob}: shares lie in 0 … 1"
+            )
+        if self.visible_prob and self.encoding != "grid":
+            raise ConfigError(f"shown={self.visible_prob}: only the grid has voices and bars to show; use shown=0")
         if self.tempo and self.encoding == "grid":
             raise ConfigError(f"tempo={self.tempo}: the grid has no tempo; use encoding='events', or tempo=0")
-        if self.longest < max(self.crop, self.window):
-            raise ConfigError(f"longest={self.longest} is less than crop={self.crop} or window={self.window}; raise it")
+        if self.max_length < max(self.crop, self.window):
+            raise ConfigError(
+                f"longest={self.max_length} is less than crop={self.crop} or window={self.window}; raise it"
+            )
         bar = Grid().bar
         if self.encoding == "grid" and (self.crop % bar or self.window % bar):
             raise ConfigError(f"crop={self.crop}, window={self.window}: the grid needs multiples of {bar}, a bar")
 
 
-TINY = Config(limit=12, crop=64, window=64, longest=1024)  # for tests
+TINY = Config(limit=12, crop=64, window=64, max_length=1024)  # for tests
 
 
 class Music(Task):
@@ -90,14 +94,14 @@ class Music(Task):
 
     def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
         self.config, self.encoding, self.classes, self.marks = config, encoding, classes, SpecialTokens()
-        self.sizes = MusicSpec(
-            *(classes.size, encoding.size, config.longest, self.marks),
+        self.spec = MusicSpec(
+            *(classes.size, encoding.size, config.max_length, self.marks),
             crop=config.crop,
             voices=encoding.together,
             bar=encoding.bar // max(1, encoding.together),
-            shown=config.shown > 0,
+            shown=config.visible_prob > 0,
         )
-        self.composer = PieceGenerator(encoding, classes, self.sizes)
+        self.composer = PieceGenerator(encoding, classes, self.spec)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
         self.examples = (*kept, "")  # a file to continue, and nothing
@@ -139,7 +143,7 @@ class Music(Task):
     @cached_property
     def training(self) -> TrainingPieces:
         """The pieces of the training split, as crops."""
-        settings = ("rows", "transpose", "tempo", "conditions", "drop", "shown")
+        settings = ("batch_size", "transpose", "tempo", "conditions", "condition_dropout", "visible_prob")
         named = {name: getattr(self.config, name) for name in settings}
         shape = Shape(length=self.config.crop, bar=self.encoding.bar, voices=self.encoding.together, **named)
         return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
@@ -169,7 +173,7 @@ class Music(Task):
     def token_nats(self, model: Decoder, split: str, *, window: int, **told: Any) -> list[NDArray[np.float64]]:
         """For each piece of a split -log p of its note tokens, in order; `window` 0 reads pieces whole."""
         rows = [marked(self.encoding.encode(piece.content)) for piece in self.split(split)]
-        budget = self.config.rows * max(self.config.crop, window)
+        budget = self.config.batch_size * max(self.config.crop, window)
         return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget, **told)
 
     def extra_metrics(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
@@ -182,7 +186,7 @@ class Music(Task):
     def lower_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Nats per token of all voices but the highest; of a model that can see that one, also with sight of it."""
         told: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": nothing_of}
-        if self.sizes.shown:
+        if self.spec.shown:
             told["lower_voices_tune_in_sight"] = partial(highest_of, voices=self.encoding.together)
         found = {}
         for name, saying in told.items():
@@ -227,7 +231,7 @@ class Music(Task):
         self, model: Decoder, given: MusicFile | None, options: Options, decoding: DecodingStrategy
     ) -> list[Prediction]:
         beginning, title = self._beginning(given, options)
-        made = self.composer.compose(model, beginning, decoding, like=options.like)
+        made = self.composer.compose(model, beginning, decoding, like=options.condition)
         return [composed(piece, beginning.encoding, title=title, remarks=beginning.remarks) for piece in made]
 
     def _beginning(self, given: MusicFile | None, options: Options) -> tuple[Prompt, str]:
@@ -236,13 +240,13 @@ class Music(Task):
             raise ConfigError("a prompt is continued, a tune harmonised, a gap filled; give one file")
         path = options.prompt or options.harmonise or options.infill
         file = given if path is None else opening(path, self.encoding, tune=path == options.harmonise)
-        if options.keep is not None and (file is None or path not in (None, options.prompt)):
+        if options.prompt_seconds is not None and (file is None or path not in (None, options.prompt)):
             raise ConfigError(
-                f"keep={options.keep}: it is how much of a prompt is used; give a prompt, or leave it out"
+                f"prompt_seconds={options.prompt_seconds}: it is how much of a prompt is used; give a prompt, or leave it out"
             )
         if file is None or path is None or path == options.prompt:
-            length = Length(options.seconds, options.exactly)
-            beginning = continuing(file, self.encoding, keep=options.keep, length=length)
+            length = Length(options.seconds, options.exact_length)
+            beginning = continuing(file, self.encoding, keep=options.prompt_seconds, length=length)
         elif options.harmonise is not None:
             beginning = harmonising(file, self.encoding, seconds=options.seconds)
         else:
@@ -260,7 +264,7 @@ class Music(Task):
             tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
         else:
             tokens = encoding.encode(given.opened.content)
-        path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.sizes.longest - 1)
+        path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.spec.longest - 1)
         with eval_mode(model):
             return inspect.show(model, tokens, most, encoding=encoding, marks=self.marks, path=path)
 
@@ -295,7 +299,7 @@ def load(config: Config, folder: Path) -> Music:
 
 
 DAY = 24 * 3600  # seconds
-DRAWN = ("samples", "temperature", "top_k", "top_p", "seed")
+DRAWN = ("n", "temperature", "top_k", "top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -303,15 +307,15 @@ class Options:
     """What one can ask for. A file that is given is continued; without one, a piece is made from nothing."""
 
     seconds: float | None = None  # at most, of what is new; none: until the piece ends by itself, or its tune does
-    exactly: bool = False  # just so many seconds, even in the middle of a phrase
+    exact_length: bool = False  # just so many seconds, even in the middle of a phrase
     prompt: Path | None = None  # a MIDI or MusicXML file to continue
-    keep: float | None = None  # seconds of the prompt that are used; none: all
+    prompt_seconds: float | None = None  # seconds of the prompt that are used; none: all
     harmonise: Path | None = None  # a file whose tune is kept; the other voices are new
     infill: Path | None = None  # a file of which some voices or bars are made anew
     voices: tuple[str, ...] = ()  # with infill, which are new: soprano, alto, tenor, bass; none: all
     bars: str | None = None  # with infill, which are new: 5-8, or 3,9; the first whole one is 1, an upbeat 0; none: all
-    like: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
-    samples: int | None = None  # how many pieces; none, here and below: as the run's decoding says
+    condition: tuple[str, ...] = ()  # classes that the run knows: Bach, minor, 'G minor'
+    n: int | None = None  # how many pieces; none, here and below: as the run's decoding says
     temperature: float | None = None  # above 1: more surprising, below: less; 0: the likeliest token every time
     top_k: int | None = None  # only the so many likeliest tokens are drawn; 0: all
     top_p: float | None = None  # only the likeliest tokens that have this share of the probability are drawn
@@ -320,20 +324,20 @@ class Options:
     def __post_init__(self) -> None:
         if self.seconds is not None and not 0 < self.seconds < DAY:
             raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
-        if self.keep is not None and not 0 < self.keep < DAY:
+        if self.prompt_seconds is not None and not 0 < self.prompt_seconds < DAY:
             raise ConfigError(
-                f"keep={self.keep}: keep more than 0 seconds of the prompt and less than a day, or leave it out"
+                f"prompt_seconds={self.prompt_seconds}: keep more than 0 seconds of the prompt and less than a day, or leave it out"
             )
-        if self.exactly and self.seconds is None:
+        if self.exact_length and self.seconds is None:
             raise ConfigError("exactly: say how long the piece is to be, with seconds=…")
         if (self.voices or self.bars) and self.infill is None:
             raise ConfigError("voices and bars say what of a file is made anew; give the file: infill=FILE")
         if self.infill is not None and self.seconds is not None:
             raise ConfigError("infill keeps the length of the file; leave seconds out")
-        if self.harmonise is not None and self.exactly:
+        if self.harmonise is not None and self.exact_length:
             raise ConfigError("harmonise is as long as the tune, or at most seconds=…; leave exactly out")
-        if self.temperature == 0 and (self.samples or 1) > 1:
-            raise ConfigError(f"samples={self.samples}: at temperature=0 all would be the same; ask for one")
+        if self.temperature == 0 and (self.n or 1) > 1:
+            raise ConfigError(f"n={self.n}: at temperature=0 all would be the same; ask for one")
         if self.temperature == 0 and not (self.top_k is self.top_p is self.seed is None):
             raise ConfigError("top_k, top_p and seed change nothing at temperature=0; leave them out")
 

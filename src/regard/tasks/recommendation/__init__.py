@@ -10,7 +10,7 @@ from regard.tasks.recommendation.task import TINY, Config, Options, Recommendati
 __all__ = ["TINY", "Config", "Options", "Recommendation", "build", "load"]
 
 VERB = "recommend"
-SIZES = RecommendationSpec
+SPEC = RecommendationSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "recommender"},
     "training": {"epochs": 40, "optimizer": {"lr": 0.003}, "schedule": {"warmup": 50}, "evaluation": {"patience": 10}},

@@ -103,7 +103,8 @@ def sampled(task: Recommendation, model: Any, part: int) -> dict[str, float]:
             wanted = scores[torch.arange(len(some)), chosen]
             parts.append(1 + (others > wanted[:, None]).sum(dim=1).float())
     return {
-        f"sampled_{key}": value for key, value in metrics.ranking_metrics(torch.cat(parts), top=task.config.top).items()
+        f"sampled_{key}": value
+        for key, value in metrics.ranking_metrics(torch.cat(parts), top=task.config.eval_k).items()
     }
 
 
@@ -124,7 +125,7 @@ def new(task: Recommendation, model: Any) -> dict[str, float]:
         usual = ranks_of(task, questions, partial(_same, counts))
         for kind, values in ((name, ranks), (f"{name}_popularity", usual)):
             found |= {
-                f"{kind}_{key}": value for key, value in metrics.ranking_metrics(values, top=task.config.top).items()
+                f"{kind}_{key}": value for key, value in metrics.ranking_metrics(values, top=task.config.eval_k).items()
             }
     return found
 
@@ -141,7 +142,7 @@ def ranks_of(
     parts = []
     for low in range(0, len(questions), 256):
         some = questions[low : low + 256]
-        parts.append(metrics.rank(score(some), task.chosen(some), task.seen(some), top=task.config.top).ranks)
+        parts.append(metrics.rank(score(some), task.chosen(some), task.seen(some), top=task.config.eval_k).ranks)
     return torch.cat(parts)
 
 
@@ -158,7 +159,7 @@ def truth(task: Recommendation, part: int) -> dict[str, float]:
         return torch.from_numpy(known.taste[[question.user for question in some]] + np.stack(last))
 
     ranks = ranks_of(task, task.histories.questions(part), score)
-    return {f"truth_{key}": value for key, value in metrics.ranking_metrics(ranks, top=config.top).items()}
+    return {f"truth_{key}": value for key, value in metrics.ranking_metrics(ranks, top=config.eval_k).items()}
 
 
 def popularity(task: Recommendation, part: int) -> dict[str, float]:
@@ -166,7 +167,7 @@ def popularity(task: Recommendation, part: int) -> dict[str, float]:
     known = _chosen(task, part - 1)
     counts = torch.from_numpy(np.bincount(known.items, minlength=known.shape[1])).float()
     ranks = ranks_of(task, task.histories.questions(part), partial(_same, counts))
-    return {f"popularity_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.top).items()}
+    return {f"popularity_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.eval_k).items()}
 
 
 def rivals(task: Recommendation, part: int) -> dict[str, float]:
@@ -186,11 +187,11 @@ def _of_rival(task: Recommendation, name: str, part: int) -> dict[str, float]:
 
     def judge(found: Any) -> float:
         ranks = ranks_of(task, questions, lambda some: _of_users(found, some))
-        return metrics.ranking_metrics(ranks, top=task.config.top)[f"ndcg@{task.config.top}"]
+        return metrics.ranking_metrics(ranks, top=task.config.eval_k)[f"ndcg@{task.config.eval_k}"]
 
     found = baselines.scores(name, training, known, judge=judge, seed=task.config.seed)
     ranks = ranks_of(task, task.histories.questions(part), lambda some: _of_users(found, some))
-    return {f"{name}_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.top).items()}
+    return {f"{name}_{key}": value for key, value in metrics.ranking_metrics(ranks, top=task.config.eval_k).items()}
 
 
 def _chosen(task: Recommendation, last: int) -> Chosen:

@@ -79,7 +79,7 @@ def examples(data: Collection) -> tuple[str, ...]:
 
 def user_batch(task: Recommendation, asked: UserQuery) -> tuple[UserBatch, tuple[int, ...]]:
     """Who is asked for -> one user with a history, and the places of all that was chosen."""
-    data, longest = task.data, task.config.longest
+    data, longest = task.data, task.config.max_history
     if asked.user is not None and asked.known:
         rows = np.arange(data.starts[asked.user], data.starts[asked.user + 1])
         people = task.histories.people([asked.user], [rows[-longest:]])
@@ -88,7 +88,7 @@ def user_batch(task: Recommendation, asked: UserQuery) -> tuple[UserBatch, tuple
     encoded = torch.from_numpy(profiles.encode(data.users.fields, [asked.profile]))
     history = torch.tensor([list(chosen)], dtype=torch.long)
     named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
-    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.sizes.days)
+    none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.spec.days)
     numbers = torch.zeros(1, dtype=torch.long)
     return UserBatch(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
 
@@ -129,12 +129,12 @@ def find(
     """The best items for one user, with their reasons."""
     people, chosen = user_batch(task, asked)
     states = model.states(people, shelf)[:, -1]
-    values, seen = values_of(task, model, shelf), torch.tensor([] if options.again else chosen, dtype=torch.long)
-    count = max(0, min(options.count, len(shelf.numbers) - len(seen)))
-    if options.search == "approximate":
+    values, seen = values_of(task, model, shelf), torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
+    count = max(0, min(options.n, len(shelf.numbers) - len(seen)))
+    if options.index == "approximate":
         if task.config.objective != "next":
             raise ConfigError(
-                f"search=approximate is for lists of what comes next, and this run was trained with data.objective="
+                f"index=approximate is for lists of what comes next, and this run was trained with data.objective="
                 f"{task.config.objective}; leave it out"
             )
         near = best_approximate(model, states, shelf, count=count + len(seen))
@@ -226,7 +226,7 @@ def _others(task: Recommendation, model: Any, asked: UserQuery, shelf: ItemCatal
     """States (m d) of some other users, and what they are called."""
     places = np.linspace(0, len(task.data.users.ids) - 1, min(BESIDE + 1, len(task.data.users.ids))).astype(int)
     users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:BESIDE]
-    starts, longest = task.data.starts, task.config.longest
+    starts, longest = task.data.starts, task.config.max_history
     rows = [np.arange(starts[user], starts[user + 1])[-longest:] for user in users]
     people = task.histories.people(users, rows)
     states = model.states(people, shelf)[torch.arange(len(users)), people.lengths]
@@ -333,8 +333,8 @@ def index_of(model: Any, states: Tensor, shelf: ItemCatalog) -> tuple[Index, Ten
     found = model.vectors(states, shelf)
     if found is None or len(found[0]) != 1:
         raise ConfigError(
-            "search=approximate needs one head and a score that is an inner product (model.choice_heads=1, "
-            "model.score=dot); search=exact works for every model"
+            "index=approximate needs one head and a score that is an inner product (model.choice_heads=1, "
+            "model.score=dot); index=exact works for every model"
         )
     queries, keys = found
     return Index(keys[0]), queries[0]

@@ -52,30 +52,30 @@ class Config:
     profiles: Literal["both", "users", "items", "none"] = "both"  # whose profiles are read
     scale: tuple[float, float] | None = None  # lowest and highest rating; none: as the layout or the data says
     split: Split = "leave_one_out"  # what is held out: each user's last two, the latest (time), random, or by files
-    held_users: float = 0.0  # share of users who are held out entirely, to see how new ones fare
-    held_items: float = 0.0  # share of items that are held out entirely
+    cold_users: float = 0.0  # share of users who are held out entirely, to see how new ones fare
+    cold_items: float = 0.0  # share of items that are held out entirely
     objective: Literal["next", "clicks", "ratings"] = (
         "next"  # what is foretold: the next item, liked or not, the rating
     )
     liked: float = 4.0  # clicks: ratings from here on are liked
     disliked: float = 2.0  # clicks: ratings up to here are not; those between are left out
     loss: Literal["softmax", "sampled", "one_negative"] = "softmax"  # next: over all items, some, or one other
-    negatives: int = 256  # sampled: items that are drawn for a batch
+    num_negatives: int = 256  # sampled: items that are drawn for a batch
     smoothing: float = 0.0  # softmax: this share of the probability is spread over all items
-    longest: int = 100  # items of a history that are read
-    rows: int = 32  # histories in a batch
-    top: int = 10  # items of a list that is scored: HR@10
+    max_history: int = 100  # items of a history that are read
+    batch_size: int = 32  # histories in a batch
+    eval_k: int = 10  # items of a list that is scored: HR@10
     users: int = 600  # of the built-in data
     items: int = 240  # of the built-in data
     seed: int = 1  # of the built-in data, and of what is held out at random
 
     def __post_init__(self) -> None:
-        for name in ("negatives", "longest", "rows", "top", "users"):
+        for name in ("num_negatives", "max_history", "batch_size", "eval_k", "users"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if self.items < 20:
             raise ConfigError(f"items={self.items} must be at least 20")
-        for name in ("held_users", "held_items", "smoothing"):
+        for name in ("cold_users", "cold_items", "smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
@@ -92,14 +92,14 @@ class Config:
             user_columns=self.user_columns,
             item_columns=self.item_columns,
             profiles=self.profiles,
-            held_users=self.held_users,
-            held_items=self.held_items,
+            held_users=self.cold_users,
+            held_items=self.cold_items,
             seed=self.seed,
             left_out=(self.disliked, self.liked) if self.objective == "clicks" else None,
         )
 
 
-TINY = Config(users=40, items=24, rows=8, longest=12)  # for tests
+TINY = Config(users=40, items=24, batch_size=8, max_history=12)  # for tests
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ class Options:
     user: str = ""  # the id of a user of the data
     profile: str = ""  # of a new user: age=30,occupation=artist
     history: str = ""  # what a new user chose, oldest first: titles or ids with commas between them
-    count: int = 10  # how many items
+    n: int = 10  # how many items
     reasons: int = 2  # how many reasons are told for each
-    again: bool = False  # items that were chosen before may be recommended too
-    search: Literal["exact", "approximate"] = "exact"  # approximate: by an index of neighbours, for very many items
+    include_seen: bool = False  # items that were chosen before may be recommended too
+    index: Literal["exact", "approximate"] = "exact"  # approximate: by an index of neighbours, for very many items
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ConfigError(f"count={self.count}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
         if self.reasons < 0:
             raise ConfigError(f"reasons={self.reasons} must be at least 0")
         if self.user and (self.profile or self.history):
@@ -132,10 +132,10 @@ class Recommendation(Task):
         self.config, self.data = config, data
         liked = config.liked if config.objective == "clicks" else None
         foretold = config.objective == "next"
-        self.histories = Histories(data, longest=config.longest, split=config.split, foretold=foretold, liked=liked)
+        self.histories = Histories(data, longest=config.max_history, split=config.split, foretold=foretold, liked=liked)
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
-        self.sizes = RecommendationSpec(*sizes, config.longest, float(data.days.max()))
-        top = config.top
+        self.spec = RecommendationSpec(*sizes, config.max_history, float(data.days.max()))
+        top = config.eval_k
         self.goal = {
             "next": TargetMetric(f"ndcg@{top}", True),
             "clicks": TargetMetric("auc", True),
@@ -150,7 +150,7 @@ class Recommendation(Task):
         config = self.config
         kinds: dict[str, ChoiceLoss] = {
             "softmax": FullSoftmax(config.smoothing),
-            "sampled": SampledSoftmax(config.negatives),
+            "sampled": SampledSoftmax(config.num_negatives),
             "one_negative": OneNegative(),
         }
         return kinds[config.loss]
@@ -169,10 +169,12 @@ class Recommendation(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of windows of like length."""
-        rows, lengths = self.config.rows, self.histories.lengths
+        rows, lengths = self.config.batch_size, self.histories.lengths
         if self.config.objective != "next":  # a batch of short histories alone would count as much as one of long ones
             lengths = np.ones_like(lengths)
-        return document_corpus.plan(lengths, rows=rows, budget=rows * (self.config.longest + 1), seed=seed, epoch=epoch)
+        return document_corpus.plan(
+            lengths, rows=rows, budget=rows * (self.config.max_history + 1), seed=seed, epoch=epoch
+        )
 
     def collate(self, examples: Indices) -> HistoryBatch:
         """Window numbers -> users, items, and what was chosen."""
@@ -201,8 +203,8 @@ class Recommendation(Task):
         if self.config.objective != "next":
             return evaluation.scores(self, model, questions)
         ranked = self.ranked(model, questions)
-        scores = metrics.ranking_metrics(ranked.ranks, top=self.config.top) | {"loss": float(ranked.losses.mean())}
-        return scores | metrics.coverage_and_novelty(ranked.best, self.data.counts, top=self.config.top)
+        scores = metrics.ranking_metrics(ranked.ranks, top=self.config.eval_k) | {"loss": float(ranked.losses.mean())}
+        return scores | metrics.coverage_and_novelty(ranked.best, self.data.counts, top=self.config.eval_k)
 
     def ranked(self, model: Any, questions: Sequence[TestCase], among: Tensor | None = None) -> Ranked:
         """Questions -> the rank of what was chosen among all items, or `among` some of them (n) bool."""
@@ -214,7 +216,7 @@ class Recommendation(Task):
                 scores = all_scores(model, self.states(model, some, shelf), shelf).float().cpu()
                 if among is not None:
                     scores = scores.masked_fill(~among, -torch.inf)
-                parts.append(metrics.rank(scores, self.chosen(some), self.seen(some), top=self.config.top))
+                parts.append(metrics.rank(scores, self.chosen(some), self.seen(some), top=self.config.eval_k))
         return metrics.joined(parts)
 
     def shelf(self, device: torch.device) -> ItemCatalog:
@@ -247,7 +249,7 @@ class Recommendation(Task):
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
         config = self.config
-        return evaluation.signatures(top=config.top, liked=config.liked, disliked=config.disliked)
+        return evaluation.signatures(top=config.eval_k, liked=config.liked, disliked=config.disliked)
 
     def parse_input(self, text: str) -> UserQuery:
         """'42', 'age=30, occupation=artist | Alien (1979); Blade Runner (1982)', or nothing: anyone."""

@@ -10,10 +10,10 @@ from regard.tasks.tagging.task import TINY, Config, Options, Tagging, build, loa
 __all__ = ["TINY", "Config", "Options", "Tagging", "build", "load"]
 
 VERB = "tag"
-SIZES = TaggingSpec
+SPEC = TaggingSpec
 DEFAULTS: dict[str, Any] = {
     "model": {"name": "tagger"},
     "training": {"epochs": 10, "optimizer": {"lr": 0.002}, "schedule": {"warmup": 100}, "evaluation": {"patience": 4}},
 }
 DEMO = ["data.examples=3000", "model.layers=1", "training.epochs=3", "training.optimizer.lr=0.003"]
-PLACE = ("path", "name", "form", "scheme")
+DATA_SETTINGS = ("path", "dataset", "format", "scheme")

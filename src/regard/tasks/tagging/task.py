@@ -54,36 +54,38 @@ class Config:
     """Which sentences, which units and tokens, which batches. Without a path, built-in sentences."""
 
     path: Path | None = None  # a file or folder of tagged sentences: CoNLL columns, KLUE or KLP
-    name: str = "entities_en"  # without a path: entities_en or entities_ko, both built in
-    form: Format = "auto"  # how files are written: conll, klue or klp; auto: by their first line
+    dataset: str = "entities_en"  # without a path: entities_en or entities_ko, both built in
+    format: Format = "auto"  # how files are written: conll, klue or klp; auto: by their first line
     scheme: Literal["auto", "bio", "iob1", "iobes"] = "auto"  # of the tags in files; auto: the one they keep
     tags: Literal["bio", "iobes"] = "bio"  # the scheme that the model learns
     units: Cutting = "given"  # what is tagged: the units of the data, or words, characters, tokens of the text
-    level: Level = "word"  # what a token is: a whole unit (word), a subword (bpe, unigram, bytes), a character (char)
-    vocabulary: int = 20_000  # tokens, at most
+    tokenizer: Level = (
+        "word"  # what a token is: a whole unit (word), a subword (bpe, unigram, bytes), a character (char)
+    )
+    vocab_size: int = 20_000  # tokens, at most
     lowercase: bool = True  # tokens are lowercased; how a word is spelt keeps its capitals
-    minimum: int = 1  # how often a token must be seen
+    min_frequency: int = 1  # how often a token must be seen
     examples: int = 6000  # of the built-in training data
-    longest: int = 200  # tokens of a sentence; a longer one is read in parts
-    rows: int = 32  # sentences in a batch
-    tokens: int = 8000  # padded tokens of a batch, at most
+    max_length: int = 200  # tokens of a sentence; a longer one is read in parts
+    batch_size: int = 32  # sentences in a batch
+    max_batch_tokens: int = 8000  # padded tokens of a batch, at most
     seed: int = 1  # of splits that are not given, and of the built-in data
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "minimum", "examples", "rows", "tokens"):
+        for name in ("vocab_size", "min_frequency", "examples", "batch_size", "max_batch_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
-        if self.longest < 4:
-            raise ConfigError(f"longest={self.longest} must be at least 4: two tokens and two marks")
+        if self.max_length < 4:
+            raise ConfigError(f"longest={self.max_length} must be at least 4: two tokens and two marks")
 
     def open(self, splitting: Splitting = complete) -> dict[str, Examples[Sentence]]:
         """The sentences of each split."""
         scheme = None if self.scheme == "auto" else self.scheme
-        origin = LabelledSource(self.path, self.name, self.seed, self.examples)
-        return labelled_sources.open_tagged(origin, form=self.form, scheme=scheme, splitting=splitting)
+        origin = LabelledSource(self.path, self.dataset, self.seed, self.examples)
+        return labelled_sources.open_tagged(origin, form=self.format, scheme=scheme, splitting=splitting)
 
 
-TINY = Config(examples=60, vocabulary=500, rows=8)  # for tests
+TINY = Config(examples=60, vocab_size=500, batch_size=8)  # for tests
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ class Tagging(Task):
         self.marks = masking.marks_of(encoder.tokenizer)
         letters = len(encoder.alphabet) + len(MARKS) if encoder.alphabet else 0
         rules = tag_schemes.rules(encoder.tags, encoder.scheme)
-        self.sizes = TaggingSpec(encoder.tokenizer.size, letters, longest=config.longest, rules=rules, marks=self.marks)
+        self.spec = TaggingSpec(
+            encoder.tokenizer.size, letters, longest=config.max_length, rules=rules, marks=self.marks
+        )
 
     @cached_property
     def sentences(self) -> dict[str, Examples[Sentence]]:
@@ -119,7 +123,7 @@ class Tagging(Task):
     def data_summary(self) -> list[str]:
         """How many sentences there are, the tags, the vocabulary, and the first sentence with its entities."""
         first = next(sentence for sentence in example_splits.pick(self.sentences, "train") if sentence.units)
-        known = (f"{len(self.encoder.tags)} tags", data_summary.vocabulary(self.sizes.size))
+        known = (f"{len(self.encoder.tags)} tags", data_summary.vocabulary(self.spec.size))
         marked = (f"{first.text[a:b]}/{tag}" for (a, b), tag in zip(first.units, first.tags, strict=True) if tag != "O")
         return [
             data_summary.counted("sentences", data_summary.lengths(self.sentences), *known),
@@ -130,7 +134,9 @@ class Tagging(Task):
         """How many sentences are read in parts."""
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
         cut = len(self.training) - whole
-        more = [f"long training sentences make {cut} parts more (data.longest={self.config.longest})"] if cut else []
+        more = (
+            [f"long training sentences make {cut} parts more (data.max_length={self.config.max_length})"] if cut else []
+        )
         known = {kind for tag in self.encoder.tags if (kind := tag.partition("-")[2])}
         return [*text_files.said(self.sentences.values()), *more, *tagged_corpus.untrained(self.sentences, known)]
 
@@ -145,7 +151,9 @@ class Tagging(Task):
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
         config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
-        return document_corpus.plan(lengths, rows=config.rows, budget=config.tokens, seed=seed, epoch=epoch)
+        return document_corpus.plan(
+            lengths, rows=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
+        )
 
     def collate(self, examples: Indices) -> TaggedBatch:
         """Example numbers -> sentences and tags."""
@@ -180,7 +188,7 @@ class Tagging(Task):
 
     def _batches(self, parts: Sequence[Encoded]) -> list[Indices]:
         lengths = np.array([len(part.tokens) for part in parts], dtype=np.int64)
-        return batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.tokens))
+        return batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.max_batch_tokens))
 
     def _find(self, model: Any, sentences: Sequence[Sentence]) -> list[Found]:
         """The best tags of each sentence, in its model's own units."""
@@ -229,7 +237,7 @@ class Tagging(Task):
 
     def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
         parts = len(self.encoder.encode(sentence))
-        return (f"longer than {self.config.longest} tokens: read in {parts} parts",) if parts > 1 else ()
+        return (f"longer than {self.config.max_length} tokens: read in {parts} parts",) if parts > 1 else ()
 
     def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A text -> its tags, and where the model looked for each; of a long text, its first part."""
@@ -269,18 +277,22 @@ def build(config: Config, folder: Path | None = None) -> Tagging:
 
 
 def _vocabulary(config: Config, sentences: Sequence[Sentence]) -> Tokenizer:
-    choices: dict[str, Any] = {"size": config.vocabulary, "lowercase": config.lowercase, "minimum": config.minimum}
-    if config.level == "word" and config.units != "tokens":
+    choices: dict[str, Any] = {
+        "size": config.vocab_size,
+        "lowercase": config.lowercase,
+        "minimum": config.min_frequency,
+    }
+    if config.tokenizer == "word" and config.units != "tokens":
         units = [text[start:stop] for text, spans, *_ in sentences for start, stop in spans]
         return tagged_corpus.train_words(units, **choices)
     texts = [sentence.text for sentence in sentences]
-    if config.level == "bytes":
+    if config.tokenizer == "bytes":
         return byte_bpe.train(texts, **choices)
-    return tokenizers.train(texts, level=config.level, **choices)
+    return tokenizers.train(texts, level=config.tokenizer, **choices)
 
 
 def _encoder(config: Config, tokenizer: Tokenizer, table: dict[str, Any]) -> Encoder:
-    longest = config.longest - 2  # room for the marks that some models set around a sentence
+    longest = config.max_length - 2  # room for the marks that some models set around a sentence
     names = tuple(table["tags"])
     return Encoder(tokenizer, config.units, table["units"], table["alphabet"], names, config.tags, longest)
 

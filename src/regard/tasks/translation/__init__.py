@@ -12,12 +12,19 @@ from regard.tasks.translation.task import TINY, Config, Evaluation, Options, Tra
 __all__ = ["TINY", "Config", "Evaluation", "Options", "Translation", "build", "load"]
 
 VERB = "translate"
-SIZES = Seq2SeqSpec
+SPEC = Seq2SeqSpec
 DEFAULTS: dict[str, Any] = {"model": {"name": "transformer"}, "decoding": {"name": "beam"}}
 DEMO = [  # recipes/demo.toml, which is not installed with the package
-    *("data.vocabulary=1500", "data.tokens=2048", "data.pairs=30000"),
-    *("model=transformer", "model.layers=2", "model.dim=128", "model.hidden=256", "model.heads=4", "model.dropout=0.1"),
+    *("data.vocab_size=1500", "data.max_batch_tokens=2048", "data.pairs=30000"),
+    *(
+        "model=transformer",
+        "model.layers=2",
+        "model.dim=128",
+        "model.ffn_dim=256",
+        "model.heads=4",
+        "model.dropout=0.1",
+    ),
     *("training.steps=500", "training.optimizer.lr=0.003", "training.schedule.warmup=200"),
     *("training.evaluation.every=500", "decoding=greedy"),
 ]
-PLACE = ("path", "name", "columns", "header")
+DATA_SETTINGS = ("path", "dataset", "columns", "header")

@@ -49,25 +49,27 @@ class Config:
     """Which pairs, which tokens, which batches. Without a path, the built-in English -> Korean data."""
 
     path: Path | None = None  # a file or folder of sentence pairs
-    name: str = pair_sources.BUILT_IN  # without a path: the built-in data, a known download, or hf:… for Hugging Face
+    dataset: str = (
+        pair_sources.BUILT_IN
+    )  # without a path: the built-in data, a known download, or hf:… for Hugging Face
     source: str = "en"  # the language to translate from: a file's suffix, a column's name or number
     target: str = "ko"  # the language to translate to
     columns: tuple[str, ...] = ()  # the columns of tables without a header, in order; none: source, target
     header: bool | None = None  # whether tables begin with a line of names; none: it is found out, or asked
     pairs: int = 20_000  # of the built-in training data
-    level: Level = "bpe"  # what a token is: a subword (bpe, unigram), a word or a character (char)
-    vocabulary: int = 8000  # tokens of a vocabulary, at most
+    tokenizer: Level = "bpe"  # what a token is: a subword (bpe, unigram), a word or a character (char)
+    vocab_size: int = 8000  # tokens of a vocabulary, at most
     joint: bool = False  # one vocabulary for both languages
     lowercase: bool = False  # all text is lowercased
-    minimum: int = 1  # how often a token must be seen
-    tokens: int = 4096  # padded tokens in a batch, on its larger side
-    longest: int = 256  # tokens of a sentence, end mark included; longer pairs are left out and counted
+    min_frequency: int = 1  # how often a token must be seen
+    max_batch_tokens: int = 4096  # padded tokens in a batch, on its larger side
+    max_length: int = 256  # tokens of a sentence, end mark included; longer pairs are left out and counted
     smoothing: float = 0.1  # of the labels: this share of the probability is spread over all tokens
-    memory: int = 256  # megabytes of training text; the tokens of more are mapped from files in the cache folder
+    max_memory_mb: int = 256  # megabytes of training text; the tokens of more are mapped from files in the cache folder
     seed: int = 1  # of splits that are not given, and of the built-in data
 
     def __post_init__(self) -> None:
-        for name in ("pairs", "vocabulary", "minimum", "tokens", "longest"):
+        for name in ("pairs", "vocab_size", "min_frequency", "max_batch_tokens", "max_length"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 1")
         if not 0 <= self.smoothing < 1:
@@ -79,21 +81,21 @@ class Config:
     def origin(self) -> pair_sources.PairSource:
         """Where the pairs come from."""
         languages = Languages(self.source, self.target, self.columns, self.header)
-        return pair_sources.PairSource(self.path, self.name, languages, self.seed)
+        return pair_sources.PairSource(self.path, self.dataset, languages, self.seed)
 
 
-TINY = Config(pairs=200, vocabulary=300, tokens=512)  # for tests
+TINY = Config(pairs=200, vocab_size=300, max_batch_tokens=512)  # for tests
 
 
 @dataclass(frozen=True)
 class Options:
     """What one can ask for in a request; how the search is made is said by the run's [decoding] settings."""
 
-    nbest: int = 1  # how many translations of each text, the first as without this; a beam is made wide enough
+    n: int = 1  # how many translations of each text, the first as without this; a beam is made wide enough
 
     def __post_init__(self) -> None:
-        if self.nbest < 1:
-            raise ConfigError(f"nbest={self.nbest}: ask for at least one")
+        if self.n < 1:
+            raise ConfigError(f"n={self.n}: ask for at least one")
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class Translation(Task):
         self.config, self.vocabularies = config, vocabularies
         self.marks, self.asked, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
         sizes = vocabularies.source.size, vocabularies.target.size
-        self.sizes = Seq2SeqSpec(*sizes, longest=config.longest, marks=self.marks, joint=config.joint)
+        self.spec = Seq2SeqSpec(*sizes, longest=config.max_length, marks=self.marks, joint=config.joint)
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.goal = TargetMetric("bleu_lc" if config.lowercase else "bleu", more=True)
         self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
@@ -152,13 +154,13 @@ class Translation(Task):
     def corpus(self) -> PairCorpus:
         """The training pairs as token numbers."""
         train = self.pairs["train"]
-        if train.bytes > self.config.memory * 2**20:
+        if train.bytes > self.config.max_memory_mb * 2**20:
             return mapped_corpus.mapped(train, *self.vocabularies, folder=cache_folder() / "corpora")
         return pair_corpus.in_memory(train, *self.vocabularies)
 
     def data_warnings(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
-        limit = min(self.config.longest, self.config.tokens)
+        limit = min(self.config.max_length, self.config.max_batch_tokens)
         long, blank, total = self.corpus.longer_than(limit), self.corpus.blank, self.corpus.pairs + self.corpus.blank
         counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
@@ -167,7 +169,7 @@ class Translation(Task):
         """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
         counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
-        sizes = f"vocabularies of {self.sizes.source:,} and {self.sizes.target:,} tokens"
+        sizes = f"vocabularies of {self.spec.source:,} and {self.spec.target:,} tokens"
         first = data_summary.first(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
@@ -190,8 +192,8 @@ class Translation(Task):
         """The epoch's batches as example numbers; the same on every process."""
         first, last = batching.chapter(self.corpus.pairs, epoch=epoch, seed=seed)
         source, target = self.corpus.lengths(first, last)
-        kept = batching.select(source, target, longest=self.config.longest, budget=self.config.tokens).kept
-        batches = batching.plan(source, target, among=kept, budget=self.config.tokens, seed=seed, epoch=epoch)
+        kept = batching.select(source, target, longest=self.config.max_length, budget=self.config.max_batch_tokens).kept
+        batches = batching.plan(source, target, among=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch)
         return [first + batch for batch in batches] if first else batches
 
     def collate(self, examples: Indices) -> PairBatch:
@@ -208,12 +210,14 @@ class Translation(Task):
         if self.asked.hypotheses is not None:
             return metrics.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
         texts = [source for source, _ in pairs]
-        fits = [len(row) < self.config.longest for row in self.vocabularies.source.encode(texts)]
+        fits = [len(row) < self.config.max_length for row in self.vocabularies.source.encode(texts)]
         answers = iter(self.predict(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
         told = [next(answers)[0].text if fit else "" for fit in fits]
         scores = metrics.scores(told, [target for _, target in pairs], tokenize=self.tokenize)
         encoded = pair_corpus.in_memory(pairs, *self.vocabularies)
-        loss = loss_per_token(model, encoded, self.marks, longest=self.config.longest, budget=self.config.tokens)
+        loss = loss_per_token(
+            model, encoded, self.marks, longest=self.config.max_length, budget=self.config.max_batch_tokens
+        )
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
 
@@ -233,11 +237,11 @@ class Translation(Task):
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        return encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.sizes.longest)
+        return encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.spec.longest)
 
     def limits(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
-        return (quick.TIMES * lengths + quick.MORE).clamp(max=self.sizes.longest - 1)
+        return (quick.TIMES * lengths + quick.MORE).clamp(max=self.spec.longest - 1)
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
@@ -247,7 +251,7 @@ class Translation(Task):
         source = self.encode_sources([inputs[i] for i in full])
         with eval_mode(model):
             find = partial(inspect.search, model, source, numbers=full)
-            translations = n_best(lambda how: find(self._searching(how)), decoding, count=options.nbest)
+            translations = n_best(lambda how: find(self._searching(how)), decoding, count=options.n)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
             answers[number] = [
@@ -256,7 +260,7 @@ class Translation(Task):
         return answers
 
     def _searching(self, decoding: DecodingStrategy) -> inspect.Searching:
-        return inspect.Searching(decoding, self.marks, self.limits, budget=self.config.tokens)
+        return inspect.Searching(decoding, self.marks, self.limits, budget=self.config.max_batch_tokens)
 
     def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """A text -> its translations, and how the model came to the best one."""
@@ -265,7 +269,7 @@ class Translation(Task):
         with eval_mode(model) as device:
             source = map_tensors(self.encode_sources([given]), lambda x: x.to(device))
             begun = time.perf_counter()
-            (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.nbest)
+            (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.n)
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
             links = pair_sources.links_of(self.config.origin, pair, count=self.config.pairs)
@@ -292,10 +296,16 @@ def build(config: Config, folder: Path | None = None) -> Translation:
         return load(config, folder)
     pairs = pair_sources.open_pairs(config.origin, count=config.pairs)
     sides = [pair_corpus.Texts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
-    choices: dict[str, Any] = {name: getattr(config, name) for name in ("level", "lowercase", "minimum")}
-    tokenizers = [tokenizer.train(texts, size=config.vocabulary, **choices) for texts in sides]
-    check_some_fit(pairs["valid"], vocabularies := Vocabularies(tokenizers[0], tokenizers[-1]), longest=config.longest)
-    some = examples(pairs["valid"], tokenizers[0], longest=config.longest)
+    choices: dict[str, Any] = {
+        "level": config.tokenizer,
+        "lowercase": config.lowercase,
+        "minimum": config.min_frequency,
+    }
+    tokenizers = [tokenizer.train(texts, size=config.vocab_size, **choices) for texts in sides]
+    check_some_fit(
+        pairs["valid"], vocabularies := Vocabularies(tokenizers[0], tokenizers[-1]), longest=config.max_length
+    )
+    some = examples(pairs["valid"], tokenizers[0], longest=config.max_length)
     return Translation(config, vocabularies, examples=some[:3], probes=some)
 
 
@@ -319,7 +329,9 @@ def check_some_fit(pairs: Iterable[Pair], vocabularies: Vocabularies, *, longest
         sides = zip(vocabularies, pair, strict=True)
         if all(text.strip() and len(vocabulary.encode([text])[0]) < longest for vocabulary, text in sides):
             return
-    raise DataError(f"no pair of the validation data has fewer than {longest} tokens on each side; raise data.longest")
+    raise DataError(
+        f"no pair of the validation data has fewer than {longest} tokens on each side; raise data.max_length"
+    )
 
 
 def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:
