@@ -16,11 +16,11 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from screenshots import FLAGS
 
 import regard
-from regard.data.images.image_files import png
+from regard.data.images.image_files import encode_png
 from regard.inspection import compare
 from regard.inspection.collect import inspect
 from regard.inspection.html_bundle import bundle
-from regard.inspection.report import subject
+from regard.inspection.report import target_of
 
 SIDES = ("soft", "hard", "none")
 LONGEST = 3  # things of a scene that is shown
@@ -34,7 +34,7 @@ def example(run: regard.Run, folder: Path) -> Path:
     told = task.texts(run.model, part.images(np.array(rows)), run.recipe.decoding)
     right = [row for row, text in zip(rows, told, strict=True) if text in part.captions[row]]
     path = folder / "example.png"
-    path.write_bytes(png(part.images(np.array([*right, rows[0]]))[0]))
+    path.write_bytes(encode_png(part.images(np.array([*right, rows[0]]))[0]))
     return path
 
 
@@ -51,7 +51,7 @@ def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, made: Pat
     """The view of one run with a word chosen, the what-if with a part greyed out, and runs side by side."""
     image = str(example(runs["soft"], made))
     page_file = made / "page.html"
-    runs["soft"].look(image).save(page_file)
+    runs["soft"].inspect(image).save(page_file)
     page = opened(browser, page_file, "&row=3", width=1000)
     page.locator("[data-key^='grey:']").focus()
     for _ in range(6):
@@ -60,7 +60,7 @@ def shoot(browser: Browser, runs: dict[str, regard.Run], folder: Path, made: Pat
     page.screenshot(path=folder / "caption_view.png", full_page=True)
     sides = [name for name in SIDES if name in runs]
     if len(sides) > 1:
-        inspections = [inspect(subject(runs[name], name=name), image) for name in sides]
+        inspections = [inspect(target_of(runs[name], name=name), image) for name in sides]
         page_file.write_text(bundle(compare.to_page(inspections)), encoding="utf-8")
         page = opened(browser, page_file, "&row=3", width=1280)
         page.wait_for_timeout(300)
@@ -75,7 +75,7 @@ def main(place: str, folder: str = "docs/images") -> None:
     with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
         for name, run in runs.items():
             image = str(example(run if name == "ko" else runs["soft"], Path(made)))
-            answer = run.answer([image])[0][0]
+            answer = run.predict([image])[0][0]
             if ".png" in answer.files and name != "none":
                 (target / f"caption_{name}.png").write_bytes(answer.files[".png"]())
                 print(f"wrote {target}/caption_{name}.png: {answer.text}", flush=True)

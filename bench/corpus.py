@@ -44,7 +44,7 @@ def start(config: translation.Config, folder: Path) -> None:
     """What a restart does: open the corpus, plan an epoch, make batches from all over it."""
     begun = time.perf_counter()
     task = translation.build(config, folder)
-    pairs = task.corpus.pairs
+    pairs = task.corpus.num_pairs
     print(f"{pairs:,} pairs open after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
     plan = task.epoch_batches(0, 1)
     print(f"epoch of {len(plan):,} batches planned after {time.perf_counter() - begun:.2f} s, memory in GB {memory()}")
@@ -79,7 +79,7 @@ def main() -> None:
     task.save(folder)
     print(f"vocabulary made after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
     begun = time.perf_counter()
-    print(f"{task.corpus.pairs:,} pairs encoded after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
+    print(f"{task.corpus.num_pairs:,} pairs encoded after {time.perf_counter() - begun:.0f} s, memory in GB {memory()}")
     for _ in range(2):
         subprocess.run([sys.executable, __file__, "--folder", str(folder), "--start"], check=True)
 

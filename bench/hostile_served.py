@@ -28,7 +28,7 @@ from serve import memory, processes, used
 
 from regard.core import config as configs
 from regard.core.registry import find, names
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import train as runs
 from regard.training.console import Silent
@@ -54,7 +54,7 @@ def train(folder: Path) -> list[Path]:
     """A tiny run of every task."""
     for task in names("regard.tasks"):
         if not (folder / task / "model.safetensors").is_file():
-            model = fitting(find("regard.tasks", task).SIZES)[0]
+            model = compatible_models(find("regard.tasks", task).SIZES)[0]
             tiny = {"model": {"name": model, **configs.to_dict(find("regard.models", model).TINY)}}
             whole = recipes.read(task, settings=[f"model={model}", *SMALL.get(task, []), *STEPS]).to_dict()
             runs.train(recipes.from_dict(configs.merge(whole, tiny)), folder / task, console=Silent())

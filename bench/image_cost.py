@@ -28,7 +28,7 @@ from scipy.optimize import least_squares
 from regard.core.data_specs import ImageGenerationSpec
 from regard.core.protocols import ImageCondition
 from regard.models import image_transformer
-from regard.tasks.image_generation.generate import teacher_forced
+from regard.tasks.image_generation.generate import teacher_forcing_loss
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PLOT = DOCS / "image_cost.json", DOCS / "images" / "image_cost.png"
@@ -48,7 +48,7 @@ def worker(kind: str, side: int, rounds: int) -> None:
     nothing = ImageCondition(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
 
     def step() -> None:
-        teacher_forced(model, image, nothing, levels=256).backward()
+        teacher_forcing_loss(model, image, nothing, num_levels=256).backward()
         model.zero_grad(set_to_none=True)
 
     before = peak()

@@ -24,10 +24,10 @@ import torch
 from regard.api.run import Run, load
 from regard.core.protocols import ImageCondition
 from regard.data.images import drawing
-from regard.data.images.image_files import png
+from regard.data.images.image_files import encode_png
 from regard.decoding.strategies import sample
 from regard.tasks.image_generation.generate import UNKNOWN, generate
-from regard.tasks.image_generation.levels import bicubic, decode, encode
+from regard.tasks.image_generation.levels import upscale_bicubic, decode, encode
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES, PICTURES = DOCS / "image_samples.json", DOCS / "images"
@@ -38,7 +38,7 @@ WARM = sample.Config(temperature=1.0, seed=1)
 
 def keep(name: str, images: Any, *, columns: int, scale: int = 3) -> None:
     """docs/images/<name>.png: images side by side."""
-    (PICTURES / f"{name}.png").write_bytes(png(drawing.grid(images, columns=columns), scale=scale))
+    (PICTURES / f"{name}.png").write_bytes(encode_png(drawing.make_grid(images, columns=columns), scale=scale))
 
 
 def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def digits(run: Run, runs: Path, count: int) -> dict[str, Any]:
     task: Any = run.task
     labels = torch.arange(10).repeat_interleave(count)
     subject = ImageCondition(labels, torch.zeros(len(labels), 0, dtype=torch.long))
-    images = decode(generate(run.model, subject, None, sizes=task.sizes, how=WARM), task.sizes)
+    images = decode(generate(run.model, subject, None, sizes=task.sizes, sampling=WARM), task.sizes)
     keep("digits_samples", images.reshape(10, count, 8, 8, 1)[:, :10].reshape(-1, 8, 8, 1), columns=10, scale=4)
     completed(run)
     if not (runs / "digits_vit").exists():
@@ -74,7 +74,7 @@ def completed(run: Run) -> None:
     upper = truth.copy()
     upper[:, truth.shape[1] // 2 :] = GREY
     made = [
-        decode(generate(run.model, subject, known, sizes=task.sizes, how=replace(WARM, seed=seed)), task.sizes)
+        decode(generate(run.model, subject, known, sizes=task.sizes, sampling=replace(WARM, seed=seed)), task.sizes)
         for seed in (1, 2, 3)
     ]
     rows = np.stack([upper, *made, truth], axis=1)
@@ -86,11 +86,11 @@ def enlarged(run: Run, runs: Path, count: int) -> dict[str, Any]:
     task: Any = run.task
     truth, _ = task.split("test")
     truth = truth[:: max(1, len(truth) // SHOWN)][:SHOWN]
-    subject = encode(truth, np.full(len(truth), -1), task.sizes).subject
+    subject = encode(truth, np.full(len(truth), -1), task.sizes).condition
     small = decode(subject.small, task.sizes, size=task.sizes.small)
     times = task.sizes.height // task.sizes.small[0]
-    ways = [small.repeat(times, axis=1).repeat(times, axis=2), bicubic(small, task.sizes)]
-    ways += [decode(generate(run.model, subject, None, sizes=task.sizes, how=how), task.sizes) for how in (None, WARM)]
+    ways = [small.repeat(times, axis=1).repeat(times, axis=2), upscale_bicubic(small, task.sizes)]
+    ways += [decode(generate(run.model, subject, None, sizes=task.sizes, sampling=how), task.sizes) for how in (None, WARM)]
     rows = np.stack([*ways, truth], axis=1)  # (n 5 h w c)
     keep(f"{run.folder.name}", rows.reshape(-1, *truth.shape[1:]), columns=5, scale=8 if len(truth[0]) < 16 else 3)
     return {"columns": ["given", "bicubic", "likeliest", "a sample", "truth"]}
@@ -100,12 +100,12 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """Samples from nothing, and the lower halves of real images made anew."""
     task: Any = run.task
     nothing = ImageCondition(torch.zeros(SHOWN, dtype=torch.long), torch.zeros(SHOWN, 0, dtype=torch.long))
-    fresh = decode(generate(run.model, nothing, None, sizes=task.sizes, how=WARM), task.sizes)
+    fresh = decode(generate(run.model, nothing, None, sizes=task.sizes, sampling=WARM), task.sizes)
     truth = task.split("test")[0][:SHOWN]
     known = encode(truth, np.full(SHOWN, -1), task.sizes).pixels
     half = known.clone()
     half[:, half.shape[1] // 2 :] = -1
-    completed = decode(generate(run.model, nothing, half, sizes=task.sizes, how=WARM), task.sizes)
+    completed = decode(generate(run.model, nothing, half, sizes=task.sizes, sampling=WARM), task.sizes)
     rows = np.concatenate([fresh, decode(known, task.sizes), completed])
     keep(f"{run.folder.name}", rows, columns=SHOWN, scale=3)
     return {"rows": ["from nothing", "real", "upper half given"]}
@@ -114,7 +114,7 @@ def strokes(run: Run, runs: Path, count: int) -> dict[str, Any]:
 def boxes(run: Run, runs: Path, count: int) -> dict[str, Any]:
     """A scene of the test split with what was found in it."""
     task: Any = run.task
-    answer = run.detect([run.task.examples[0]])[0][0]
+    answer = run.detect([run.task.example_sources[0]])[0][0]
     (PICTURES / "scenes_detr.png").write_bytes(answer.render(".png"))
     return {"example": answer.text, "classes": list(task.classes)}
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from screenshots import FLAGS
 
 import regard
-from regard.data.images.image_files import png
+from regard.data.images.image_files import encode_png
 
 
 class Shot(NamedTuple):
@@ -55,7 +55,7 @@ def example(task: Any, folder: Path) -> Path:
     """The first image of the test data as a file."""
     part = task.collection.split("test")
     path = folder / "example.png"
-    path.write_bytes(png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
+    path.write_bytes(encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
     return path
 
 
@@ -88,7 +88,7 @@ def main(runs: str, folder: str = "docs/images", theme: str = "light") -> None:
             page_file = Path(made) / f"{shot.run}.html"
             if not page_file.exists():
                 run = regard.load(Path(runs) / shot.run)
-                run.look(str(example(run.task, Path(made)))).save(page_file)
+                run.inspect(str(example(run.task, Path(made)))).save(page_file)
             shoot(browser, shot, page_file.as_uri(), target=Path(folder) / f"{shot.name}.png", theme=theme)
         browser.close()
 

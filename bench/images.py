@@ -26,7 +26,7 @@ from regard.core.protocols import ImageCondition
 from regard.core.state_tree import map_tensors
 from regard.decoding.strategies import sample
 from regard.models import image_transformer, vit
-from regard.tasks.image_generation.generate import UNKNOWN, paint
+from regard.tasks.image_generation.generate import UNKNOWN, generate_batch
 
 EVERY = 96  # places between two at which the prefix is read anew
 SHAPE = {"layers": 6, "dim": 128, "heads": 4, "hidden": 256, "patch": 4}
@@ -67,7 +67,7 @@ def cached(quick: bool, attention: str) -> Work:
     model, places = painter(quick, attention)
 
     def image() -> float:
-        paint(model, NOTHING, torch.full((1, places), UNKNOWN), levels=256, how=sample.Config())
+        generate_batch(model, NOTHING, torch.full((1, places), UNKNOWN), num_levels=256, sampling=sample.Config())
         return places
 
     return image

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import regard
 from regard.data.builtin import reviews
-from regard.data.images.image_files import png
+from regard.data.images.image_files import encode_png
 from regard.inspection.compare import to_page
 from regard.inspection.json_format import Inspection, to_json
 
@@ -108,7 +108,7 @@ def looked(figure: Figure, folder: Path) -> Inspection:
     given = figure.given
     if not given:
         part = run.task.collection.split("test")
-        (folder / "given.png").write_bytes(png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
+        (folder / "given.png").write_bytes(encode_png(part.pixels[part.rows[0]] if hasattr(part, "rows") else part.pixels[0]))
         given = str(folder / "given.png")
     print(run.evaluate("valid"), flush=True)
     inspection: Inspection = run.look(given).inspection
@@ -117,7 +117,7 @@ def looked(figure: Figure, folder: Path) -> Inspection:
 
 def slim(inspection: Inspection, kept: Iterable[str] = ()) -> Inspection:
     """Without what is large and not shown: steps but those of the first map, tables of the model, further outputs."""
-    first = inspection.first
+    first = inspection.primary_map
     steps = tuple(step for step in inspection.steps if first is not None and step.map == first.name)
     return replace(
         inspection,

@@ -35,7 +35,7 @@ def fit(config: classification.Config, *, most: int = 500_000) -> dict[str, floa
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    splits = labelled_sources.open_documents(config.origin, config.layout)
+    splits = labelled_sources.open_documents(config.data_source, config.layout)
     how = WORDS if config.tokenizer == "word" else CHARACTERS
     begun = time.perf_counter()
     count = TfidfVectorizer(**how, lowercase=config.lowercase, min_df=2, sublinear_tf=True, max_features=most)

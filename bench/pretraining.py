@@ -103,8 +103,8 @@ def text_file(folder: Path) -> Path:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         films = classification.Config(path=DATA / "movie_reviews", valid="cv8*", test="cv9*")
-        reviews = labelled_sources.open_documents(films.origin, films.layout)["train"]
-        tweets = tagging.Config(path=DATA / "wnut17").open()["train"]
+        reviews = labelled_sources.open_documents(films.data_source, films.layout)["train"]
+        tweets = tagging.Config(path=DATA / "wnut17").open_splits()["train"]
         brown = plain_text.open_text(PlainTextSource((str(DATA / "brown" / "brown.zip"),), ""))["train"]
         imdb = plain_text.open_text(PlainTextSource((f"{DATA / 'imdb' / 'train.tsv.xz'}#4",), ""))["train"]
         own = [*(document.text for document in reviews), *(sentence.text for sentence in tweets)]

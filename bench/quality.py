@@ -83,7 +83,7 @@ def eight_bits(run: Any) -> float:
     """BLEU of the test data, translated with 8-bit weights."""
     pairs = run.task.split("test")
     found = regard.load(run.folder, engine="int8").translate([source for source, _ in pairs])
-    scores = metrics.scores(found, [target for _, target in pairs], language=run.task.config.target)
+    scores = metrics.compute_metrics(found, [target for _, target in pairs], language=run.task.config.target)
     return scores[run.task.goal.metric]
 
 

@@ -83,7 +83,7 @@ def _scores(run: Run) -> Figures:
     """What `regard evaluate` has written into the run's folder, where it was called, else computed now."""
     for path in run.folder.glob("evaluation-test-*.json"):
         return dict(json.loads(path.read_text(encoding="utf-8"))["scores"])
-    return run.evaluate("test") | run.report("test")
+    return run.evaluate("test") | run.extra_metrics("test")
 
 
 def _rows(path: Path) -> list[Any]:
@@ -131,11 +131,11 @@ def million() -> None:
         memory = peak() - before
         print(f"exact: {USERS / seconds:,.0f} users/s, {memory:,.0f} MB more", flush=True)
         begun = time.perf_counter()
-        index, queries = recommend.index_of(model, states, shelf)
+        index, queries = recommend.build_index(model, states, shelf)
         built = time.perf_counter() - begun
         print(f"index: {built:,.0f} s", flush=True)
         begun = time.perf_counter()
-        near = index.best(queries, TOP).places
+        near = index.search(queries, TOP).places
         quick = time.perf_counter() - begun
     shared = [len(set(a) & set(b)) / TOP for a, b in zip(exact.tolist(), near.tolist(), strict=True)]
     found = {
@@ -165,7 +165,7 @@ def training(path: Path, recbole: Path | None) -> None:
             begun = time.perf_counter()
             epoch()
             seconds[name].append(time.perf_counter() - begun)
-    count = sum(len(window.rows) - (not window.first) for window in task.histories.windows)
+    count = sum(len(window.rows) - (not window.starts_history) for window in task.histories.windows)
     speeds = {name: [count / one for one in each] for name, each in seconds.items()}
     if recbole is not None:
         speeds["RecBole"] = [_recbole(task, recbole) for _ in range(ROUNDS)]

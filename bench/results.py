@@ -68,7 +68,7 @@ def measure(folder: Path) -> dict[str, Any]:
         "task": "translation",
         "pair": f"{run.recipe.task.config.source} -> {language}",
         **basics(run),
-        "test": metrics.scores(found, references, language=language),
+        "test": metrics.compute_metrics(found, references, language=language),
         "signatures": run.task.signatures(),
         "lowercase": run.recipe.task.config.lowercase,
         "sentences": len(pairs),
@@ -85,7 +85,7 @@ def held_out(run: Run) -> dict[str, Any]:
             return {"split": split, "scores": json.loads(path.read_text(encoding="utf-8"))["scores"]}
     for split in ("test", "valid"):
         try:
-            return {"split": split, "scores": run.evaluate(split) | run.report(split)}
+            return {"split": split, "scores": run.evaluate(split) | run.extra_metrics(split)}
         except DataError:  # there is no such split
             continue
     raise SystemExit(f"{run.folder}: neither test nor validation data is there")
@@ -114,7 +114,7 @@ def by_length(pairs: list[Any], found: list[str], references: list[str], *, lang
     for low, high in pairwise(EDGES):
         chosen = [i for i, (source, _) in enumerate(pairs) if low <= len(source.split()) < high]
         if chosen:
-            scores = metrics.scores([found[i] for i in chosen], [references[i] for i in chosen], language=language)
+            scores = metrics.compute_metrics([found[i] for i in chosen], [references[i] for i in chosen], language=language)
             rows.append({"from": low, "below": high, "sentences": len(chosen), "bleu_lc": scores["bleu_lc"]})
     return rows
 

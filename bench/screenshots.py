@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 import regard
 from regard.inspection.collect import collect
 from regard.inspection.json_format import Inspection
-from regard.inspection.report import InspectionReport, subject
+from regard.inspection.report import InspectionReport, target_of
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 # name, view, theme, width, height
@@ -67,7 +67,7 @@ def main(run: str, folder: str = "docs/images") -> None:
     loaded = regard.load(run)
     if loaded.recipe.decoding and loaded.recipe.decoding.name == "greedy":
         loaded = regard.load(run, ["decoding=beam"])
-    found = collect(subject(loaded), sentence(loaded))
+    found = collect(target_of(loaded), sentence(loaded))
     # How long the search took says more of the machine and its load than of the model.
     found = replace(found, facts={name: fact for name, fact in found.facts.items() if name != "seconds"})
     Path(folder).mkdir(parents=True, exist_ok=True)

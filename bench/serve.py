@@ -29,7 +29,7 @@ from serve_clients import Asked, load, request
 
 import regard
 from regard.serve.client import Client
-from regard.serve.server import use_threads
+from regard.serve.server import set_torch_threads
 
 KINDS = 32  # different inputs
 SOAKING = 50  # clients
@@ -96,14 +96,14 @@ class Subject:
 
     def __init__(self, folder, address, *, seconds):
         run, self.single, self.rows = regard.load(folder), 0.0, []
-        use_threads([run.model], processes=1)
+        set_torch_threads([run.model], processes=1)
         client = Client(f"http://{address[0]}:{address[1]}", Path(folder).resolve().name)
         self.options = OPTIONS.get(run.recipe.task.name, {})
         self.title = f"{client.name}: {client.about['model']} for {client.about['task']}"
         self.asked, texts = [], []
         for text in inputs_of(run):
             try:
-                answers = [answer.text for answer in run.answer([text], **self.options)[0]]
+                answers = [answer.text for answer in run.predict([text], **self.options)[0]]
             except regard.RegardError:
                 continue  # a part of an example may be no input
             body = json.dumps(client._asked([text], self.options)).encode()
@@ -111,10 +111,10 @@ class Subject:
             texts.append(text)
         corpus = (texts * (512 // len(texts) + 1))[:512]
         run = regard.load(folder, engine="auto")  # as the server does
-        run.answer(corpus, **self.options)
+        run.predict(corpus, **self.options)
         begun, cpu, count = time.monotonic(), time.process_time(), 0
         while not count or time.monotonic() - begun < seconds:
-            run.answer(corpus, **self.options)
+            run.predict(corpus, **self.options)
             count += len(corpus)
         self.rate = count / (time.monotonic() - begun)
         self.cost = 1000 * (time.process_time() - cpu) / count

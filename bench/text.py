@@ -34,7 +34,7 @@ from regard.engines.ctranslate2 import models
 from regard.engines.ctranslate2.export import export
 from regard.models import bert, gpt, hierarchical, skipgram
 from regard.tasks import embeddings
-from regard.tasks.language.generate import generate, no_source
+from regard.tasks.language.generate import generate, empty_source
 from systems.text_peers import PlainGPT, PlainHierarchical, Shape, hf_bert, hf_gpt, sample
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -49,7 +49,7 @@ def gpt_training(quick: bool, vocabulary: int = 69) -> Systems:
     def ours() -> Work:
         config = gpt.Config(layers=shape.layers, dim=shape.dim, heads=shape.heads, dropout=shape.dropout)
         model = gpt.build(config, LanguageSpec(shape.vocabulary, shape.context))
-        source = no_source(rows, torch.device("cpu"))
+        source = empty_source(rows, torch.device("cpu"))
 
         def loss() -> torch.Tensor:
             features, _ = model.features(read, model.start(source))

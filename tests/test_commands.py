@@ -125,12 +125,12 @@ def settings_known(name: str) -> set[str]:
     decoders = [help.of_decoding(decoder) for decoder in names("regard.decoding.strategies")]
     known = {"decoding", *(row[0] for section in decoders for row in section.rows)}
     if name in ANY_TASK:
-        return known | {row[0] for task in TASKS for row in help.of_options(task).rows}
+        return known | {row[0] for task in TASKS for row in help.options_section(task).rows}
     if name in ("evaluate", "check", "data", "info"):
         files = [source_of("regard.tasks", task) for task in TASKS]
         own = {f"data.{row[0]}" for path in files for row in help.of_class(path, "Config")}
         return known | own | {row[0] for path in files for row in help.of_class(path, "Evaluation")}
-    return known | {row[0] for section in help.of_verb(name) for row in section.rows}
+    return known | {row[0] for section in help.verb_sections(name) for row in section.rows}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

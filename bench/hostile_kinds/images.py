@@ -17,7 +17,7 @@ from PIL import Image
 
 from hostile_kinds import Case, mutate
 from regard.data.checks import images as checks_images
-from regard.data.images.dataset import ImageSource, collect
+from regard.data.images.dataset import ImageSource, load_collection
 from regard.data.images.image_files import open_image
 from regard.data.images.loader import TargetShape
 
@@ -135,5 +135,5 @@ def _used(rng: random.Random, what: str, path: Path) -> Case:
         return Case(f"{what} -> check", lambda: checks_images.check(path))
     wanted = TargetShape(8, 8, 1) if rng.random() < 0.7 else TargetShape()
     return Case(
-        f"{what} -> collect", lambda: [part.all() for part in collect(ImageSource(path, wanted=wanted)).splits.values()]
+        f"{what} -> collect", lambda: [part.all() for part in load_collection(ImageSource(path, target_shape=wanted)).splits.values()]
     )

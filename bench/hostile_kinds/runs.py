@@ -51,9 +51,9 @@ def _use(action: str, path: Path, sample: Sample) -> Any:
     run = regard.load(path)
     uses = {
         "load": lambda: run,
-        "answer": lambda: run.answer([sample.text]),
+        "answer": lambda: run.predict([sample.text]),
         "evaluate": lambda: run.evaluate("test"),
-        "look": lambda: run.look(sample.text),
+        "look": lambda: run.inspect(sample.text),
     }
     return uses[action]()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hostile_kinds import Case, mutate
 from regard.data.music import midi
-from regard.data.music.event_encoding import Events
-from regard.data.music.grid_encoding import Grid
+from regard.data.music.event_encoding import EventEncoding
+from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
 from regard.training import recipe as recipes
 
@@ -53,7 +53,7 @@ class Kind:
         self.xml = f'<?xml version="1.0"?><score-partwise><part id="P1">{bars}</part></score-partwise>'
         played = [Note(0.5 * step, 0.5 * step + 0.4, 60 + step % 12, velocity=80, voice=0) for step in range(24)]
         self.midi = midi.render(played)
-        self.grid, self.events = Grid(), Events()
+        self.grid, self.events = GridEncoding(), EventEncoding()
         self.events.encode(played)  # its tokenizer is made once
 
     def make(self, rng: random.Random, folder: Path) -> Case:

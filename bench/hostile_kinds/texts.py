@@ -25,8 +25,8 @@ class Kind:
         what = f"{sample.name}: {text[:40]!r} ({len(text)} letters) -> {how}"
         if how == "answer":
             texts = [text] if rng.random() < 0.7 else [text, sample.text, ""]
-            return Case(what, lambda: run.answer(texts))
+            return Case(what, lambda: run.predict(texts))
         if how == "look":
-            return Case(what, lambda: run.look(text))
+            return Case(what, lambda: run.inspect(text))
         lines = mutate.data(rng, f"{sample.text}\n{sample.text}\n".encode())
         return Case(what, lambda: call("answer", str(sample.path), "--workers", "1", given=lines))

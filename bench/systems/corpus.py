@@ -67,9 +67,9 @@ def regard_job(folder: Path, *, width: int, engine: str = "native") -> Job:
     run = Run(LoadedRun(folder, recipe, task, ours.load(folder, names.ENDING)), engine=engine)
 
     def job(lines: list[str]) -> list[str]:
-        work = lambda piece: [answers[0].text for answers in run.answer(piece)]  # noqa: E731  # an argument
-        cut = predict_loop.pieces(lines, available())
-        return list(chain.from_iterable(predict_loop.answered(work, cut, model=run.model, processes=available())))
+        work = lambda piece: [answers[0].text for answers in run.predict(piece)]  # noqa: E731  # an argument
+        cut = predict_loop.split_chunks(lines, available())
+        return list(chain.from_iterable(predict_loop.predict_chunks(work, cut, model=run.model, processes=available())))
 
     return job
 

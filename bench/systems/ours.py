@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api.parallel import in_order
+from regard.api.parallel import map_in_order
 from regard.core.cpu import threads
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
@@ -20,7 +20,7 @@ from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.decoding.strategy import build as build_decoding
 from regard.models import bahdanau, transformer
-from regard.tasks._shared.teacher_forcing import teacher_forced
+from regard.tasks._shared.teacher_forcing import teacher_forcing_loss
 from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
 from regard.training.device import keep_freed_memory
@@ -90,7 +90,7 @@ def trainer(name: str, batches: Iterator[tuple[Rows, Rows]]) -> Callable[[], int
         optimizer=build_optimizer(recipe.training.optimizer, net),
         factor=lambda step: 1.0,
         processes=processes,
-        loss=lambda net, batch: teacher_forced(net, batch, pad=0, smoothing=0.1),
+        loss=lambda net, batch: teacher_forcing_loss(net, batch, pad=0, smoothing=0.1),
     )
     steps = iter(range(1, 1_000_000))
 
@@ -132,7 +132,7 @@ def use_threads(net: Any) -> None:
 
 def steady(decode: Callable[[Rows], int], groups: list[Rows], *, processes: int, seconds: float) -> float:
     """Sentences a second of processes that are at work already, as a long file's are; all groups equally often."""
-    results = in_order(decode, itertools.cycle(groups), processes=processes, begin=begin)
+    results = map_in_order(decode, itertools.cycle(groups), processes=processes, initializer=begin)
     for _ in range(max(processes, len(groups) // 4)):  # warm
         next(results)
     done, begun = 0, time.perf_counter()

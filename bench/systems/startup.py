@@ -40,8 +40,8 @@ def note(run: Path, words: list[str]) -> None:
 
     decoding = {"name": "greedy", "min_length": 0, "no_repeat": 0, "forbid": []}
     agreed = cache.EquivalenceCache(cache.cache_path(run)[0])
-    agreed.note("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
-    agreed.note_words(cache.words_key(run / "config.json", words), "bench 1")
+    agreed.put("bench 1", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    agreed.put_command(cache.command_key(run / "config.json", words), "bench 1")
 
 
 def _regard(system: str, folder: Path) -> None:

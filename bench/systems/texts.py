@@ -78,7 +78,7 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     """The path of the command without torch, and what it does with a list of texts; texts are wanted, not scores, as of
     CTranslate2 called directly."""
     from regard.cli import predict_loop, predict_torch_free
-    from regard.cli.inputs import InputStream, Line
+    from regard.cli.inputs import InputStream, InputLine
     from regard.cli.output import RowFormatter
     from regard.cli.predict_command import PredictOptions, Verb
     from regard.engines import torch_free
@@ -89,25 +89,25 @@ def _regard(run: Path, *, width: int, few: bool) -> tuple[Job, Job]:
     beam = {"name": "beam", "width": width, "nbest": 1, "length_penalty": 1.0}
     decoding = {**(beam if width > 1 else {"name": "greedy"}), **plain}
     words = [f"decoding.beam_width={width}" if width > 1 else "decoding=greedy"]
-    cache.EquivalenceCache(place).note(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
-    cache.EquivalenceCache(place).note_words(cache.words_key(run / "config.json", words), f"bench {width}")
+    cache.EquivalenceCache(place).put(f"bench {width}", {"why": "", "options": {"nbest": 1}, "decoding": decoding})
+    cache.EquivalenceCache(place).put_command(cache.command_key(run / "config.json", words), f"bench {width}")
     verb, how = Verb("translate", "source", "translations"), PredictOptions()
-    found = predict_torch_free.find_torch_free(run, words, verb=verb, how=how, few=few)
+    found = predict_torch_free.find_torch_free(run, words, verb=verb, predict_options=how, few_inputs=few)
     if not isinstance(found, torch_free.TorchFreePredictor):
         raise SystemExit("regard: there are no quick answers")
 
     def job(lines: list[str]) -> list[str]:
-        printed, coming = io.StringIO(), InputStream("", [Line(n, text) for n, text in enumerate(lines, start=1)])
+        printed, coming = io.StringIO(), InputStream("", [InputLine(n, text) for n, text in enumerate(lines, start=1)])
         with redirect_stdout(printed):
-            predict_torch_free.print_answers(
+            predict_torch_free.print_predictions(
                 found,
                 coming,
-                predict_loop.pieces(coming.lines, 1, times=predict_loop.SHARES),
+                predict_loop.split_chunks(coming.lines, 1, times=predict_loop.EXTERNAL_ENGINE_FACTOR),
                 RowFormatter(verb, how, {}),
             )
         return printed.getvalue().splitlines()
 
-    return job, lambda texts: [answers[0].text for answers in found.begin(texts, scored=False)()]
+    return job, lambda texts: [answers[0].text for answers in found.submit(texts, return_scores=False)()]
 
 
 def _direct(run: Path, system: str, *, width: int, sample: list[str], kind: str) -> tuple[Job, Job]:

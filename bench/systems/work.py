@@ -50,7 +50,7 @@ class Sentences:
         from regard.data import batching
 
         lengths = [np.array([len(row) + 1 for row in side]) for side in (self.source, self.target)]
-        plan = batching.plan(*lengths, among=np.arange(len(self.source)), budget=tokens, seed=1, epoch=0)
+        plan = batching.epoch_batches(*lengths, candidates=np.arange(len(self.source)), budget=tokens, seed=1, epoch=0)
         while True:
             for chosen in plan:
                 yield [self.source[i] for i in chosen], [self.target[i] for i in chosen]

@@ -10,7 +10,7 @@ import time
 import pytest
 from torch import nn
 
-from regard.api.parallel import AHEAD, WorkerError, in_order
+from regard.api.parallel import MAX_PENDING_PER_PROCESS, WorkerError, map_in_order
 from regard.core import cpu
 from regard.core.cpu import WIDE, available, is_idle, threads
 from regard.core.errors import DataError
@@ -28,13 +28,13 @@ def slow_at_first(piece):
 
 
 def test_results_come_in_the_order_of_the_pieces():
-    found = list(in_order(slow_at_first, range(9), processes=2, begin=nothing))
+    found = list(map_in_order(slow_at_first, range(9), processes=2, initializer=nothing))
     assert [piece for piece, _ in found] == list(range(9))
     assert os.getpid() not in {process for _, process in found}
 
 
 def test_no_pieces_no_results():
-    assert list(in_order(slow_at_first, [], processes=2, begin=nothing)) == []
+    assert list(map_in_order(slow_at_first, [], processes=2, initializer=nothing)) == []
 
 
 def test_pieces_are_read_as_they_are_needed():
@@ -45,9 +45,9 @@ def test_pieces_are_read_as_they_are_needed():
             read.append(number)
             yield number
 
-    results = in_order(slow_at_first, pieces(), processes=2, begin=nothing)
+    results = map_in_order(slow_at_first, pieces(), processes=2, initializer=nothing)
     next(results)
-    assert len(read) <= 2 * AHEAD + 2
+    assert len(read) <= 2 * MAX_PENDING_PER_PROCESS + 2
     results.close()
 
 
@@ -59,14 +59,14 @@ def test_where_the_next_piece_must_be_waited_for_all_results_come_first():
             given.append(piece)
             yield piece
 
-    results = in_order(slow_at_first, pieces(), processes=2, begin=nothing)
+    results = map_in_order(slow_at_first, pieces(), processes=2, initializer=nothing)
     assert [next(results)[0], next(results)[0]] == [0, 1] and given == [0, 1, None]
     assert [piece for piece, _ in results] == [2]
 
 
 def test_every_process_begins():
     begun = []
-    found = list(in_order(lambda _: len(begun), range(4), processes=2, begin=lambda: begun.append(1)))
+    found = list(map_in_order(lambda _: len(begun), range(4), processes=2, initializer=lambda: begun.append(1)))
     assert found == [1] * 4 and begun == []
 
 
@@ -75,7 +75,7 @@ def test_an_error_of_ours_is_raised_here():
         raise DataError(f"piece {piece} is wrong; mend it")
 
     with pytest.raises(DataError, match="piece 0 is wrong; mend it"):
-        list(in_order(refuse, [0], processes=2, begin=nothing))
+        list(map_in_order(refuse, [0], processes=2, initializer=nothing))
 
 
 def test_a_process_that_dies_is_an_error():
@@ -85,11 +85,11 @@ def test_a_process_that_dies_is_an_error():
     with pytest.raises(
         WorkerError, match="a working process died; if memory ran out, try again with one process: --workers 1"
     ):
-        list(in_order(die, range(3), processes=2, begin=nothing))
+        list(map_in_order(die, range(3), processes=2, initializer=nothing))
 
 
 def test_who_stops_asking_leaves_no_process_and_no_complaint(capfd):
-    results = in_order(slow_at_first, iter(int, 1), processes=2, begin=nothing)  # pieces without end
+    results = map_in_order(slow_at_first, iter(int, 1), processes=2, initializer=nothing)  # pieces without end
     next(results)
     results.close()
     assert multiprocessing.active_children() == []

@@ -36,7 +36,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
     sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(config, sizes).eval()
     export(model, sizes, tmp_path / "exported")
-    other, _ = models.reading(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
+    other, _ = models.with_ct2_encoder(model, ctranslate2.Encoder(str(tmp_path / "exported"), compute_type="float32"))
     text = Padded(torch.randint(4, 50, (3, 9)), torch.tensor([9, 4, 1]))
     ours, theirs = model.encoder(text), other.encoder(text)
     assert ours.shape == theirs.shape
@@ -48,7 +48,7 @@ def test_features_are_the_same(tmp_path, norm, segments):
 def test_a_second_segment_is_read_by_our_own(tmp_path):
     sizes = DocumentSpec(50, 3, longest=12, sentence=12, sentences=1)
     model = bert.build(bert.TINY, sizes).eval()
-    other, _ = models.reading(model, None)  # would fail if it were asked
+    other, _ = models.with_ct2_encoder(model, None)  # would fail if it were asked
     text, segments = Padded(torch.randint(4, 50, (2, 6)), torch.tensor([6, 6])), torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
     torch.testing.assert_close(other.encoder(text, segments), model.encoder(text, segments))
 
@@ -65,8 +65,8 @@ def test_engine_auto_reads_by_ctranslate2_and_answers_alike(task, tmp_path):
     chosen = recipes.read(task, settings=["model=bert", *SMALL, *SHORT, *TASKS[task]])
     folder = train(chosen, tmp_path / "run")
     run, own = regard.load(folder, engine="auto"), regard.load(folder)
-    texts = list(own.task.examples)
-    ours, theirs = own.answer(texts), run.answer(texts)
+    texts = list(own.task.example_sources)
+    ours, theirs = own.predict(texts), run.predict(texts)
     assert run.engine_note == "" and run.uses_external_engine
     for one, two in zip(ours, theirs, strict=True):
         assert [answer.text for answer in one] == [answer.text for answer in two]

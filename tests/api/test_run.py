@@ -50,12 +50,12 @@ def test_answers_are_as_many_as_asked_for_the_first_as_alone_the_others_best_fir
     assert len(answers) == 3 and all(isinstance(answer, Prediction) for answer in answers)
     assert answers[0].text == alone[0].text
     assert [answer.rank for answer in answers[1:]] == sorted((answer.rank for answer in answers[1:]), reverse=True)
-    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=4"]).answer(["Please buy."], nbest=6)
+    (wide,) = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=4"]).predict(["Please buy."], nbest=6)
     assert len(wide) == 6
 
 
 def test_the_search_is_changed_for_a_request(run):
-    expected = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=3"]).answer(TEXTS)
+    expected = regard.load(run.folder, ["decoding=beam", "decoding.beam_width=3"]).predict(TEXTS)
     for wanted in ({"name": "beam", "width": 3}, build("beam", width=3)):
         assert run.answer(TEXTS, decoding=wanted) == expected
     assert run.recipe.decoding.name == "greedy"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.api.settings import to_words
+from regard.api.settings import to_key_values
 from regard.training import recipe as recipes
 
 
@@ -21,11 +21,11 @@ from regard.training import recipe as recipes
     ],
 )  # fmt: skip
 def test_words_of_settings(settings, words):
-    assert to_words(settings) == words
+    assert to_key_values(settings) == words
 
 
 def test_a_dict_makes_the_same_recipe_as_words():
     words = ["model=luong", "model.dim=8", "data.path=3", "training.optimizer.max_grad_norm=none", "decoding=beam"]
     table = {"model": {"name": "luong", "dim": 8}, "training.optimizer": {"clip": None}, "decoding": "beam"}
-    ours = recipes.read("translation", settings=to_words({**table, "data.path": Path("3")}))
+    ours = recipes.read("translation", settings=to_key_values({**table, "data.path": Path("3")}))
     assert ours == recipes.read("translation", settings=[*words[:2], 'data.path="3"', *words[3:]])

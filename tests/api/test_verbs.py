@@ -22,7 +22,7 @@ class Echo(Verbs):
     def __init__(self, verb):
         self.verb, self.verbs = verb, (verb,)
 
-    def answer(self, inputs, **options):
+    def predict(self, inputs, **options):
         return [[Prediction(f"{given}!"), Prediction(f"{given}?")] for given in inputs]
 
 

@@ -16,7 +16,7 @@ class Called:
     """A context that knows the words typed so far."""
 
     def __init__(self, *words):
-        self.meta = {completion.WORDS: list(words)}
+        self.meta = {completion.ARGS_META_KEY: list(words)}
 
 
 def test_run_folders(tmp_path, monkeypatch):
@@ -31,20 +31,20 @@ def test_run_folders(tmp_path, monkeypatch):
 def test_a_task_or_a_recipe_then_its_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "tagging"\n')
-    assert completion.training(Called(), "t") == [name for name in names("regard.tasks") if name.startswith("t")]
-    assert completion.training(Called(), "mi") == ["mine.toml"]
-    assert completion.training(Called("translation"), "training.st") == ["training.steps="]
-    assert "data.format=" in completion.training(Called("mine.toml"), "data.")
-    assert "model.window=" in completion.training(Called("translation", "model=luong"), "model.")
-    assert completion.training(Called("translation"), "model=lu") == ["model=luong"]
-    assert completion.training(Called("translation"), "model.score=ad") == ["model.score=additive"]
-    assert "model.preset=small" in completion.training(Called("translation"), "model.p")
-    assert completion.training(Called("translation"), "data.path=x") == []
+    assert completion.complete_train(Called(), "t") == [name for name in names("regard.tasks") if name.startswith("t")]
+    assert completion.complete_train(Called(), "mi") == ["mine.toml"]
+    assert completion.complete_train(Called("translation"), "training.st") == ["training.steps="]
+    assert "data.format=" in completion.complete_train(Called("mine.toml"), "data.")
+    assert "model.window=" in completion.complete_train(Called("translation", "model=luong"), "model.")
+    assert completion.complete_train(Called("translation"), "model=lu") == ["model=luong"]
+    assert completion.complete_train(Called("translation"), "model.score=ad") == ["model.score=additive"]
+    assert "model.preset=small" in completion.complete_train(Called("translation"), "model.p")
+    assert completion.complete_train(Called("translation"), "data.path=x") == []
 
 
 def test_what_can_be_asked_of_a_run(small):
-    assert completion.asking(Called(str(small)), "nb") == ["nbest="]
-    assert completion.comparing(Called(str(small)), "nb") == ["nbest="]
+    assert completion.complete_predict(Called(str(small)), "nb") == ["nbest="]
+    assert completion.complete_compare(Called(str(small)), "nb") == ["nbest="]
 
 
 @pytest.mark.parametrize(("words", "offered"), [("regard tra", "train"), ("regard train trans", "translation")])

@@ -33,12 +33,12 @@ def test_rows_of_nested_settings(tmp_path):
 
 
 def test_columns_are_aligned(capsys):
-    help.show([help.Section("Title", [("a", "1", "int", "first"), ("long", "22", "int", "second")])])
+    help.print_sections([help.Section("Title", [("a", "1", "int", "first"), ("long", "22", "int", "second")])])
     assert capsys.readouterr().out == "\nTitle\n  a     1   whole number  first\n  long  22  whole number  second\n"
 
 
 def test_a_training_has_data_model_training_and_decoding():
-    names = [row[0] for section in help.of_task("translation") for row in section.rows]
+    names = [row[0] for section in help.task_sections("translation") for row in section.rows]
     assert {
         "data.path",
         "model.dim",
@@ -47,32 +47,32 @@ def test_a_training_has_data_model_training_and_decoding():
         "start.run",
         "decoding.width",
     } <= set(names)
-    other = [row[0] for section in help.of_task("translation", "luong") for row in section.rows]
+    other = [row[0] for section in help.task_sections("translation", "luong") for row in section.rows]
     assert "model.feed" in other and "model.heads" not in other
 
 
 def test_defaults_of_a_task_are_laid_over_those_of_its_model():
-    changed = help.of_model("luong", changed={"name": "luong", "dim": 7})
+    changed = help.model_section("luong", changed={"name": "luong", "dim": 7})
     assert {row[0]: row[1] for row in changed.rows}["model.dim"] == "7"
-    assert {row[0]: row[1] for row in help.of_model("luong").rows}["model.dim"] != "7"
+    assert {row[0]: row[1] for row in help.model_section("luong").rows}["model.dim"] != "7"
 
 
 def test_a_run_says_what_can_be_asked_of_it(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation", "decoding": {"name": "greedy"}}))
-    options, search = help.of_run(["--workers", "2", str(tmp_path), "text"])
+    options, search = help.run_sections(["--workers", "2", str(tmp_path), "text"])
     assert "nbest" in [row[0] for row in options.rows] and "decoding.no_repeat" in [row[0] for row in search.rows]
     (tmp_path / "config.json").write_text(json.dumps({"task": "translation"}))
-    assert len(help.of_run([str(tmp_path)])) == 1
+    assert len(help.run_sections([str(tmp_path)])) == 1
     for damaged in ("{", "[]", '{"task": "nowhere.known"}', '{"task": "gone"}'):
         (tmp_path / "config.json").write_text(damaged)
-        assert help.of_run([str(tmp_path)]) == []
-    assert help.of_run(["nothing", "here"]) == []
+        assert help.run_sections([str(tmp_path)]) == []
+    assert help.run_sections(["nothing", "here"]) == []
 
 
 def test_a_verb_has_the_options_of_its_tasks():
-    (section,) = help.of_verb("translate")
-    assert section == help.of_options("translation")
-    assert help.of_verb("sing") == []
+    (section,) = help.verb_sections("translate")
+    assert section == help.options_section("translation")
+    assert help.verb_sections("sing") == []
 
 
 def test_a_task_without_options_says_so(tmp_path, monkeypatch):
@@ -80,6 +80,6 @@ def test_a_task_without_options_says_so(tmp_path, monkeypatch):
     (tmp_path / "lab_of_tests" / "plain.py").write_text('"""A task."""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     assert source_of("regard.tasks", "lab_of_tests.plain").name == "plain.py"
-    assert help.of_options("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
-    (title, data, training, _) = help.of_task("lab_of_tests.plain")
+    assert help.options_section("lab_of_tests.plain").title == "lab_of_tests.plain has no options of its own."
+    (title, data, training, _) = help.task_sections("lab_of_tests.plain")
     assert title.title == "lab_of_tests.plain: A task." and not data.batch_size and training.rows

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from regard.cli import inputs
-from regard.cli.inputs import Line
+from regard.cli.inputs import InputLine
 
 
 class Standard:
@@ -56,17 +56,17 @@ def test_each_line_of_an_open_pipe_is_there_at_once(pipe):
     lines = iter(inputs.standard_input().lines)
     for number in (1, 2):
         os.write(pipe, f"line {number}\n".encode())
-        assert next(lines) == Line(number, f"line {number}") and next(lines) is None
+        assert next(lines) == InputLine(number, f"line {number}") and next(lines) is None
     threading.Timer(0.05, lambda: (os.write(pipe, b"late"), os.close(pipe))).start()
-    assert next(lines) == Line(3, "late") and next(lines, "end") == "end"
+    assert next(lines) == InputLine(3, "late") and next(lines, "end") == "end"
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_there(pipe):
     os.write(pipe, b"one\ntw\xff\nthree\n")
     os.close(pipe)
     one, two, three = [line for line in inputs.standard_input().lines if line is not None]
-    assert two.wrong == "not UTF-8: byte 3 of the line is 0xff; mend the line or leave it out"
-    assert (one.wrong, three) == ("", Line(3, "three"))
+    assert two.error == "not UTF-8: byte 3 of the line is 0xff; mend the line or leave it out"
+    assert (one.error, three) == ("", InputLine(3, "three"))
 
 
 def test_an_empty_pipe_has_no_lines(pipe):

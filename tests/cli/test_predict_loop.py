@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from regard.cli import predict_loop
-from regard.cli.inputs import Line
+from regard.cli.inputs import InputLine
 from regard.cli.predict_command import Verb
 from regard.cli.predict_loop import Result
 from regard.core.errors import ConfigError, DataError
@@ -17,7 +17,7 @@ from regard.core.task import Prediction
 
 def sizes(count, processes):
     lines = [str(number) for number in range(count)]
-    pieces = list(predict_loop.pieces(lines, processes))
+    pieces = list(predict_loop.split_chunks(lines, processes))
     assert [line for piece in pieces for line in piece] == lines
     return [len(piece) for piece in pieces]
 
@@ -26,8 +26,8 @@ def sizes(count, processes):
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 511, 513, 1024, 5000, 60_001])
 def test_no_line_is_lost_and_shares_are_alike(count, processes):
     shares = sizes(count, processes)
-    assert all(0 < size <= predict_loop.MOST for size in shares)
-    last = [size for size in shares if size < predict_loop.LINES] if count > predict_loop.LINES * processes else shares
+    assert all(0 < size <= predict_loop.MAX_LINES_PER_PROCESS for size in shares)
+    last = [size for size in shares if size < predict_loop.LINES_PER_PROCESS] if count > predict_loop.LINES_PER_PROCESS * processes else shares
     assert not last or max(last) - min(last) < processes
 
 
@@ -37,7 +37,7 @@ def test_pieces_grow():
 
 
 def test_a_process_with_threads_of_its_own_gets_several_shares():
-    found = predict_loop.pieces([str(number) for number in range(20_000)], 1, times=4)
+    found = predict_loop.split_chunks([str(number) for number in range(20_000)], 1, times=4)
     assert [len(piece) for piece in found] == [2048, 4096, 8192, 5664]
 
 
@@ -49,17 +49,17 @@ def test_few_lines_are_not_shared():
 
 def test_lines_are_read_as_they_are_needed():
     read = []
-    pieces = predict_loop.pieces((read.append(number) or str(number) for number in range(10**9)), 2)
+    pieces = predict_loop.split_chunks((read.append(number) or str(number) for number in range(10**9)), 2)
     next(pieces), next(pieces)
-    assert len(read) == 2 * predict_loop.LINES
+    assert len(read) == 2 * predict_loop.LINES_PER_PROCESS
 
 
-@pytest.mark.parametrize(("count", "chosen"), [(1, [1]), (predict_loop.FEW, [1]), (predict_loop.FEW + 1, [])])
+@pytest.mark.parametrize(("count", "chosen"), [(1, [1]), (predict_loop.SMALL_INPUT_COUNT, [1]), (predict_loop.SMALL_INPUT_COUNT + 1, [])])
 def test_threads_are_chosen_for_a_few_inputs_only(monkeypatch, count, chosen):
     used = []
     monkeypatch.setattr(torch, "set_num_threads", used.append)
     lines = [str(number) for number in range(count)]
-    rows = predict_loop.answered(
+    rows = predict_loop.predict_chunks(
         lambda piece: [2 * line for line in piece], iter([lines]), model=nn.Linear(2, 2), processes=1
     )
     assert [row for part in rows for row in part] == [2 * line for line in lines]
@@ -95,16 +95,16 @@ def picture(text):
 
 
 def test_answers_are_written_as_files_and_numbered_where_there_are_several(tmp_path, capsys):
-    predict_loop.write([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.BIN"])
+    predict_loop.write_predictions([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.BIN"])
     assert (tmp_path / "x.txt").read_text() == "one" and (tmp_path / "x.BIN").read_bytes() == b"\0"
-    predict_loop.write([[picture("a"), picture("b")], [picture("c")]], [tmp_path / "y.txt"])
+    predict_loop.write_predictions([[picture("a"), picture("b")], [picture("c")]], [tmp_path / "y.txt"])
     assert [(tmp_path / f"y-{number}.txt").read_text() for number in (1, 2, 3)] == ["a", "b", "c"]
     assert f"3: c\nwrote {tmp_path / 'y-1.txt'}" in capsys.readouterr().out
 
 
 def test_where_one_kind_cannot_be_made_nothing_is_written(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot be written as \.ogg; kinds: \.txt, \.bin"):
-        predict_loop.write([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.ogg"])
+        predict_loop.write_predictions([[picture("one")]], [tmp_path / "x.txt", tmp_path / "x.ogg"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,7 +124,7 @@ def test_only_what_is_wrong_is_not_answered():
     assert predict_loop.predict_with_bisection(ask, []) == []
 
 
-RESULTS = [Result(Line(1, "a"), ["A"]), Result(Line(2, "bad"), [], "it is no good"), Result(Line(3, "b"), ["B"])]
+RESULTS = [Result(InputLine(1, "a"), ["A"]), Result(InputLine(2, "bad"), [], "it is no good"), Result(InputLine(3, "b"), ["B"])]
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ def test_stopping_keeps_what_was_answered(capsys):
 
 def test_of_many_failures_the_first_are_named(capsys):
     told = predict_loop.PredictionPrinter("in.txt", "skip", Verb(), as_json=False)
-    told.print([RESULTS[1]] * (predict_loop.NAMED + 1))
+    told.print([RESULTS[1]] * (predict_loop.MAX_REPORTED_INPUTS + 1))
     told.close()
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == predict_loop.NAMED + 1 and said[-1].endswith(
-        f"; the first {predict_loop.NAMED} are named above"
+    assert len(said) == predict_loop.MAX_REPORTED_INPUTS + 1 and said[-1].endswith(
+        f"; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
     )
 
 
@@ -168,23 +168,23 @@ def test_what_had_to_be_mended_is_said_once_beside_the_answers(capsys, tmp_path)
     assert predict_loop.remarks_of([MENDED, MENDED, Prediction("B", remarks=("dark",))]) == ("too long: cut", "dark")
     for as_json, said in ((False, "regard: in.txt:1: too long: cut\n"), (True, "")):  # JSON has it in its rows
         told = predict_loop.PredictionPrinter("in.txt", "stop", Verb(), as_json=as_json)
-        told.print([Result(Line(1, "a"), ["A"], remarks=MENDED.remarks), *RESULTS[:1]])
+        told.print([Result(InputLine(1, "a"), ["A"], remarks=MENDED.remarks), *RESULTS[:1]])
         told.close()
         assert capsys.readouterr() == ("A\nA\n", said)
-    predict_loop.write([[replace(picture("one"), remarks=MENDED.remarks)]], [tmp_path / "x.txt"])
+    predict_loop.write_predictions([[replace(picture("one"), remarks=MENDED.remarks)]], [tmp_path / "x.txt"])
     assert capsys.readouterr() == (f"1: one\nwrote {tmp_path / 'x.txt'}\n", "regard: too long: cut\n")
 
 
 def test_of_many_that_had_to_be_mended_the_first_are_named(capsys):
     told = predict_loop.PredictionPrinter("", "stop", Verb(), as_json=False)
-    told.print([Result(Line(1, "a"), [], remarks=MENDED.remarks)] * (predict_loop.NAMED + 1))
+    told.print([Result(InputLine(1, "a"), [], remarks=MENDED.remarks)] * (predict_loop.MAX_REPORTED_INPUTS + 1))
     told.close()
     *named, last = capsys.readouterr().err.splitlines()
-    assert named == ["regard: too long: cut"] * predict_loop.NAMED
-    assert last == f"regard: 21 of 21 inputs had to be mended; the first {predict_loop.NAMED} are named above"
+    assert named == ["regard: too long: cut"] * predict_loop.MAX_REPORTED_INPUTS
+    assert last == f"regard: 21 of 21 inputs had to be mended; the first {predict_loop.MAX_REPORTED_INPUTS} are named above"
 
 
 def test_a_block_ends_where_more_must_be_waited_for():
-    assert list(predict_loop.pieces(["a", "b", None, "c", None, None, "d"], 2)) == [
+    assert list(predict_loop.split_chunks(["a", "b", None, "c", None, None, "d"], 2)) == [
         *(["a", "b"], None, ["c"], None, None, ["d"])
     ]

@@ -84,10 +84,10 @@ def test_another_verb_engine_or_folder_has_no_quick_answers(trained, tmp_path):
 
     def ask(name, engine):
         how = PredictOptions(engine=engine)
-        return predict_torch_free.find_torch_free(trained, [], verb=Verb(name), how=how, few=True)
+        return predict_torch_free.find_torch_free(trained, [], verb=Verb(name), predict_options=how, few_inputs=True)
 
     assert ask("translate", "auto") is not None and ask(None, "ctranslate2") is not None
     assert ask("caption", "auto") is None and ask("translate", "native") is None
     assert (
-        predict_torch_free.find_torch_free(tmp_path, [], verb=Verb("translate"), how=PredictOptions(), few=True) is None
+        predict_torch_free.find_torch_free(tmp_path, [], verb=Verb("translate"), predict_options=PredictOptions(), few_inputs=True) is None
     )

@@ -9,7 +9,7 @@ import pytest
 from calling import call
 
 from regard.cli import predict_command, predict_with_ray
-from regard.cli.inputs import Line
+from regard.cli.inputs import InputLine
 from regard.cli.predict_loop import Result
 from regard.engines import ray
 
@@ -33,12 +33,12 @@ def clustered(monkeypatch):
 def test_pieces_come_back_in_order_and_how_far_it_is_is_told(clustered, monkeypatch, capsys):
     monkeypatch.setattr(predict_with_ray, "LINES", 4)
     monkeypatch.setattr(predict_with_ray, "EVERY", -1.0)
-    lines = [Line(number, f"가{number}", "bad" if number == 3 else "") for number in range(1, 11)]
+    lines = [InputLine(number, f"가{number}", "bad" if number == 3 else "") for number in range(1, 11)]
 
     def work(piece):
         return [Result(line, [line.text.upper()], line.wrong, ("mended",)) for line in piece]
 
-    found = list(predict_with_ray.answered(work, iter([*lines[:5], None, *lines[5:]]), address="a:1", workers=0))
+    found = list(predict_with_ray.predict_chunks(work, iter([*lines[:5], None, *lines[5:]]), address="a:1", workers=0))
     assert [result for piece in found for result in piece] == work(lines) and [len(piece) for piece in found] == [
         4,
         4,

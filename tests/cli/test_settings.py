@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from regard.cli.settings import SettingsCommand, settings_of, split, to_options
+from regard.cli.settings import SettingsCommand, settings_of, split_settings, to_options
 
 DECLARED = {"--json": False, "--out": True}
 
@@ -31,7 +31,7 @@ DECLARED = {"--json": False, "--out": True}
     ],
 )  # fmt: skip
 def test_settings_are_told_from_inputs(args, rest, settings):
-    assert split(args, DECLARED, flags={"sure"}) == (rest, settings)
+    assert split_settings(args, DECLARED, flags={"sure"}) == (rest, settings)
 
 
 def test_a_value_that_is_missing_is_a_usage_error():

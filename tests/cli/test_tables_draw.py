@@ -7,12 +7,12 @@ import io
 import numpy as np
 from rich.console import Console
 
-from regard.cli.tables import MOST, draw
+from regard.cli.tables import MAX_MAP_SIDE, attention_table
 
 
 def drawn(rows, columns, weights):
     console = Console(width=200, file=io.StringIO())
-    console.print(draw(rows, columns, weights))
+    console.print(attention_table(rows, columns, weights))
     return console.file.getvalue()
 
 
@@ -26,5 +26,5 @@ def test_weights_are_percentages():
 def test_a_large_map_is_cut():
     many = [f"w{number}" for number in range(100)]
     text = drawn(many, many, np.zeros((100, 100)))
-    assert f"w{MOST - 1}" in text and f"w{MOST}" not in text
-    assert len(text.splitlines()) == MOST + 1
+    assert f"w{MAX_MAP_SIDE - 1}" in text and f"w{MAX_MAP_SIDE}" not in text
+    assert len(text.splitlines()) == MAX_MAP_SIDE + 1

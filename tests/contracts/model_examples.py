@@ -65,7 +65,7 @@ class Captioned(NamedTuple):
         return logits
 
     def loss(self, model: Any) -> Tensor:
-        parts = model.losses(self.trial.source, self.trial.target, pad=self.trial.marks.pad)
+        parts = model.losses(self.trial.source, self.trial.target, pad=self.trial.special_tokens.pad)
         return sum(parts.values(), torch.zeros(())) / self.trial.target[:, 1:].numel()
 
 
@@ -180,7 +180,7 @@ def tokens(sizes: Any, *shape: int) -> Tensor:
 
 
 def sequences(sizes: Seq2SeqSpec | MusicSpec) -> Decoded:
-    return Decoded(invariants.trial(sizes, rows=ROWS, length=6))
+    return Decoded(invariants.random_inputs(sizes, rows=ROWS, length=6))
 
 
 def texts(sizes: LanguageSpec) -> Decoded:

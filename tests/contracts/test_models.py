@@ -22,7 +22,7 @@ from regard.core.state_tree import join, map_tensors, select_sources
 from regard.decoding.strategy import optimised
 from regard.inspection import invariants
 from regard.layers.kv_cache import KV
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import checkpoint, tensor_files
 from regard.training import recipe as recipes
 
@@ -66,12 +66,12 @@ def test_every_model_has_a_small_preset_that_can_be_trained(name: str) -> None:
         small, whole = (module.build(config, sizes) for config in (module.PRESETS["small"], module.Config()))
         assert sum(weight.numel() for weight in small.parameters()) < sum(w.numel() for w in whole.parameters())
         for task in names("regard.tasks"):
-            if name in fitting(find("regard.tasks", task).SIZES):
+            if name in compatible_models(find("regard.tasks", task).SIZES):
                 recipe = recipes.read(task, settings=[f"model={name}", "model.preset=small"])
                 assert recipe.model.config == module.PRESETS["small"]
 
 
-@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
+@pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
 def test_an_empty_source_is_a_source_too(name: str) -> None:
     model = Case(name, Seq2SeqSpec).build().eval()
     tokens, lengths = torch.tensor([[5, 6, 3], [0, 0, 0]]), torch.tensor([3, 0])
@@ -144,12 +144,12 @@ def test_the_laws_of_decoding_are_kept(case: Case) -> None:
     model, examples = case.build().eval(), case.examples()
     trial = examples.trial
     few = invariants.DecoderInputs(map_tensors(trial.source, lambda part: part[:3]), trial.target[:3], trial.marks)
-    assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check_decoder(model, few) if not verdict.passed] == []
     with torch.no_grad():
         fast = optimised(model)
-        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < invariants.CLOSE
-        assert joined_equals_apart(model, few) < invariants.CLOSE
-        assert joined_equals_apart(fast, few) < invariants.CLOSE
+        assert (fast(few.target, fast.start(few.source))[0] - examples.output(model)[:3]).abs().max() < invariants.LOGIT_TOLERANCE
+        assert joined_equals_apart(model, few) < invariants.LOGIT_TOLERANCE
+        assert joined_equals_apart(fast, few) < invariants.LOGIT_TOLERANCE
 
 
 @each(CASES)
@@ -202,7 +202,7 @@ def test_saved_and_loaded_it_is_the_same(case: Case, tmp_path: Path) -> None:
 def test_a_joint_vocabulary_is_accepted(case: Case) -> None:
     sizes = replace(case.sizes, source=case.sizes.target, joint=True)
     model = case.build(sizes).eval()
-    assert [verdict for verdict in invariants.check_decoder(model, invariants.trial(sizes)) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check_decoder(model, invariants.random_inputs(sizes)) if not verdict.passed] == []
 
 
 TRANSFORMER = Case("transformer", Seq2SeqSpec)
@@ -212,16 +212,16 @@ def test_a_model_that_peeks_is_caught() -> None:
     model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
     honest = model.decoder.embedding.forward
     model.decoder.embedding.forward = lambda tokens, start=0: honest(tokens, start) + honest(tokens[:, -1:], 0)
-    broken = {verdict.law[0] for verdict in invariants.check_decoder(model, trial) if not verdict.kept}
+    broken = {verdict.invariant[0] for verdict in invariants.check_decoder(model, trial) if not verdict.passed}
     assert {"1", "5"} <= broken
 
 
 def test_a_model_that_loses_its_places_when_joined_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     model, trial = TRANSFORMER.build().eval(), TRANSFORMER.examples().trial
     with torch.no_grad():
-        assert joined_equals_apart(model, trial) < invariants.CLOSE
+        assert joined_equals_apart(model, trial) < invariants.LOGIT_TOLERANCE
         monkeypatch.setattr(KV, "place", property(lambda memory: memory.length))
-        assert joined_equals_apart(model, trial) > invariants.CLOSE
+        assert joined_equals_apart(model, trial) > invariants.LOGIT_TOLERANCE
 
 
 def test_a_parameter_that_is_not_used_is_caught() -> None:

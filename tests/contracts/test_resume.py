@@ -16,7 +16,7 @@ import pytest
 
 from regard.core import config as configs
 from regard.core.registry import find, names
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training import tensor_files
 from regard.training.console import Silent
@@ -49,7 +49,7 @@ class Killed(BaseException):
 def recipe_of(task: str) -> recipes.Recipe:
     """The task on the data of its demo, with the tiny form of a model that fits."""
     module = find("regard.tasks", task)
-    models = fitting(module.SIZES)
+    models = compatible_models(module.SIZES)
     assert models, f"no listed model fits the task {task}"
     default = module.DEFAULTS.get("model", {}).get("name")
     model = default if default in models else models[0]

@@ -23,7 +23,7 @@ from regard.core.task import Task
 from regard.serve import option_schema
 from regard.serve.model_runtime import ServedRun
 from regard.serve.service import create
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 from regard.training.train import LoadedRun
 
@@ -49,7 +49,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServedRun]:
         module = find("regard.tasks", name)
         built(name).save(folder)
         torch.manual_seed(0)
-        task, network = module.load(config_of(name), folder), find("regard.models", fitting(module.SIZES)[0])
+        task, network = module.load(config_of(name), folder), find("regard.models", compatible_models(module.SIZES)[0])
         model = network.build(network.TINY, task.sizes).eval()
         found[name] = ServedRun(name, Run(LoadedRun(folder, recipes.read(name), task, model)))
     return found
@@ -63,8 +63,8 @@ def client(hosted: dict[str, ServedRun]) -> TestClient:
 
 def first(one: ServedRun) -> Any:
     """The first example of a run as it is sent: a file as the file itself."""
-    given = one.run.task.examples[0]
-    if Path(given).suffix in one.opens:
+    given = one.run.task.example_sources[0]
+    if Path(given).suffix in one.input_suffixes:
         return {"file": base64.b64encode(Path(given).read_bytes()).decode(), "name": Path(given).name}
     return given
 
@@ -80,7 +80,7 @@ def test_a_verb_answers_as_the_run_does(name: str, hosted: dict[str, ServedRun],
     answer = ask(client, one)
     assert answer.status_code == 200, answer.text
     (found,) = answer.json()["answers"]
-    (wanted,) = one.run.answer(one.run.task.examples[:1], **BRIEF.get(name, {}))
+    (wanted,) = one.run.predict(one.run.task.example_sources[:1], **BRIEF.get(name, {}))
     assert [row["text"] for row in found] == [each.text for each in wanted]
     for row, each in zip(found, wanted, strict=True):
         assert row["score"] == pytest.approx(each.score, abs=1e-4) and set(each.data) <= set(row)
@@ -114,16 +114,16 @@ def test_no_request_opens_a_file_of_the_server(
     assert task.input_suffixes is not None or type(task).parse_input is Task.parse_input, (
         "the task says which files `read` opens"
     )
-    suffixes = [*one.opens, ".txt"]
+    suffixes = [*one.input_suffixes, ".txt"]
     paths = [tmp_path / f"secret{suffix}" for suffix in (suffixes[0], suffixes[-1])]
     for path in paths:
         own = next(
-            (Path(text) for text in task.examples if path.suffix in one.opens and text.endswith(path.suffix)), None
+            (Path(text) for text in task.example_sources if path.suffix in one.input_suffixes and text.endswith(path.suffix)), None
         )
         path.write_bytes(SECRET.encode() if own is None else own.read_bytes())
     monkeypatch.setattr("regard.serve.inspections.collect", only_read)
     watching()
-    properties = option_schema.schema(one.options)["properties"]
+    properties = option_schema.to_json_schema(one.options_schema)["properties"]
     texts = [key for key, each in properties.items() if "string" in str(each)]
     files = [key for key, each in properties.items() if "Upload" in str(each)]
     for path in map(str, paths):
@@ -149,11 +149,11 @@ def test_the_description_has_its_options_and_an_example_that_works(
     for verb in one.verbs:
         content = described["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]
         body = next(each for each in content["schema"].get("oneOf", [content["schema"]]) if each["title"] == name)
-        assert set(body["properties"]["options"]["properties"]) == set(one.options.names)
+        assert set(body["properties"]["options"]["properties"]) == set(one.options_schema.names)
         assert all(each["description"] for each in body["properties"]["options"]["properties"].values())
         assert content["examples"][name]["value"]["run"] == name
         assert f"/v1/{verb}" in client.get("/docs").text
-    assert "options" not in one.options.names and "inputs" not in one.options.names
+    assert "options" not in one.options_schema.names and "inputs" not in one.options_schema.names
 
 
 @pytest.mark.parametrize("name", TASKS)

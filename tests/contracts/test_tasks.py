@@ -20,11 +20,11 @@ from regard.core.registry import find, names
 from regard.core.state_tree import map_tensors
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy, optimised
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import recipe as recipes
 
 TASKS = names("regard.tasks")
-PAIRS = [(task, model) for task in TASKS for model in fitting(find("regard.tasks", task).SIZES)]
+PAIRS = [(task, model) for task in TASKS for model in compatible_models(find("regard.tasks", task).SIZES)]
 STEPS = 120  # within which two examples are learnt
 
 
@@ -97,7 +97,7 @@ def test_defaults_and_demo_are_recipes(name: str) -> None:
     module = find("regard.tasks", name)
     for settings in ([], module.DEMO):
         recipe = recipes.read(name, settings=settings)
-        assert recipe.model.name in fitting(module.SIZES)
+        assert recipe.model.name in compatible_models(module.SIZES)
         assert recipes.from_dict(recipe.to_dict()) == recipe
     assert any(setting.startswith("training.") for setting in module.DEMO)
 
@@ -198,7 +198,7 @@ def test_the_goal_is_among_the_scores(case: Case) -> None:
 def test_every_example_is_answered_alike_alone_and_beside_others(case: Case) -> None:
     """Each comes first once: what is drawn may depend on the place in the batch."""
     task, model, options = case.task, case.model.eval(), case.module.Options()
-    inputs = [task.parse_input(text) for text in task.examples]
+    inputs = [task.parse_input(text) for text in task.example_sources]
     assert inputs and task.predict(model, [], options, case.decoding) == []
     for number in range(len(inputs)):
         several = [*inputs[number:], *inputs[:number]]
@@ -216,7 +216,7 @@ def test_every_kind_of_file_is_made(case: Case) -> None:
     task = case.task
     for model in (case.model, optimised(case.model.eval())):  # the copy is what answers where engine is native
         ((answer, *_),) = task.predict(
-            model, [task.parse_input(task.examples[0])], case.module.Options(), case.decoding
+            model, [task.parse_input(task.example_sources[0])], case.module.Options(), case.decoding
         )
         assert "\n" not in answer.text or not answer.files  # a line that people read
         for suffix in answer.files:
@@ -224,7 +224,7 @@ def test_every_kind_of_file_is_made(case: Case) -> None:
 
 
 def shown(case: Case) -> Inspectable:
-    given = case.task.parse_input(case.task.examples[0])
+    given = case.task.parse_input(case.task.example_sources[0])
     return case.task.inspect(case.model.eval(), given, case.module.Options(), case.decoding)
 
 

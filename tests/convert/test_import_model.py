@@ -45,12 +45,12 @@ OTHERS = {
 def test_a_model_becomes_a_run_with_the_same_logits(brought, tmp_path, kind, more):
     run = regard.load(import_model(str(brought(kind, **more)), tmp_path / "run"))
     assert run.recipe.task.name == OTHERS[kind]
-    given = INPUTS[kind] or run.task.examples[0]
-    answers = run.answer([given])
+    given = INPUTS[kind] or run.task.example_sources[0]
+    answers = run.predict([given])
     assert answers[0] and answers[0][0].text is not None
-    run.look(given).save(tmp_path / "page.html")
+    run.inspect(given).save(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size > 10_000
-    assert [verdict for verdict in run.check() if not verdict.kept] == []
+    assert [verdict for verdict in run.check() if not verdict.passed] == []
 
 
 def test_generated_text_is_theirs(library, brought, tmp_path):
@@ -75,7 +75,7 @@ def test_translations_are_theirs(library, brought, tmp_path):
     )[0].tolist()
     tokens = [token for token in found[1:] if token != 0]
     expected = engine.decode(tokens, skip_special_tokens=False).replace("<unk>", "\N{REPLACEMENT CHARACTER}")
-    assert run.answer(["the cook reads"])[0][0].text == expected and tokens
+    assert run.predict(["the cook reads"])[0][0].text == expected and tokens
 
 
 def test_an_imported_run_is_trained_on(brought, tmp_path):

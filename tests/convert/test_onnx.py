@@ -8,7 +8,7 @@ from regard.convert import onnx
 from regard.convert.export_run import export_run
 from regard.core.errors import CheckpointError, ConfigError
 from regard.decoding.strategy import build as decoder
-from regard.tasks.language.generate import no_source
+from regard.tasks.language.generate import empty_source
 from regard.training import recipe as recipes
 from regard.training.train import load_parts, train
 
@@ -66,7 +66,7 @@ def test_a_language_model_as_one_program(tmp_path):
     folder = trained(tmp_path / "run", "language", *TWO, *TEXT)
     export_run(folder, "onnx", tmp_path / "onnx")
     parts = load_parts(folder)
-    state = parts.model.start(no_source(1, torch.device("cpu")))
+    state = parts.model.start(empty_source(1, torch.device("cpu")))
     with torch.no_grad():
         ((best,),) = decoder("greedy")(parts.model, state, marks=parts.task.marks, limits=torch.tensor([9]))
     assert greedy(tmp_path / "onnx", {}, first=2, count=9) == list(best.tokens)

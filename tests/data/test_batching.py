@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from regard.core.errors import DataError
 from regard.data import batching
 from regard.data.text import tokenizer
-from regard.data.text.pair_corpus import in_memory
+from regard.data.text.pair_corpus import encode_in_memory
 from regard.data.text.pair_files import Languages, read
 
 sides = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=200)
@@ -20,7 +20,7 @@ def lengths(pairs):
 
 def whole(source, target, **choices):
     choices = {"among": np.arange(len(source)), "budget": 60, "seed": 1, "epoch": 0} | choices
-    return batching.plan(source, target, **choices)
+    return batching.epoch_batches(source, target, **choices)
 
 
 @given(sides, st.integers(30, 200), st.integers(0, 3))
@@ -60,12 +60,12 @@ def test_batches_do_not_come_sorted_by_length():
 
 def test_too_long_pairs_are_reported_not_lost():
     source, target = np.array([3, 50, 4, 5]), np.array([3, 4, 60, 5])
-    kept, too_long = batching.select(source, target, longest=40, budget=1000)
+    kept, too_long = batching.select_by_length(source, target, max_length=40, budget=1000)
     assert kept.tolist() == [0, 3] and too_long.tolist() == [1, 2]
 
 
 def test_the_budget_limits_a_single_pair_too():
-    kept, too_long = batching.select(np.array([3, 50]), np.array([3, 4]), longest=100, budget=40)
+    kept, too_long = batching.select_by_length(np.array([3, 50]), np.array([3, 4]), max_length=100, budget=40)
     assert kept.tolist() == [0] and too_long.tolist() == [1]
 
 
@@ -74,13 +74,13 @@ def test_the_budget_limits_a_single_pair_too():
 )
 def test_a_limit_that_no_pair_fits_is_an_error(longest, budget, setting):
     with pytest.raises(DataError, match=rf"no sentence pair fits {setting}; the shortest of 2 needs 3 tokens"):
-        batching.select(np.array([3, 5]), np.array([2, 9]), longest=longest, budget=budget)
+        batching.select_by_length(np.array([3, 5]), np.array([2, 9]), max_length=longest, budget=budget)
 
 
 def test_no_pairs_are_an_error():
     nothing = np.zeros(0, dtype=np.int64)
     with pytest.raises(DataError, match="there is no sentence pair with text on both sides"):
-        batching.select(nothing, nothing, longest=10, budget=10)
+        batching.select_by_length(nothing, nothing, max_length=10, budget=10)
 
 
 def test_planning_a_pair_over_the_budget_is_an_error():
@@ -91,7 +91,7 @@ def test_planning_a_pair_over_the_budget_is_an_error():
 @given(st.lists(st.integers(0, 30), max_size=100), st.integers(1, 60), st.none() | st.integers(1, 7))
 def test_rows_of_like_length_stand_together_longest_first(widths, budget, most):
     lengths = np.array(widths, dtype=np.int64)
-    batches = batching.by_length(lengths, budget=budget, most=most)
+    batches = batching.batches_by_length(lengths, budget=budget, max_rows=most)
     order = np.concatenate([np.zeros(0, dtype=np.int64), *batches])
     assert order.tolist() == sorted(range(len(widths)), key=lambda i: -widths[i])
     for batch in batches:
@@ -100,15 +100,15 @@ def test_rows_of_like_length_stand_together_longest_first(widths, budget, most):
 
 
 def test_a_small_corpus_is_one_chapter(monkeypatch):
-    assert batching.chapter(10, epoch=3, seed=1) == (0, 10)
+    assert batching.epoch_shard(10, epoch=3, seed=1) == (0, 10)
     monkeypatch.setattr(batching, "CHAPTER", 4)
-    turns = [[batching.chapter(10, epoch=turn * 3 + place, seed=1) for place in range(3)] for turn in range(2)]
+    turns = [[batching.epoch_shard(10, epoch=turn * 3 + place, seed=1) for place in range(3)] for turn in range(2)]
     assert sorted(turns[0]) == sorted(turns[1]) == [(0, 3), (3, 6), (6, 10)]
 
 
 def test_padding_is_what_padded_tensors_hold():
     source, target = np.array([2, 4]), np.array([3, 3])
-    assert batching.padding(source, target, [np.array([0, 1])]) == pytest.approx(2 / 14)
+    assert batching.padding_fraction(source, target, [np.array([0, 1])]) == pytest.approx(2 / 14)
 
 
 def test_pad_fills_on_the_right():
@@ -124,9 +124,9 @@ def test_padding_on_multi30k_is_small(shared_data):
     pairs = list(read(shared_data / "multi30k", Languages("de", "en"))["train"])
     assert len(pairs) == 29_000
     vocabulary = tokenizer.train([text for pair in pairs for text in pair], level="word", size=8000)
-    source, target = in_memory(pairs, vocabulary, vocabulary).lengths()
+    source, target = encode_in_memory(pairs, vocabulary, vocabulary).lengths()
     for budget in (2048, 4096):
-        assert batching.padding(source, target, whole(source, target, budget=budget)) < 0.04
+        assert batching.padding_fraction(source, target, whole(source, target, budget=budget)) < 0.04
 
 
 def test_a_million_pairs_are_planned_in_seconds():
@@ -136,4 +136,4 @@ def test_a_million_pairs_are_planned_in_seconds():
     start = time.process_time()
     batches = whole(source, target, budget=4096)
     assert time.process_time() - start < 10
-    assert sum(map(len, batches)) == len(source) and batching.padding(source, target, batches) < 0.05
+    assert sum(map(len, batches)) == len(source) and batching.padding_fraction(source, target, batches) < 0.05

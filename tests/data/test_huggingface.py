@@ -53,27 +53,27 @@ def test_a_dataset_by_name(library):
 
 
 def test_a_missing_language_names_the_record(library):
-    found = huggingface.read_named("hf:owner/set", Languages("en", "fr"))
+    found = huggingface.read_from_hub("hf:owner/set", Languages("en", "fr"))
     with pytest.raises(DataError, match=r"hf:owner/set train:1: no language 'fr'; "):
         list(found["train"])
 
 
 def test_what_cannot_be_loaded_is_one_line(library, tmp_path):
     with pytest.raises(DataError, match=r"hf:owner/gone: cannot be loaded: Couldn't reach the hub$"):
-        huggingface.read_named("hf:owner/gone", EN_DE)
+        huggingface.read_from_hub("hf:owner/gone", EN_DE)
     with pytest.raises(DataError, match=r"not a saved dataset that can be read: .* is broken"):
         huggingface.read_saved(tmp_path, EN_DE)
 
 
 def test_splits_without_a_known_name_are_an_error(library):
     with pytest.raises(DataError, match="hf:owner/odd: no split named train, valid or test; found part1"):
-        huggingface.read_named("hf:owner/odd", EN_DE)
+        huggingface.read_from_hub("hf:owner/odd", EN_DE)
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[datasets\]'"):
-        huggingface.read_named("hf:owner/set", EN_DE)
+        huggingface.read_from_hub("hf:owner/set", EN_DE)
 
 
 def test_for_a_stranger_s_run_nothing_is_fetched(library, tmp_path):
@@ -81,5 +81,5 @@ def test_for_a_stranger_s_run_nothing_is_fetched(library, tmp_path):
         trust.trust_scope(tmp_path, trusted=False),
         pytest.raises(TrustError, match=r"would fetch hf:owner/set over"),
     ):
-        huggingface.read_named("hf:owner/set", EN_DE)
+        huggingface.read_from_hub("hf:owner/set", EN_DE)
     assert library == []

@@ -30,7 +30,7 @@ def test_a_file_that_is_gone(tmp_path, monkeypatch):
     table = datasets.Dataset.from_dict(rows, features=features)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_: {"train": table})
     with pytest.raises(DataError, match=r"^hf:a/b train:1: .*gone.png: No such file or directory$"):
-        list(huggingface_images.read_named("hf:a/b"))
+        list(huggingface_images.read_from_hub("hf:a/b"))
 
 
 def test_a_name_that_cannot_be_loaded(monkeypatch):
@@ -39,4 +39,4 @@ def test_a_name_that_cannot_be_loaded(monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     with pytest.raises(DataError, match=r"^hf:a/b: cannot be loaded: no such dataset$"):
-        list(huggingface_images.read_named("hf:a/b"))
+        list(huggingface_images.read_from_hub("hf:a/b"))

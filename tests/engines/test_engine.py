@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def test_ctranslate2_gives_the_same_answers(folder, decoding, nbest):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     native, other = (
-        regard.load(folder, [f"decoding={decoding}"], engine=engine).answer(TEXTS, nbest=nbest)
+        regard.load(folder, [f"decoding={decoding}"], engine=engine).predict(TEXTS, nbest=nbest)
         for engine in ("native", "ctranslate2")
     )
     assert [answers[0].text for answers in other] == [answers[0].text for answers in native]
@@ -89,7 +89,7 @@ def test_ctranslate2_gives_whole_outputs_only(folder):
 
 def test_an_unknown_engine_is_named(folder):
     with pytest.raises(ConfigError, match="no engine 'int9'; did you mean 'int8'"):
-        regard.load(folder, engine="int9").answer([])
+        regard.load(folder, engine="int9").predict([])
 
 
 def test_other_models_have_the_native_engine(tmp_path):
@@ -141,4 +141,4 @@ def test_a_model_that_has_no_faster_copy():
 def test_a_run_can_be_loaded_for_inference_alone(folder):
     with torch.inference_mode():
         run = regard.load(folder)
-        assert run.answer(TEXTS[:1]) == regard.load(folder).answer(TEXTS[:1])
+        assert run.predict(TEXTS[:1]) == regard.load(folder).predict(TEXTS[:1])

@@ -35,9 +35,9 @@ def test_a_killed_worker_s_part_is_done_again_and_the_order_is_kept(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ray_engine, "CHAPTER", 9)
     mark = tmp_path / "killed"
-    with ray_engine.connected(ray_engine.LOCAL) as ray:
-        assert ray_engine.workers_of(ray) >= 1
-        found = list(ray_engine.in_order(Fragile(mark), map(str, range(14)), ray=ray, workers=2))
+    with ray_engine.connect(ray_engine.LOCAL) as ray:
+        assert ray_engine.cluster_cpus(ray) >= 1
+        found = list(ray_engine.map_in_order(Fragile(mark), map(str, range(14)), ray=ray, workers=2))
     assert found == [f"{number} in {tmp_path}" for number in range(14)]
     assert int(mark.read_text(encoding="utf-8")) != os.getpid()
 
@@ -50,5 +50,5 @@ def test_an_address_without_a_cluster_is_one_line(monkeypatch):
 
     monkeypatch.setattr(ray, "init", init)
     said = r"^--ray 10\.0\.0\.1:6379: no cluster there \(could not connect\); give its address, or local$"
-    with pytest.raises(ConfigError, match=said), ray_engine.connected("10.0.0.1:6379"):
+    with pytest.raises(ConfigError, match=said), ray_engine.connect("10.0.0.1:6379"):
         pass

@@ -8,7 +8,7 @@ from regard.attention.record import record
 from regard.core.prediction import Prediction
 from regard.engines import select
 from regard.engines.ctranslate2 import cache as ctranslate2_cache
-from regard.engines.select import difference
+from regard.engines.select import find_difference
 from regard.training import recipe as recipes
 from regard.training.train import train
 
@@ -45,56 +45,56 @@ def test_a_run_keeps_texts_to_compare_engines_on(folder):
 
 def test_greedy_search_is_answered_by_ctranslate2_as_by_ours(folder):
     run = loaded(folder)
-    same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
+    same(run.predict(TEXTS), regard.load(folder).predict(TEXTS))
     assert (run.engine_note, run.uses_external_engine) == ("", True)
-    assert run.quick() is not None
+    assert run.torch_free_predictor() is not None
 
 
 def test_an_answer_that_does_not_end_is_ours(folder):
     """At its limit our search ends a hypothesis and counts the end mark, which CTranslate2 does not."""
     settings = ["decoding.min_length=9"]
     long = " ".join(["cook"] * 40)
-    same(loaded(folder, *settings).answer([long]), regard.load(folder, settings).answer([long]))
+    same(loaded(folder, *settings).predict([long]), regard.load(folder, settings).predict([long]))
 
 
 def test_what_was_found_is_kept_and_not_found_out_again(folder, monkeypatch):
-    loaded(folder).answer(TEXTS)
+    loaded(folder).predict(TEXTS)
     monkeypatch.setattr(select.EngineSelector, "_compare", lambda *given: pytest.fail("compared again"))
-    assert loaded(folder).quick() is not None
+    assert loaded(folder).torch_free_predictor() is not None
 
 
 def test_another_answer_is_left_to_our_engine_and_said(folder, monkeypatch):
     monkeypatch.setattr(select, "difference", lambda *given: "CTranslate2 answers 'x' otherwise on comparing")
     run = loaded(folder)
-    same(run.answer(TEXTS), regard.load(folder).answer(TEXTS))
+    same(run.predict(TEXTS), regard.load(folder).predict(TEXTS))
     assert run.engine_note == "engine native: CTranslate2 answers 'x' otherwise on comparing"
-    assert run.quick() is None and not run.uses_external_engine
+    assert run.torch_free_predictor() is None and not run.uses_external_engine
 
 
 def test_each_request_is_compared_by_itself(folder):
     run = loaded(folder)
-    run.answer([], nbest=1)
-    run.answer([], decoding={"no_repeat": 2})
+    run.predict([], nbest=1)
+    run.predict([], decoding={"no_repeat": 2})
     export, _ = ctranslate2_cache.cache_path(folder)
     assert len(ctranslate2_cache.EquivalenceCache(export)._read()["requests"]) == 2
 
 
 def test_draws_are_ours(folder):
     run = loaded(folder, "decoding=sample")
-    same(run.answer(TEXTS), regard.load(folder, ["decoding=sample"]).answer(TEXTS))
+    same(run.predict(TEXTS), regard.load(folder, ["decoding=sample"]).predict(TEXTS))
     assert (run.engine_note, run.uses_external_engine) == ("", False)
 
 
 def test_a_model_that_is_watched_or_changed_answers_itself(folder):
     run = loaded(folder)
-    run.answer(TEXTS)
+    run.predict(TEXTS)
     with record(run.model) as maps:
-        run.answer(TEXTS[:1])
+        run.predict(TEXTS[:1])
     assert maps
-    assert run.quick() is not None
+    assert run.torch_free_predictor() is not None
     with torch.no_grad():
         run.model.readout.weight.mul_(-1)
-    assert run.quick() is None
+    assert run.torch_free_predictor() is None
     assert run.translate(TEXTS) != regard.load(folder).translate(TEXTS)
 
 
@@ -111,7 +111,7 @@ def test_positions_that_ctranslate2_does_not_know_are_ours(tmp_path):
         settings=[*SMALL, "model.position=rotary", "training.steps=1", "training.evaluation.every=1"],
     )
     run = loaded(train(chosen, tmp_path / "run"))
-    assert len(run.translate(TEXTS)) == 3 and run.quick() is None and run.engine_note == ""
+    assert len(run.translate(TEXTS)) == 3 and run.torch_free_predictor() is None and run.engine_note == ""
 
 
 def test_eight_bits_by_ctranslate2(folder):
@@ -121,8 +121,8 @@ def test_eight_bits_by_ctranslate2(folder):
 
 def test_without_texts_to_compare_on_ours_answers(folder, monkeypatch):
     run = loaded(folder)
-    run.task.comparison_inputs, run.task.examples = (), ()
-    run.answer(TEXTS)
+    run.task.comparison_inputs, run.task.example_sources = (), ()
+    run.predict(TEXTS)
     assert run.engine_note == "engine native: the run has no examples on which engines could be compared"
 
 
@@ -131,10 +131,10 @@ def test_a_language_model_by_greedy_search(tmp_path):
     short = ["training.steps=2", "training.evaluation.every=2", "data.eval_tokens=500", "decoding=greedy"]
     folder = train(recipes.read("language", settings=[*small, *short]), tmp_path / "run")
     run = loaded(folder)
-    same(run.answer(["The list"], tokens=5), regard.load(folder).answer(["The list"], tokens=5))
+    same(run.predict(["The list"], tokens=5), regard.load(folder).predict(["The list"], tokens=5))
     assert run.uses_external_engine
     for ours in ({"name": "beam", "width": 2}, {"name": "greedy", "no_repeat": 2}):
-        run.answer(["The list"], tokens=5, decoding=ours)
+        run.predict(["The list"], tokens=5, decoding=ours)
         assert not run.uses_external_engine and not run.engine_note
 
 
@@ -155,4 +155,4 @@ ONE = [[Prediction("a", -1.0), Prediction("b", -2.0)]]
     ],
 )
 def test_answers_their_order_and_scores_are_compared(theirs, said):
-    assert difference(["x"], ONE, theirs) == said
+    assert find_difference(["x"], ONE, theirs) == said

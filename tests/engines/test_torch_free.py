@@ -28,19 +28,19 @@ def run(original, tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
     folder = shutil.copytree(original, tmp_path / "run")
     loaded = regard.load(folder, engine="auto")
-    loaded.answer([])
-    loaded.remember([])
+    loaded.predict([])
+    loaded.cache_command([])
     return loaded
 
 
 def found(run, words=(), **how):
-    slow = lambda texts: regard.load(run.folder).answer(texts)  # noqa: E731  # an argument
-    return torch_free.from_command_line(run.folder, list(words), precision="float32", few=True, slow=slow, **how)
+    slow = lambda texts: regard.load(run.folder).predict(texts)  # noqa: E731  # an argument
+    return torch_free.from_command_line(run.folder, list(words), precision="float32", few_inputs=True, fallback=slow, **how)
 
 
 def test_the_same_answers_and_slow_ones_where_the_search_is_not_settled(run):
-    answers = found(run).answer(TEXTS)
-    expected = regard.load(run.folder).answer(TEXTS)
+    answers = found(run).predict(TEXTS)
+    expected = regard.load(run.folder).predict(TEXTS)
     assert [[a.text for a in row] for row in answers] == [[a.text for a in row] for row in expected]
     for ours, theirs in zip(answers, expected, strict=True):
         assert ours[0].score == pytest.approx(theirs[0].score, rel=1e-3, abs=1e-3)
@@ -52,8 +52,8 @@ def test_on_an_idle_machine_all_cores_answer_one_row(run, monkeypatch, idle):
     monkeypatch.setattr(torch_free, "is_idle", lambda: idle)
     own = torch_free.ct2.open_export
     monkeypatch.setattr(torch_free.ct2, "open_export", lambda *given, **how: opened.append(how) or own(*given, **how))
-    texts = [row[0].text for row in found(run).answer(TEXTS[:1])]
-    assert texts == [row[0].text for row in regard.load(run.folder).answer(TEXTS[:1])]
+    texts = [row[0].text for row in found(run).predict(TEXTS[:1])]
+    assert texts == [row[0].text for row in regard.load(run.folder).predict(TEXTS[:1])]
     assert opened == [{"precision": "float32", "single": idle}]
 
 
@@ -82,4 +82,4 @@ def test_other_weights_settings_vocabularies_and_exports_need_the_run(run):
 
 
 def test_a_folder_that_is_no_run_has_no_quick_answers(tmp_path):
-    assert torch_free.from_command_line(tmp_path, [], precision="float32", few=True, slow=list) is None
+    assert torch_free.from_command_line(tmp_path, [], precision="float32", few_inputs=True, fallback=list) is None

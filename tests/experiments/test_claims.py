@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from regard.core.registry import find
-from regard.experiments._runner import FIGURES, conduct
-from regard.experiments._summary_page import NOT_YET, claims, listed
+from regard.experiments._runner import FIGURES, run_experiment
+from regard.experiments._summary_page import NOT_MEASURED, summary_page, experiment_names
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,16 +16,16 @@ def quiet(done, count, current):
 
 
 def test_what_is_not_measured_is_said(tmp_path):
-    page = claims(tmp_path, tmp_path)
-    assert page.count(f"| {NOT_YET} |") == len(listed())
+    page = summary_page(tmp_path, tmp_path)
+    assert page.count(f"| {NOT_MEASURED} |") == len(experiment_names())
     assert "soft-hard" in page
 
 
 def test_what_is_stored_is_shown_with_its_plot_beside_the_page(tmp_path):
     kept = tmp_path / "kept" / "requirements"
-    conduct(find("regard.experiments", "requirements"), "requirements", kept, effort=1, tell=quiet)
-    page = claims(tmp_path / "kept", tmp_path / "docs")
-    assert page.count(f"| {NOT_YET} |") == len(listed()) - 1
+    run_experiment(find("regard.experiments", "requirements"), "requirements", kept, effort=1, on_progress=quiet)
+    page = summary_page(tmp_path / "kept", tmp_path / "docs")
+    assert page.count(f"| {NOT_MEASURED} |") == len(experiment_names()) - 1
     assert "![requirements](../kept/requirements/plot.png)" in page
     assert "| [`requirements`](#requirements) |" in page
 
@@ -34,15 +34,15 @@ def test_a_part_of_an_experiment_is_no_verdict(tmp_path):
     (tmp_path / "requirements").mkdir()
     stored = '{"effort": 1, "figures": {"index": {"unique": 1}}, "seconds": {}, "machine": ""}'
     (tmp_path / "requirements" / FIGURES).write_text(stored)
-    assert claims(tmp_path, tmp_path).count(f"| {NOT_YET} |") == len(listed())
+    assert summary_page(tmp_path, tmp_path).count(f"| {NOT_MEASURED} |") == len(experiment_names())
 
 
 def test_the_page_in_docs_is_made_from_the_figures_beside_it():
     docs = ROOT / "docs"
-    assert (docs / "claims.md").read_text(encoding="utf-8") == claims(docs / "claims", docs)
+    assert (docs / "claims.md").read_text(encoding="utf-8") == summary_page(docs / "claims", docs)
 
 
 def test_the_korean_glossary_names_the_experiment_of_every_claim():
     page = (ROOT / "docs" / "korean.md").read_text(encoding="utf-8")
     named = [line.split("`")[1] for line in page.split("| 노트의 주장 | 실험 |")[1].splitlines() if "`" in line]
-    assert sorted(named) == sorted(listed())
+    assert sorted(named) == sorted(experiment_names())

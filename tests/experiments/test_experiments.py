@@ -11,8 +11,8 @@ import pytest
 from regard.core.errors import DataError, FileError
 from regard.core.registry import find, names
 from regard.data.text import labelled_sources, pair_sources
-from regard.experiments._experiment import Cell, Verdict, amount, budget, exponent, means, over_seeds, seeds_of
-from regard.experiments._runner import FIGURES, PAGE, PLOT, conduct, read
+from regard.experiments._experiment import Cell, ClaimResult, scaled_count, budget, exponent, means, seed_values, describe_seeds
+from regard.experiments._runner import FIGURES, PAGE, PLOT, run_experiment, read_stored
 from regard.training.signals import Interrupted
 
 PACKAGE = "regard.experiments"
@@ -36,8 +36,8 @@ def test_it_is_measured_drawn_and_judged(name, tmp_path):
     if name == "relative":
         pytest.importorskip("music21", reason="the extra music is not installed")
     experiment = find(PACKAGE, name)
-    verdict = conduct(experiment, name, tmp_path, effort=LITTLE, tell=quiet)
-    figures = read(tmp_path / FIGURES).figures
+    verdict = run_experiment(experiment, name, tmp_path, effort=LITTLE, on_progress=quiet)
+    figures = read_stored(tmp_path / FIGURES).figures
     assert list(figures) == [cell.name for cell in experiment.cells(LITTLE)]
     assert all(math.isfinite(value) for numbers in figures.values() for value in numbers.values())
     page = (tmp_path / PAGE).read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def counting(begun):
         CLAIM="A claim.",
         WHERE="nowhere",
         cells=lambda effort: cells,
-        verdict=lambda figures: Verdict(True, f"{len(figures)} cells."),
+        verdict=lambda figures: ClaimResult(True, f"{len(figures)} cells."),
         draw=lambda figures, axes: axes.plot([0, 1]),
     )
 
@@ -68,31 +68,31 @@ def counting(begun):
 def test_it_goes_on_where_it_was_stopped(tmp_path):
     begun = []
     experiment = counting(begun)
-    conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+    run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
     stored = json.loads((tmp_path / FIGURES).read_text())
     del stored["figures"]["cell 1"]
     (tmp_path / FIGURES).write_text(json.dumps(stored))
-    verdict = conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+    verdict = run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
     assert begun == [0, 1, 2, 1]
-    assert verdict == Verdict(True, "3 cells.")
-    assert set(read(tmp_path / FIGURES).seconds) == {"cell 0", "cell 1", "cell 2"}
+    assert verdict == ClaimResult(True, "3 cells.")
+    assert set(read_stored(tmp_path / FIGURES).seconds) == {"cell 0", "cell 1", "cell 2"}
 
 
 def test_figures_of_another_effort_are_not_mixed_in(tmp_path):
     begun = []
     for effort in (1, 2):
-        conduct(counting(begun), "any", tmp_path, effort=effort, tell=quiet)
+        run_experiment(counting(begun), "any", tmp_path, effort=effort, on_progress=quiet)
     assert begun == [0, 1, 2, 0, 1, 2]
-    assert read(tmp_path / FIGURES).effort == 2
+    assert read_stored(tmp_path / FIGURES).effort == 2
 
 
 def test_figures_of_another_effort_are_laid_aside_and_taken_up_again(tmp_path):
     begun = []
     for effort in (10, 1, 10, 1):
-        conduct(counting(begun), "any", tmp_path, effort=effort, tell=quiet)
+        run_experiment(counting(begun), "any", tmp_path, effort=effort, on_progress=quiet)
     assert begun == [0, 1, 2, 0, 1, 2]
-    assert read(tmp_path / FIGURES).effort == 1
-    assert read(tmp_path / "figures-10.json").effort == 10
+    assert read_stored(tmp_path / FIGURES).effort == 1
+    assert read_stored(tmp_path / "figures-10.json").effort == 10
 
 
 def test_a_stop_by_hand_says_that_what_was_measured_is_kept(tmp_path):
@@ -106,23 +106,23 @@ def test_a_stop_by_hand_says_that_what_was_measured_is_kept(tmp_path):
     with pytest.raises(
         Interrupted, match="stopped; what was measured is kept, and the same command goes on"
     ) as stopped:
-        conduct(experiment, "any", tmp_path, effort=1, tell=quiet)
+        run_experiment(experiment, "any", tmp_path, effort=1, on_progress=quiet)
     assert stopped.value.code == 130
-    assert begun == [0] and list(read(tmp_path / FIGURES).figures) == ["cell 0"]
+    assert begun == [0] and list(read_stored(tmp_path / FIGURES).figures) == ["cell 0"]
 
 
 def test_a_place_that_cannot_be_written_to_is_named_before_anything_is_measured(tmp_path):
     begun = []
     (tmp_path / "taken").write_text("")
     with pytest.raises(FileError, match=r"taken/any/figures.json: could not be written \(Not a directory\)"):
-        conduct(counting(begun), "any", tmp_path / "taken" / "any", effort=1, tell=quiet)
+        run_experiment(counting(begun), "any", tmp_path / "taken" / "any", effort=1, on_progress=quiet)
     assert begun == []
 
 
 def test_another_file_in_its_place_is_named(tmp_path):
     (tmp_path / FIGURES).write_text("[]")
     with pytest.raises(DataError, match=r"figures.json: it is not the file of an experiment; delete it, or choose"):
-        read(tmp_path / FIGURES)
+        read_stored(tmp_path / FIGURES)
 
 
 def test_an_exponent_is_that_of_a_power():
@@ -131,14 +131,14 @@ def test_an_exponent_is_that_of_a_power():
 
 def test_seeds_are_put_together():
     figures = {"a, seed 1": {"x": 1.0}, "a, seed 2": {"x": 3.0}, "b": {"y": 1.0}}
-    assert over_seeds(figures, "x") == {"a": [1.0, 3.0]}
+    assert seed_values(figures, "x") == {"a": [1.0, 3.0]}
     assert means(figures, "x") == {"a": 2.0}
-    assert seeds_of(figures) == "Means of 2 seeds"
-    assert seeds_of({"b": {}}) == "One seed"
+    assert describe_seeds(figures) == "Means of 2 seeds"
+    assert describe_seeds({"b": {}}) == "One seed"
 
 
 def test_effort_buys_steps_and_seeds():
     assert budget(1, 100) == (100, 2)
     assert budget(10, 100) == (500, 4)
     assert budget(0.001, 100) == (2, 1)
-    assert [amount(effort, 1000, 20) for effort in (0.001, 0.5, 1, 10)] == [20, 500, 1000, 1000]
+    assert [scaled_count(effort, 1000, 20) for effort in (0.001, 0.5, 1, 10)] == [20, 500, 1000, 1000]

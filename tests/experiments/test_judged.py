@@ -54,7 +54,7 @@ def of_parallel():
 
 
 def of_local():
-    bits = {f"{kind}, digits, seed 1": {"bits a pixel": 2.0} for kind in local_attention.KINDS}
+    bits = {f"{kind}, digits, seed 1": {"bits a pixel": 2.0} for kind in local_attention.VARIANTS}
     grows = {"full": 2, "local_1d": 1, "local_2d": 1}
     return bits | {
         f"{kind}, side {side}": {"pixels": side**2, "milliseconds": float(side ** (2 * power))}
@@ -68,13 +68,13 @@ def of_exposure():
     alone = dict(
         zip((f"on its own, {part}" for part in ("all", *exposure_bias.PARTS)), (0.6, 0.8, 0.6, 0.4), strict=True)
     )
-    return {f"{kind}, seed 1": given | alone for kind in exposure_bias.KINDS}
+    return {f"{kind}, seed 1": given | alone for kind in exposure_bias.VARIANTS}
 
 
 def of_residual():
     return {
         f"{kind}, {depth} layers, seed 1": {"nats a token": 2.0 + (kind != "both"), residual.ALIKE: 0.5}
-        for kind in residual.KINDS
+        for kind in residual.VARIANTS
         for depth in residual.DEPTHS
     }
 
@@ -83,7 +83,7 @@ def of_patches():
     lead = dict(zip(patches.SIZES, (20.0, 8.0, 1.0), strict=True))
     return {
         f"{kind}, {size} images, seed 1": {"accuracy": 70.0 + (lead[size] if kind == "CNN" else 0.0)}
-        for kind in patches.KINDS
+        for kind in patches.VARIANTS
         for size in patches.SIZES
     }
 
@@ -103,18 +103,18 @@ def of_heads():
 
 def of_alignment():
     found = {alignment.ERROR: 0.3, alignment.DIAGONAL: 0.6, alignment.GRADIENT: 0.5}
-    return rows(alignment.KINDS, **found, **{alignment.REMOVED: 0.6, alignment.ANY: 0.2})
+    return rows(alignment.VARIANTS, **found, **{alignment.REMOVED: 0.6, alignment.ANY: 0.2})
 
 
 def of_hierarchy():
     short, middle, long = (f"accuracy, {length} sentences" for length in hierarchy.LENGTHS)
     found = {short: 0.9, middle: 0.8, long: {"two levels": 0.9, "one level": 0.6}}
-    return rows(hierarchy.KINDS, **found, weights=100, **{hierarchy.TIME: 5.0})
+    return rows(hierarchy.VARIANTS, **found, weights=100, **{hierarchy.TIME: 5.0})
 
 
 def of_relative():
     once, twice = (f"nats, {name}" for name in music.LENGTHS)
-    kinds = list(music.KINDS.values())
+    kinds = list(music.VARIANTS.values())
     nats = {once: (0.7, 0.7, 0.6), twice: (2.0, 1.0, 0.6)}
     return rows(kinds, **{figure: dict(zip(kinds, each, strict=True)) for figure, each in nats.items()})
 
@@ -150,8 +150,8 @@ CASES = {  # what speaks for the claim; and a cell, a figure and a value that sp
         ("dot, seed 1", "BLEU", 3.0),
     ),
     "adaptive": (
-        lambda: rows(["as they are", "learned", query_key_projections.TRUTH], **{
-            query_key_projections.HIT: {"as they are": 0.08, "learned": 0.3, query_key_projections.TRUTH: 0.31},
+        lambda: rows(["as they are", "learned", query_key_projections.ORACLE], **{
+            query_key_projections.HIT: {"as they are": 0.08, "learned": 0.3, query_key_projections.ORACLE: 0.31},
         }),
         ("as they are, seed 1", query_key_projections.HIT, 0.3),
     ),
@@ -166,7 +166,7 @@ CASES = {  # what speaks for the claim; and a cell, a figure and a value that sp
     "patches": (of_patches, ("ViT, 60 images, seed 1", "accuracy", 95.0)),
     "bidirectional": (of_bidirectional, ("one direction, text read before, seed 1", "F1 of entities", 0.9)),
     "soft_hard": (
-        lambda: rows(soft_hard.KINDS, **{
+        lambda: rows(soft_hard.VARIANTS, **{
             soft_hard.BLEU: {"soft": 60.0, "hard": 40.0}, "pointing": 50.0, soft_hard.TIME: 30.0,
             soft_hard.NOISE: {"soft": 0.0, "hard": 2.0},
         }),

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from regard.core.registry import names
-from regard.experiments._position_requirements import Requirements, dot_by_distance, report, requirements
+from regard.experiments._position_requirements import Requirements, dot_by_distance, all_requirements, measure_requirements
 from regard.layers.positions.sinusoidal import sinusoids
 
 
 def test_every_scheme_is_reported():
-    assert list(report()) == names("regard.layers.positions")
+    assert list(all_requirements()) == names("regard.layers.positions")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_every_scheme_is_reported():
     ],
 )
 def test_requirements(name, broken):
-    found = requirements(name)
+    found = measure_requirements(name)
     assert {key for key in Requirements._fields if not getattr(found, key)} == broken
 
 
@@ -38,7 +38,7 @@ def test_measuring_leaves_the_random_numbers_alone():
     torch.manual_seed(1)
     expected = torch.rand(1)
     torch.manual_seed(1)
-    requirements("learned")
+    measure_requirements("learned")
     assert torch.rand(1).equal(expected)
 
 

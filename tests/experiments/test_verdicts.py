@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from regard.experiments import complexity, gradients, hierarchy, position_requirements, scaling, soft_hard, word_order
-from regard.experiments._experiment import apart, unsettled
+from regard.experiments._experiment import is_separated, is_inconclusive
 
 
 def test_requirements():
-    kept = dict.fromkeys([*position_requirements.ASKED, "features_in_use"], 1.0)
+    kept = dict.fromkeys([*position_requirements.REQUIREMENTS, "features_in_use"], 1.0)
     figures = {name: kept | {"bounded": 0.0} for name in position_requirements.NAIVE} | {"sinusoidal": kept}
     assert position_requirements.verdict(figures).holds
     assert not position_requirements.verdict(figures | {"sinusoidal": kept | {"unique": 0.0}}).holds
@@ -62,15 +62,15 @@ def test_scaling():
 
 
 def complexity_figures(attention=2.0, way=1):
-    grows = dict.fromkeys(complexity.KINDS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
+    grows = dict.fromkeys(complexity.VARIANTS, 1.0) | {"self-attention": attention, complexity.TABLE: 2.0}
     steps = {"self-attention": way, complexity.TABLE: 1, "local attention": 4, "recurrent": 255, "convolution": 255}
     sizes = [(n, complexity.WIDTH) for n in (512, 1024)] + [(complexity.LENGTH, d) for d in (64, 128)]
     times = {
-        f"{kind}, n = {n}, d = {d}": {"n": n, "d": d, complexity.TIME: (n / 512) ** power * d, complexity.KEPT: n * d}
+        f"{kind}, n = {n}, d = {d}": {"n": n, "d": d, complexity.TIME: (n / 512) ** power * d, complexity.SAVED_MEMORY: n * d}
         for kind, power in grows.items()
         for n, d in sizes
     }
-    return times | {f"{kind}, path": {complexity.STEPS: steps[kind]} for kind in complexity.KINDS}
+    return times | {f"{kind}, path": {complexity.STEPS: steps[kind]} for kind in complexity.VARIANTS}
 
 
 def test_complexity():
@@ -83,26 +83,26 @@ def test_complexity():
 def test_lines_cross_where_they_are_equal():
     lengths = (100.0, 200.0, 400.0)
     square, straight = ({n: n**power for n in lengths} for power in (2, 1))
-    assert complexity.crossing(square, {n: 64 * n for n in lengths}) == pytest.approx(64)
-    assert complexity.crossing(straight, square) == math.inf
+    assert complexity.crossover_length(square, {n: 64 * n for n in lengths}) == pytest.approx(64)
+    assert complexity.crossover_length(straight, square) == math.inf
 
 
 def test_what_is_kept_for_a_gradient_is_counted_once():
     x = torch.randn(1, 64, 8)
-    pairs, line = (complexity.kept(complexity.KINDS[kind](8), x) for kind in (complexity.TABLE, "convolution"))
+    pairs, line = (complexity.saved_tensor_bytes(complexity.VARIANTS[kind](8), x) for kind in (complexity.TABLE, "convolution"))
     assert pairs >= 64 * 64 * 4 > line
 
 
 def test_apart():
-    assert apart([1.0, 2.0], [2.1, 5.0])
-    assert not apart([1.0, 2.2], [2.1, 5.0])
+    assert is_separated([1.0, 2.0], [2.1, 5.0])
+    assert not is_separated([1.0, 2.2], [2.1, 5.0])
 
 
 def test_seeds_that_differ_more_than_models_decide_nothing():
-    assert unsettled([0.76, 1.0], [0.8, 0.93], clear=0.05)
-    assert not unsettled([0.76, 0.8], [0.81, 1.0], clear=0.05)  # apart, whichever way
-    assert not unsettled([0.81, 1.0], [0.76, 0.8], clear=0.05)
-    assert not unsettled([0.98, 1.0], [0.99, 1.0], clear=0.05)  # the same, and no seed says otherwise
+    assert is_inconclusive([0.76, 1.0], [0.8, 0.93], clear=0.05)
+    assert not is_inconclusive([0.76, 0.8], [0.81, 1.0], clear=0.05)  # apart, whichever way
+    assert not is_inconclusive([0.81, 1.0], [0.76, 0.8], clear=0.05)
+    assert not is_inconclusive([0.98, 1.0], [0.99, 1.0], clear=0.05)  # the same, and no seed says otherwise
 
     def documents(one, two):
         found = {"one level": one, "two levels": two}

@@ -95,7 +95,7 @@ def test_answers_on_the_command_line(call, folder):
 def test_answers_in_python(folder):
     run = regard.load(folder)
     image = str(folder / "example0.png")
-    (best,), (again,) = run.answer([image]), run.answer([image])
+    (best,), (again,) = run.predict([image]), run.predict([image])
     assert best[0] == again[0] and best[0].value in range(4)
     assert run.classify([image])[0].text == best[0].text
     with pytest.raises(RegardError, match=r"lab\.quarters.*classify"):

@@ -11,11 +11,11 @@ from regard.inspection.json_format import (
     Faithfulness,
     Inspection,
     Map,
-    Measured,
+    AlignmentResult,
     Positions,
-    Probe,
+    TrainingSnapshot,
     Stage,
-    Step,
+    HeadComputation,
 )
 
 SOURCE = ("the", "old", "teacher", "gave", "the", "small", "child", "a", "book", "</s>")
@@ -94,13 +94,13 @@ def maps(random: np.random.Generator, layers: int, heads: int, sharp: float = 1.
     return (*encoder, *decoder, *crossing)
 
 
-def step(random: np.random.Generator, one: Map, head: int) -> Step:
+def step(random: np.random.Generator, one: Map, head: int) -> HeadComputation:
     _, t, s = one.weights.shape
     q, k, v = (random.normal(0, 1, (n, 16)).astype(np.float32) for n in (t, s, s))
     allowed = np.tril(np.ones((t, s), np.float32)) if one.group == "decoder" else np.ones((t, s), np.float32)
     one.weights[head] = softmax(np.where(allowed > 0, (q @ k.T / 4).astype(np.float64), -1e9))  # as its numbers say
     stages = (Stage("q·k", q @ k.T), Stage("÷ √d", q @ k.T / 4))
-    return Step(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
+    return HeadComputation(one.name, head, "Softmax[ q·k / √d + M ] · V", "softmax", q, k, v, stages)
 
 
 def positions() -> Positions:
@@ -117,18 +117,18 @@ def embeddings(random: np.random.Generator) -> Embeddings:
     return Embeddings("source", "PCA", words, points, near)
 
 
-def probe(n: int) -> Probe:
+def probe(n: int) -> TrainingSnapshot:
     weights = cross(np.random.default_rng(7), 2, n / 4)
-    return Probe(100 * n, AXES, (attention("cross", 0, weights),), " ".join(TARGET[:n]))
+    return TrainingSnapshot(100 * n, AXES, (attention("cross", 0, weights),), " ".join(TARGET[:n]))
 
 
-def measured(random: np.random.Generator, found: tuple[Map, ...]) -> Measured:
+def measured(random: np.random.Generator, found: tuple[Map, ...]) -> AlignmentResult:
     crossing = [one for one in found if one.group == "cross"]
     heads = [[round(float(x), 3) for x in random.random(len(one.weights))] for one in crossing]
     rates = {
         one.name: {"mean": 0.1 + 0.1 * one.layer, "heads": each} for one, each in zip(crossing, heads, strict=True)
     }
-    return Measured("output", "source", TRUTH, rates, crossing[-1].name)
+    return AlignmentResult("output", "source", TRUTH, rates, crossing[-1].name)
 
 
 def tokens() -> tuple[Token, ...]:

@@ -9,15 +9,15 @@ import torch
 from regard.core.registry import find
 from regard.decoding.strategies import beam, greedy
 from regard.decoding.strategy import DecodingStrategy
-from regard.inspection.collect import RunInfo, Subject
-from regard.inspection.parameter_tables import Tables
+from regard.inspection.collect import RunInfo, InspectionTarget
+from regard.inspection.parameter_tables import ParameterTables
 from regard.tasks import translation
 
 MODELS = ("transformer", "bahdanau", "luong")
 # Settings under which untrained models, which never end by themselves, say little.
 BEAM = DecodingStrategy("beam", beam.Config(beam_width=3, nbest=3, no_repeat_ngram_size=1))
 GREEDY = DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))
-TABLES = Tables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
+TABLES = ParameterTables(None, ())  # the tables of the model are given, so that t-SNE is not run in every test
 
 
 def make_task():
@@ -32,14 +32,14 @@ def make_model(task, name):
 
 def make_subject(task, name="transformer"):
     about = RunInfo("translation", name, {"run": name})
-    return Subject(task, make_model(task, name), BEAM, about, tables=TABLES)
+    return InspectionTarget(task, make_model(task, name), BEAM, about, tables=TABLES)
 
 
 def make_small(module, task, **settings):
     """A task of our own, with a model without training."""
     torch.manual_seed(1)
     about = RunInfo(module.__name__, "model", {"run": module.__name__})
-    return Subject(task(), module.Model().eval(), None, about, tables=TABLES, **settings)
+    return InspectionTarget(task(), module.Model().eval(), None, about, tables=TABLES, **settings)
 
 
 def make_documents():

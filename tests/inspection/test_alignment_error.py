@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from regard.core.inspectable import Axis, Inspectable, Item, Truth
-from regard.inspection.alignment_error import measure
+from regard.inspection.alignment_error import measure_alignment
 from regard.inspection.json_format import Map
 
 SOURCE = Axis((Item("the", 0), Item("c", 1), Item("at", 1), Item("sleeps", 2), Item("<end>", special=True)), "source")
@@ -30,16 +30,16 @@ WRONG = attention("wrong", [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1
 
 
 def test_the_best_map_is_the_one_that_looks_at_the_truth():
-    found = measure([WRONG, RIGHT], shown(TRUE))
+    found = measure_alignment([WRONG, RIGHT], shown(TRUE))
     assert found.best == "right" and (found.queries, found.keys) == ("output", "source")
     assert found.rates["right"]["heads"][0] == 0 and found.rates["wrong"]["heads"][0] == pytest.approx(1)
     assert len(found.rates["right"]["heads"]) == 2
 
 
 def test_only_items_of_words_are_drawn_as_linked():
-    assert set(measure([RIGHT], shown(TRUE)).links) == {(0, 1), (0, 2), (1, 3)}
+    assert set(measure_alignment([RIGHT], shown(TRUE)).links) == {(0, 1), (0, 2), (1, 3)}
 
 
 def test_without_truth_or_without_such_a_map_there_is_nothing_to_measure():
-    assert measure([RIGHT], shown(None)) is None
-    assert measure([attention("other", [1.0] * 5, keys="elsewhere")], shown(TRUE)) is None
+    assert measure_alignment([RIGHT], shown(None)) is None
+    assert measure_alignment([attention("other", [1.0] * 5, keys="elsewhere")], shown(TRUE)) is None

@@ -15,10 +15,10 @@ from regard.attention.record import record
 from regard.core.inspectable import Axis, Item
 from regard.core.registry import names
 from regard.inspection import json_format as format_module
-from regard.inspection.attention_steps import steps
-from regard.inspection.call_recorder import allowed, calls
+from regard.inspection.attention_steps import collect_steps
+from regard.inspection.call_recorder import combined_mask, record_calls
 from regard.inspection.collect import collect
-from regard.inspection.interventions import Interventions, changed
+from regard.inspection.interventions import Interventions, apply_interventions
 from regard.inspection.json_format import Inspection, Map, to_json
 from regard.layers import positions
 
@@ -51,10 +51,10 @@ def test_softmax_of_the_last_stage_mixes_the_values_as_the_model_did(name, cuts)
     q, k, v = (torch.randn(1, 2, n, 6) for n in (4, 5, 5))
     k = model.attend.project(k)
     mask = Mask.present(torch.tensor([[True, True, False, True, True]]))
-    with calls(model) as seen, record(model) as maps:
+    with record_calls(model) as seen, record(model) as maps:
         mixed = run(model, q, k, v, mask=mask, cuts=cuts)
     weights = maps["attend"].weights[0].numpy()
-    found = steps(model, seen, inspection(weights, allowed(seen["attend"], 0, (4, 5))))
+    found = collect_steps(model, seen, inspection(weights, combined_mask(seen["attend"], 0, (4, 5))))
     assert [one.head for one in found] == [0, 1]
     seen_keys = np.array([True, True, False, True, True])
     for one in found:
@@ -71,10 +71,10 @@ def test_positions_inside_the_score_are_a_stage_of_their_own():
     place = positions.build("relative", 6, longest=16).place(heads=2, dim=6)
     model = Model(scores.build("scaled_dot", 6), place)
     q = torch.randn(1, 2, 4, 6)
-    with calls(model) as seen, record(model) as maps:
+    with record_calls(model) as seen, record(model) as maps:
         model.attend(q, q, q, Mask.causal())
-    mask = allowed(seen["attend"], 0, (4, 4))
-    (first, *_) = steps(model, seen, inspection(maps["attend"].weights[0].numpy(), mask))
+    mask = combined_mask(seen["attend"], 0, (4, 4))
+    (first, *_) = collect_steps(model, seen, inspection(maps["attend"].weights[0].numpy(), mask))
     assert [stage.name for stage in first.stages] == ["q·k", "score", "with places"]
 
 
@@ -85,9 +85,9 @@ def test_positions_inside_the_score_are_a_stage_of_their_own():
 def test_every_head_is_there_and_its_keys_are_called_what_they_are(name, key):
     model = Model(scores.build(name, 6))
     q = torch.randn(1, 24, 70, 6)
-    with calls(model) as seen, record(model) as maps:
+    with record_calls(model) as seen, record(model) as maps:
         model.attend(q, model.attend.project(q), q)
-    found = steps(model, seen, inspection(maps["attend"].weights[0].numpy()))
+    found = collect_steps(model, seen, inspection(maps["attend"].weights[0].numpy()))
     assert [one.head for one in found] == list(range(24)) and {one.key for one in found} == {key}
 
 
@@ -95,10 +95,10 @@ def test_every_head_is_there_and_its_keys_are_called_what_they_are(name, key):
 def test_heads_without_room_are_listed_without_their_numbers(monkeypatch):
     model = Model(scores.build("dot", 6))
     q = torch.randn(1, 3, 4, 6)
-    with calls(model) as seen, record(model) as maps:
+    with record_calls(model) as seen, record(model) as maps:
         model.attend(q, q, q)
     whole = inspection(maps["attend"].weights[0].numpy())
-    found = steps(model, seen, whole)
+    found = collect_steps(model, seen, whole)
     monkeypatch.setattr(format_module, "ROOM", 2 * found[0].size)
     listed = to_json(replace(whole, steps=found))["steps"]
     assert [one["head"] for one in listed] == [0, 1, 2]
@@ -109,10 +109,10 @@ def test_heads_without_room_are_listed_without_their_numbers(monkeypatch):
 def test_under_a_temperature_the_scores_are_divided_before_the_softmax():
     model = Model(scores.build("scaled_dot", 6))
     q = torch.randn(1, 2, 4, 6)
-    with changed(model, Interventions(temperature=2.0)), calls(model) as seen, record(model) as maps:
+    with apply_interventions(model, Interventions(temperature=2.0)), record_calls(model) as seen, record(model) as maps:
         model.attend(q, q, q)
         weights = maps["attend"].weights[0].numpy()
-        first, *_ = steps(model, seen, inspection(weights))
+        first, *_ = collect_steps(model, seen, inspection(weights))
     assert [stage.name for stage in first.stages] == ["q·k", "÷ √d", "÷ 2"]
     assert (first.formula, first.normalizer) == ("Softmax[ q·k / √d / 2 + M ] · V", "softmax")
     powers = np.exp(first.stages[-1].values)

@@ -14,7 +14,7 @@ from regard.core.errors import DataError, RegardError
 from regard.core.inspectable import Inspectable, Output
 from regard.core.protocols import Hypothesis
 from regard.core.task import Task
-from regard.inspection.collect import collect, inspect, inspect_quickly, options_of
+from regard.inspection.collect import collect, inspect, inspect_quickly, default_options
 from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import to_json
 from regard.models import transformer
@@ -81,7 +81,7 @@ def test_looking_changes_nothing(looked):
     text = one.task.split("train")[1][0]
 
     def answers():
-        return one.task.answer(one.model, [text], options_of(one.task), one.decoding)
+        return one.task.answer(one.model, [text], default_options(one.task), one.decoding)
 
     usual = answers()
     collect(one, text)
@@ -100,7 +100,7 @@ def test_the_true_alignment_is_measured_when_the_output_is_right(task, sentence,
     assert all(0 <= rate["mean"] <= 1 for rate in found.truth.rates.values())
     rows, columns = len(found.axes["output"].items), len(found.axes["source"].items)
     assert found.truth.links and all(t < rows - 1 and s < columns - 1 for t, s in found.truth.links)
-    assert found.first.name == found.truth.best
+    assert found.primary_map.name == found.truth.best
     assert collect(replace(subject(), decoding=Saying((7, 8))), sentence).truth is None
 
 
@@ -121,7 +121,7 @@ class Saying:
 
 def test_a_switched_off_head_shows_as_empty(subject, sentence):
     name = "decoder.layers.0.cross_attn"
-    found = collect(subject(), sentence, changes=Interventions(off=((name, 1),)))
+    found = collect(subject(), sentence, interventions=Interventions(off=((name, 1),)))
     weights = next(one.weights for one in found.maps if one.name == name)
     assert not weights[1].any() and weights[0].any()
 
@@ -168,20 +168,20 @@ def test_a_task_without_decoding_has_no_tokens_but_all_else(documents, pictures)
 
 
 def test_options_are_those_of_the_tasks_file(documents, pictures):
-    assert options_of(documents.task).top == 1
-    assert options_of(pictures.task) is None
+    assert default_options(documents.task).top == 1
+    assert default_options(pictures.task) is None
 
 
 def test_an_item_is_forbidden_by_its_axis(subject, documents, sentence):
-    found = collect(subject(), sentence, changes=Interventions(forbid=(("source", 1), ("read", 0))))
+    found = collect(subject(), sentence, interventions=Interventions(forbid=(("source", 1), ("read", 0))))
     for one in found.maps:
         assert (one.weights[..., 1 if one.keys == "source" else 0] == 0).all()
     text = documents.task.examples[0]
     usual, changed = (
         collect(documents, text),
-        collect(documents, text, changes=Interventions(forbid=(("sentences", 0),))),
+        collect(documents, text, interventions=Interventions(forbid=(("sentences", 0),))),
     )
-    assert changed.first.weights[0, 0, 0] == 0 and usual.first.weights[0, 0, 0] > 0
+    assert changed.primary_map.weights[0, 0, 0] == 0 and usual.primary_map.weights[0, 0, 0] > 0
 
 
 def test_a_glance_has_the_maps_alone(subject, sentence):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import RunInfo, Subject, collect
+from regard.inspection.collect import RunInfo, InspectionTarget, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import flat_attention, hierarchical
@@ -16,7 +16,7 @@ def inspection(module):
     task = classification.build(classification.TINY)
     model = module.build(module.TINY, task.spec).eval()
     text = next(iter(task.documents["valid"])).text
-    return collect(Subject(task, model, None, RunInfo("classification", module.__name__)), text)
+    return collect(InspectionTarget(task, model, None, RunInfo("classification", module.__name__)), text)
 
 
 @pytest.fixture(scope="module")

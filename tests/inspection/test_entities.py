@@ -4,7 +4,7 @@ import pytest
 import torch
 from browsing import opened
 
-from regard.inspection.collect import RunInfo, Subject, collect
+from regard.inspection.collect import RunInfo, InspectionTarget, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import tagger
@@ -25,7 +25,7 @@ def inspection():
             optimizer.zero_grad()
             (loss.total / loss.count).backward()
             optimizer.step()
-    return collect(Subject(task, model.eval(), None, RunInfo("tagging", "tagger")), TEXT)
+    return collect(InspectionTarget(task, model.eval(), None, RunInfo("tagging", "tagger")), TEXT)
 
 
 def test_entities_are_coloured_and_a_unit_shows_where_it_looked(browser, inspection, tmp_path):

@@ -16,8 +16,8 @@ from regard.attention.record import attentions
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item
 from regard.core.protocols import Padded
 from regard.inspection import faithfulness
-from regard.inspection.faithfulness import Evidence, evidence, figures, rank_agreement
-from regard.inspection.interventions import Interventions, changed
+from regard.inspection.faithfulness import Evidence, gather_evidence, measure_faithfulness, rank_correlation
+from regard.inspection.interventions import Interventions, apply_interventions
 from regard.inspection.json_format import Map
 
 AXES = ("source", "read")
@@ -33,7 +33,7 @@ def case(request, subject, sentence):
 @torch.no_grad()
 def test_removal_is_what_happens_without_the_item(case):
     model, shown = case
-    found = evidence(model, shown, AXES)
+    found = gather_evidence(model, shown, AXES)
     usual = shown.replay().argmax(-1)
     for name in AXES:
         for item, logits in enumerate(shown.without[name]()):
@@ -43,33 +43,33 @@ def test_removal_is_what_happens_without_the_item(case):
 @torch.no_grad()
 def test_where_the_task_cannot_take_an_item_away_nobody_may_look_at_it(case):
     model, shown = case
-    found = evidence(model, replace(shown, without={}), ["source"])
+    found = gather_evidence(model, replace(shown, without={}), ["source"])
     usual = shown.replay().argmax(-1)
     for item in range(len(shown.axes["source"].items)):
-        with changed(model, Interventions(forbid=(("source", item),)), shown):
+        with apply_interventions(model, Interventions(forbid=(("source", item),)), shown):
             assert ((shown.replay().argmax(-1) != usual).numpy() == found.removal["source"][:, item]).all()
 
 
 def test_axes_with_too_many_items_to_hide_have_no_such_figure(case, monkeypatch):
     model, shown = case
     monkeypatch.setattr(faithfulness, "MOST", 3)
-    assert evidence(model, replace(shown, without={}), AXES).removal == {}
+    assert gather_evidence(model, replace(shown, without={}), AXES).removal == {}
 
 
 def test_of_many_answers_the_gradients_of_a_few_are_enough(case, monkeypatch):
     model, shown = case
-    whole = evidence(model, shown, ["source"]).gradient["source"]
+    whole = gather_evidence(model, shown, ["source"]).gradient["source"]
     monkeypatch.setattr(faithfulness, "ANSWERS", 3)
-    few = evidence(model, shown, ["source"]).gradient["source"]
+    few = gather_evidence(model, shown, ["source"]).gradient["source"]
     tried = ~np.isnan(few).any(axis=1)
     assert tried.sum() == 3 and tried[0] and tried[-1]
     assert few[tried] == pytest.approx(whole[tried], rel=1e-4)
     weights = np.stack([np.where(tried[:, None], whole, whole[:, ::-1])]).astype(np.float32)
-    assert figures(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx((1.0,))
+    assert measure_faithfulness(attention(weights), Evidence({"source": few}, {}), "output").gradient == pytest.approx((1.0,))
 
 
 def test_no_answer_depends_on_an_item_read_later(case):
-    found = evidence(*case, AXES)
+    found = gather_evidence(*case, AXES)
     later = np.triu_indices(len(found.gradient["read"]), 1)
     assert (found.gradient["read"][later] == 0).all()
     assert (found.removal["read"][later] == 0).all()
@@ -78,7 +78,7 @@ def test_no_answer_depends_on_an_item_read_later(case):
 
 def test_looking_for_evidence_leaves_no_gradients_and_no_hooks(case):
     model, shown = case
-    evidence(model, shown, AXES)
+    gather_evidence(model, shown, AXES)
     assert all(weight.grad is None for weight in model.parameters())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
@@ -89,7 +89,7 @@ def test_gradient_times_input_is_the_slope_along_the_input(subject, sentence):
     model = one.model.double()
     with torch.no_grad():
         shown = one.show(sentence)
-    found = evidence(model, shown, ["source"])
+    found = gather_evidence(model, shown, ["source"])
     table, tokens = model.encoder.embedding.table, shown.inputs["source"]
 
     def log_p(scale):
@@ -113,7 +113,7 @@ def test_features_that_enter_a_module_are_inputs_too(pictures):
     """A linear function of the features: gradient × input of an item is its part of the answer."""
     with torch.no_grad():
         shown = pictures.show(pictures.task.examples[0])
-    found = evidence(pictures.model, shown, ["patches"]).gradient["patches"]
+    found = gather_evidence(pictures.model, shown, ["patches"]).gradient["patches"]
     features = shown.inputs["patches"].clone().requires_grad_()
     torch.enable_grad()(pictures.model)(features).log_softmax(-1)[0, shown.chosen[0]].backward()
     product = (features.grad * features.detach()).sum(-1).abs()
@@ -124,7 +124,7 @@ def test_each_axis_takes_its_own_row_of_an_input(documents):
     with torch.no_grad():
         shown = documents.show(documents.task.examples[0])
     names = ["words.0", "words.1", "words.2"]
-    found = evidence(documents.model, shown, names).gradient
+    found = gather_evidence(documents.model, shown, names).gradient
     assert [found[name].shape for name in names] == [(1, 4), (1, 7), (1, 4)]
     assert not np.allclose(found["words.0"], found["words.2"])
 
@@ -145,10 +145,10 @@ def test_items_of_an_image_are_its_boxes():
 def test_inputs_that_are_never_seen_or_not_differentiable_give_no_table(pictures):
     shown = pictures.show(pictures.task.examples[0])
     unseen = replace(shown, inputs={"patches": torch.zeros(1, 9, 4)})
-    assert evidence(pictures.model, unseen, ["patches"]).gradient == {}
+    assert gather_evidence(pictures.model, unseen, ["patches"]).gradient == {}
     frozen = replace(shown, replay=torch.no_grad()(shown.replay))
-    assert evidence(pictures.model, frozen, ["patches"]).gradient == {}
-    assert evidence(pictures.model, shown, ["question 1"]).gradient == {}
+    assert gather_evidence(pictures.model, frozen, ["patches"]).gradient == {}
+    assert gather_evidence(pictures.model, shown, ["question 1"]).gradient == {}
 
 
 def attention(weights, queries="output", keys="source", allowed=None):
@@ -159,7 +159,7 @@ def test_a_map_that_is_the_gradient_agrees_wholly_and_its_reverse_not_at_all():
     gradient = np.array([[0.1, 0.5, 0.4], [0.7, 0.1, 0.2]])
     removal = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     weights = np.stack([gradient, 1 - gradient]).astype(np.float32)
-    honest = figures(attention(weights), Evidence({"source": gradient}, {"source": removal}), "output")
+    honest = measure_faithfulness(attention(weights), Evidence({"source": gradient}, {"source": removal}), "output")
     assert honest.gradient == pytest.approx((1.0, -1.0)) and honest.by_row
     assert honest.removal == (0.5, 0.0)
 
@@ -168,15 +168,15 @@ def test_rows_are_ranked_over_what_they_may_look_at():
     gradient = np.array([[0.1, 0.2, 0.3, 9.0]])
     weights = np.array([[[0.2, 0.3, 0.5, 0.0]]], dtype=np.float32)
     found = Evidence({"source": gradient}, {})
-    assert figures(attention(weights), found, "output").gradient[0] < 1
+    assert measure_faithfulness(attention(weights), found, "output").gradient[0] < 1
     seen = np.array([[[True, True, True, False]]])
-    honest = figures(attention(weights, allowed=seen), found, "output")
+    honest = measure_faithfulness(attention(weights, allowed=seen), found, "output")
     assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (None,)
 
 
 def test_rows_too_short_to_rank_have_no_figure():
     ones = Evidence({"read": np.ones((2, 2))}, {"read": np.ones((2, 2))})
-    honest = figures(attention(np.full((1, 2, 2), 0.5, np.float32), keys="read"), ones, "output")
+    honest = measure_faithfulness(attention(np.full((1, 2, 2), 0.5, np.float32), keys="read"), ones, "output")
     assert honest.gradient == (None,) and honest.removal == (1.0,)
 
 
@@ -185,19 +185,19 @@ def test_a_map_whose_rows_emit_nothing_is_compared_with_what_all_answers_owe_eac
     removal = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     to_last = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (1, 3, 1))
     found = Evidence({"source": gradient}, {"source": removal})
-    honest = figures(attention(to_last, queries="source"), found, "output")
+    honest = measure_faithfulness(attention(to_last, queries="source"), found, "output")
     assert honest.gradient == pytest.approx((1.0,)) and honest.removal == (1.0,) and not honest.by_row
 
 
 def test_without_evidence_there_is_no_figure():
-    assert figures(attention(np.ones((1, 1, 1), np.float32)), Evidence({}, {}), "output") is None
+    assert measure_faithfulness(attention(np.ones((1, 1, 1), np.float32)), Evidence({}, {}), "output") is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
 def test_the_rank_correlation_is_scipys_ties_and_all(pairs):
     scipy = pytest.importorskip("scipy.stats", reason="SciPy is not installed")
     first, second = (np.array(values, dtype=float) for values in zip(*pairs, strict=True))
-    found = rank_agreement(first, second)
+    found = rank_correlation(first, second)
     if len(pairs) < 3 or len(set(first)) < 2 or len(set(second)) < 2:
         assert found is None
     else:
@@ -225,8 +225,8 @@ def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(ca
     tokens, read = shown.inputs["source"], shown.inputs["read"]
     size = tokens.shape[1]
     for banned in range(size):
-        with changed(model, Interventions(forbid=(("source", banned),)), shown) as forbidden:
-            found = evidence(model, shown, ["source"], forbidden=forbidden).removal["source"]
+        with apply_interventions(model, Interventions(forbid=(("source", banned),)), shown) as forbidden:
+            found = gather_evidence(model, shown, ["source"], hidden_items=forbidden).removal["source"]
             usual = shown.replay().argmax(-1)
         for gone in range(size):
             left = torch.cat([tokens[:, :gone], tokens[:, gone + 1 :]], dim=1)
@@ -241,10 +241,10 @@ def test_with_a_forbidden_token_removal_is_that_of_a_model_that_cannot_see_it(ca
 def test_where_taking_away_moves_items_that_nobody_can_follow_they_are_hidden(case):
     model, shown = case
     unknown = replace(shown, taken_out={"source": False})
-    with changed(model, Interventions(forbid=(("source", 1),)), shown) as forbidden:
-        found = evidence(model, unknown, ["source"], forbidden=forbidden).removal["source"]
+    with apply_interventions(model, Interventions(forbid=(("source", 1),)), shown) as forbidden:
+        found = gather_evidence(model, unknown, ["source"], hidden_items=forbidden).removal["source"]
         usual = shown.replay().argmax(-1)
-        with changed(model, Interventions(forbid=(("source", 3),)), shown):
+        with apply_interventions(model, Interventions(forbid=(("source", 3),)), shown):
             assert ((shown.replay().argmax(-1) != usual).numpy() == found[:, 3]).all()
 
 
@@ -253,11 +253,11 @@ def test_a_head_that_is_switched_off_has_no_figures():
     weights = random.random((2, 4, 5)).astype(np.float32)
     weights[0] = 0
     one = Map("m", "m", "output", "source", weights, group="g", title="t")
-    found = figures(one, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output")
+    found = measure_faithfulness(one, Evidence({"source": random.random((4, 5))}, {"source": np.ones((4, 5))}), "output")
     assert found.gradient[0] is found.removal[0] is None
     assert found.gradient[1] is not None and found.removal[1] == 1
 
 
 def test_equal_values_share_their_ranks():
-    assert rank_agreement([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(0.9486833)  # with 2.5 for both; 1 or 0.8 without
-    assert rank_agreement([1, 1, 1, 2], [3, 3, 3, 9]) == pytest.approx(1.0)
+    assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(0.9486833)  # with 2.5 for both; 1 or 0.8 without
+    assert rank_correlation([1, 1, 1, 2], [3, 3, 3, 9]) == pytest.approx(1.0)

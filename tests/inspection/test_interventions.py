@@ -8,7 +8,7 @@ from subjects import MODELS
 
 from regard.attention.record import attentions, record
 from regard.core.errors import RegardError
-from regard.inspection.interventions import UNCHANGED, Interventions, changed
+from regard.inspection.interventions import NO_INTERVENTIONS, Interventions, apply_interventions
 
 
 @pytest.fixture(params=MODELS)
@@ -23,7 +23,7 @@ def case(request, subject, sentence):
 def test_nothing_changed_is_the_same_to_the_bit(case):
     model, shown = case
     usual = shown.replay()
-    with changed(model, UNCHANGED):
+    with apply_interventions(model, NO_INTERVENTIONS):
         assert torch.equal(shown.replay(), usual)
 
 
@@ -33,7 +33,7 @@ def test_a_switched_off_head_mixes_nothing(case):
     usual, name = shown.replay(), list(attentions(model))[-1]
     seen = []
     module = attentions(model)[name]
-    with changed(model, Interventions(off=((name, 0),))):
+    with apply_interventions(model, Interventions(off=((name, 0),))):
         hook = module.register_forward_hook(lambda m, i, output: seen.append(output))
         assert not torch.equal(shown.replay(), usual)
         hook.remove()
@@ -46,7 +46,7 @@ def test_a_forbidden_item_gets_no_weight_and_rows_still_sum_to_one(case):
     model, shown = case
     usual = shown.replay()
     forbid = (("source", 1), ("source", 3), ("read", 2))
-    with changed(model, Interventions(forbid=forbid), shown), record(model) as maps:
+    with apply_interventions(model, Interventions(forbid=forbid), shown), record(model) as maps:
         assert not torch.equal(shown.replay(), usual)
     for one in maps.values():
         assert (one.weights[..., [1, 3] if one.keys == "source" else [2]] == 0).all()
@@ -61,7 +61,7 @@ def test_an_item_of_one_row_of_the_batch_is_forbidden_there_alone(documents):
     forbid = Interventions(forbid=(("words.1", 2),))
     with record(documents.model) as usual:
         shown.replay()
-    with changed(documents.model, forbid, shown), record(documents.model) as maps:
+    with apply_interventions(documents.model, forbid, shown), record(documents.model) as maps:
         shown.replay()
     weights, before = maps["word_attn"].weights, usual["word_attn"].weights
     assert (weights[1, ..., 2] == 0).all()
@@ -73,7 +73,7 @@ def test_temperature_flattens_or_sharpens_every_map(case):
     model, shown = case
 
     def sharpness(temperature):
-        with changed(model, Interventions(temperature=temperature)), record(model) as maps:
+        with apply_interventions(model, Interventions(temperature=temperature)), record(model) as maps:
             shown.replay()
         return torch.stack([one.weights.square().sum(-1).mean() for one in maps.values()])
 
@@ -88,7 +88,7 @@ def test_what_is_mixed_at_a_temperature_is_what_the_map_says(case):
     usual = shown.replay()
     mixed = []
     name, module = list(attentions(model).items())[-1]
-    with changed(model, Interventions(temperature=3.0)), record(model) as maps:
+    with apply_interventions(model, Interventions(temperature=3.0)), record(model) as maps:
         hook = module.register_forward_hook(lambda m, inputs, output: mixed.append((inputs[2], output)))
         assert not torch.equal(shown.replay(), usual)
         hook.remove()
@@ -107,7 +107,7 @@ def test_what_does_not_exist_cannot_be_changed(case):
         (Interventions(forbid=(("source", 99),)), r"cannot forbid item 99 of 'source': it has items 0 to"),
         (Interventions(forbid=(("sourec", 0),)), r"no axis 'sourec' to forbid an item of; did you mean 'source'\?"),
     ):
-        with pytest.raises(RegardError, match=said), changed(model, changes, shown):
+        with pytest.raises(RegardError, match=said), apply_interventions(model, changes, shown):
             shown.replay()
     with pytest.raises(RegardError, match=r"temperature=0 must lie between 0\.01 and 100"):
         Interventions(temperature=0)

@@ -22,7 +22,7 @@ def broken(verdicts):
 def test_a_decoder_keeps_all_laws(subject, name):
     one = subject(name)
     verdicts = invariants.check(one.task, one.model, one.decoding)
-    assert [verdict.law[0] for verdict in verdicts] == ["1", "2", "2", "3", "3", "4", "5", "6"]
+    assert [verdict.invariant[0] for verdict in verdicts] == ["1", "2", "2", "3", "3", "4", "5", "6"]
     assert broken(verdicts) == []
     assert not one.model.training
 
@@ -30,19 +30,19 @@ def test_a_decoder_keeps_all_laws(subject, name):
 def test_a_task_without_decoding_keeps_those_that_apply(documents, pictures):
     for one in (documents, pictures):
         verdicts = invariants.check(one.task, one.model, None)
-        assert [verdict.law[0] for verdict in verdicts] == ["2", "3", "4"] and broken(verdicts) == []
+        assert [verdict.invariant[0] for verdict in verdicts] == ["2", "3", "4"] and broken(verdicts) == []
 
 
 def test_answers_that_depend_on_the_batch_are_found_out():
     def crowded(inputs):
         return [Prediction("a", -1.0 * len(inputs)) for _ in inputs]
 
-    assert invariants.batches(crowded, [1, 2]) == invariants.CheckResult(
+    assert invariants.batch_invariance(crowded, [1, 2]) == invariants.CheckResult(
         "2 answers in a batch = single answers", False, "largest difference 1.0e+00"
     )
     words = iter("abcdefgh")
-    verdict = invariants.batches(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
-    assert not verdict.kept and verdict.detail == "'a' and 'c'"
+    verdict = invariants.batch_invariance(lambda inputs: [Prediction(next(words)) for _ in inputs], [1, 2])
+    assert not verdict.passed and verdict.detail == "'a' and 'c'"
 
 
 def test_a_wrong_kernel_is_found_out(subject, monkeypatch):
@@ -56,13 +56,13 @@ def test_a_look_that_changes_something_is_found_out(documents):
     shown = documents.show(documents.task.examples[0])
     count = iter(range(9))
     unsteady = SimpleNamespace(replay=lambda: shown.replay() + next(count))
-    verdict = invariants.looking(documents.model, unsteady)
-    assert not verdict.kept and verdict.detail == "looked at, the answers differ by 1.0e+00"
+    verdict = invariants.recording_invariance(documents.model, unsteady)
+    assert not verdict.passed and verdict.detail == "looked at, the answers differ by 1.0e+00"
 
 
 def test_looking_ahead_is_found_out(subject, monkeypatch):
     one = subject()
-    given = invariants.trial(one.task.sizes)
+    given = invariants.random_inputs(one.task.sizes)
     usual = one.model.features
 
     def ahead(tokens, state):
@@ -92,7 +92,7 @@ def test_decoders_of_other_kinds_of_data_are_checked_on_examples(subject, monkey
 
 def test_random_sequences_have_no_marks_but_the_start():
     for sizes in (Seq2SeqSpec(source=9, target=11, longest=12), MusicSpec(conditions=9, tokens=11, longest=12)):
-        given = invariants.trial(sizes)
+        given = invariants.random_inputs(sizes)
         assert (given.target[:, 0] == sizes.marks.start).all() and (given.target[:, 1:] > sizes.marks.end).all()
         assert given.source.lengths[0] == given.source.tokens.shape[1] == given.target.shape[1]
         assert given.target.max() < 11 and given.source.tokens.max() < 9

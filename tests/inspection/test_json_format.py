@@ -49,12 +49,12 @@ def test_items_say_what_they_are_and_axes_to_what_they_belong():
 
 def test_the_first_map_is_the_most_telling_one_of_the_upper_level():
     found = examples.translation(2, 1)
-    assert found.first.name == "cross.1"
-    assert replace(found, truth=None).first.name == "cross.1"  # the last look from the answers
+    assert found.primary_map.name == "cross.1"
+    assert replace(found, truth=None).primary_map.name == "cross.1"  # the last look from the answers
     inward = tuple(one for one in found.maps if one.inward)
-    assert replace(found, truth=None, maps=inward).first.name == "encoder.0"
-    assert examples.levels().first.name == "upper"
-    assert replace(examples.levels(), maps=examples.levels().maps[1:]).first.name == "lower #1"
+    assert replace(found, truth=None, maps=inward).primary_map.name == "encoder.0"
+    assert examples.levels().primary_map.name == "upper"
+    assert replace(examples.levels(), maps=examples.levels().maps[1:]).primary_map.name == "lower #1"
 
 
 def test_a_page_of_six_layers_eight_heads_and_a_hundred_tokens_is_under_five_megabytes():

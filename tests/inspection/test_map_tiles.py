@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.inspection.map_tiles import FULL, TILE, Budget, pack_floats, pack_head, pack_map, pool, pyramid, quantise
+from regard.inspection.map_tiles import WEIGHT_SCALE, TILE, Budget, pack_floats, pack_head, pack_map, pool, pyramid, quantize
 
 sizes = st.integers(1, 700)
 
@@ -29,20 +29,20 @@ def unpack(text, shape):
 @given(sizes, st.integers(0, 5))
 def test_numbers_are_right_to_four_decimals_and_rows_keep_their_sum(size, seed):
     weights = rows(3, size, seed)
-    parts = quantise(weights)
-    assert np.abs(parts / FULL - weights).max() < 2 / FULL
-    assert (parts.sum(axis=-1, dtype=np.int64) == FULL).all()
+    parts = quantize(weights)
+    assert np.abs(parts / WEIGHT_SCALE - weights).max() < 2 / WEIGHT_SCALE
+    assert (parts.sum(axis=-1, dtype=np.int64) == WEIGHT_SCALE).all()
 
 
 def test_zeros_stay_zero():
     weights = np.tril(np.ones((9, 9), np.float32))
     weights /= weights.sum(axis=-1, keepdims=True)
-    assert (quantise(weights)[np.triu_indices(9, 1)] == 0).all()
+    assert (quantize(weights)[np.triu_indices(9, 1)] == 0).all()
 
 
 @given(sizes, sizes)
 def test_pooling_keeps_the_largest_of_every_four(t, s):
-    parts = np.random.default_rng(t).integers(0, FULL, (t, s)).astype(np.uint16)
+    parts = np.random.default_rng(t).integers(0, WEIGHT_SCALE, (t, s)).astype(np.uint16)
     pooled = pool(parts)
     assert pooled.shape == (-(-t // 2), -(-s // 2))
     i, j = t // 2, s // 2
@@ -60,20 +60,20 @@ def test_the_last_level_fits_one_tile():
 
 def test_tiles_hold_the_weights_and_empty_ones_are_left_out():
     weights = np.tril(rows(600, 600))
-    head = pack_head(quantise(weights), budget=Budget())
+    head = pack_head(quantize(weights), budget=Budget())
     tiles = head["levels"][0]["tiles"]
     assert tiles[0][2] is None  # above the diagonal of a causal map
-    whole = quantise(weights)
+    whole = quantize(weights)
     assert (unpack(tiles[2][1], (88, TILE)) == whole[512:, TILE : 2 * TILE]).all()
 
 
 def test_a_budget_leaves_out_the_finest_levels_first():
-    parts = quantise(rows(600, 600))
-    budget = Budget(left=200_000)
+    parts = quantize(rows(600, 600))
+    budget = Budget(remaining=200_000)
     levels = pack_head(parts, budget=budget)["levels"]
     assert levels[0]["tiles"] is None and levels[-1]["tiles"] is not None
-    assert budget.left >= 0
-    nothing_left = pack_head(parts, budget=Budget(left=0))["levels"]
+    assert budget.remaining >= 0
+    nothing_left = pack_head(parts, budget=Budget(remaining=0))["levels"]
     assert [level["tiles"] is None for level in nothing_left] == [True, True, False]
 
 

@@ -9,9 +9,9 @@ import torch
 from regard.attention.record import AttentionMap, record
 from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Parent
-from regard.inspection.call_recorder import calls
+from regard.inspection.call_recorder import record_calls
 from regard.inspection.collect import collect
-from regard.inspection.maps import arrange, title_of
+from regard.inspection.maps import to_maps, title_of
 
 
 def axis(size, title="axis", parent=None):
@@ -36,7 +36,7 @@ def test_every_batch_row_that_is_named_is_a_map_of_its_own():
     axes = {f"words.{i}": axis(4, f"words {i}", Parent("sentences", i)) for i in (0, 2)}
     axes |= {"question": axis(1, "question"), "sentences": axis(3)}
     columns = {"words": (AxisRef("words.0", 0), AxisRef("words.2", 2))}
-    _, maps = arrange(recorded, shown(axes, {"question": (AxisRef("question", None),)}, columns))
+    _, maps = to_maps(recorded, shown(axes, {"question": (AxisRef("question", None),)}, columns))
     assert [(one.name, one.module, one.batch, one.keys) for one in maps] == [
         ("words #1", "words", 0, "words.0"),
         ("words #3", "words", 2, "words.2"),
@@ -50,7 +50,7 @@ def test_every_batch_row_that_is_named_is_a_map_of_its_own():
 def test_padding_of_queries_is_cut_off_where_there_is_a_batch():
     recorded = {"attn": AttentionMap(weights(2, 1, 6, 6, keys=4), "words", "words")}
     places = (AxisRef("words", 1),)
-    _, (found,) = arrange(recorded, shown({"words": axis(4, "words")}, {"words": places}, {"words": places}))
+    _, (found,) = to_maps(recorded, shown({"words": axis(4, "words")}, {"words": places}, {"words": places}))
     assert found.weights.shape == (1, 4, 4) and found.batch == 1
     assert found.title == "Words self-attention" and found.inward
 
@@ -60,7 +60,7 @@ def test_what_is_cut_off_and_is_no_padding_is_an_error_that_names_the_map(shape,
     recorded = {"attn": AttentionMap(weights(*shape, keys=keys), "target", "source")}
     wrong = shown({"x": axis(4), "y": axis(4)}, {"target": (AxisRef("x"),)}, {"source": (AxisRef("y"),)})
     with pytest.raises(ShapeError, match=r"map attn: . × . weights, but axis 'x' has 4 items and 'y' 4, and what lies"):
-        arrange(recorded, wrong)
+        to_maps(recorded, wrong)
 
 
 def test_rows_that_are_not_named_on_both_sides_are_an_error():
@@ -68,12 +68,12 @@ def test_rows_that_are_not_named_on_both_sides_are_an_error():
     axes = {"x": axis(4)}
     for rows, columns in (((AxisRef("x", 0),), (AxisRef("x", 1),)), ((AxisRef("x", 5),), (AxisRef("x", None),))):
         with pytest.raises(ShapeError, match=r"map attn: of the 2 rows of its batch, rows \[.*\] are named; name the"):
-            arrange(recorded, shown(axes, {"target": rows}, {"source": columns}))
+            to_maps(recorded, shown(axes, {"target": rows}, {"source": columns}))
 
 
 def test_what_the_task_does_not_know_is_numbered():
     recorded = {"attn": AttentionMap(weights(1, 1, 2, 3), "latent", "source")}
-    axes, (found,) = arrange(recorded, shown({"x": axis(3, "source")}, {}, {"source": (AxisRef("x"),)}))
+    axes, (found,) = to_maps(recorded, shown({"x": axis(3, "source")}, {}, {"source": (AxisRef("x"),)}))
     assert axes[found.queries].labels == ("1", "2") and found.title == "Latent → source"
 
 
@@ -81,7 +81,7 @@ def test_groups_stay_together_and_layers_are_numbered_within_them():
     places = {"a": (AxisRef("a"),), "b": (AxisRef("b"),)}
     order = [("0.self", "a", "a"), ("0.cross", "a", "b"), ("1.self", "a", "a"), ("1.cross", "a", "b")]
     recorded = {name: AttentionMap(weights(1, 2, 3, 3), queries, keys) for name, queries, keys in order}
-    _, maps = arrange(recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), off={("1.self", 1)})
+    _, maps = to_maps(recorded, shown({"a": axis(3, "a"), "b": axis(3, "b")}, places, places), disabled_heads={("1.self", 1)})
     assert [(one.name, one.layer) for one in maps] == [("0.self", 0), ("1.self", 1), ("0.cross", 0), ("1.cross", 1)]
     assert not maps[1].weights[1].any() and maps[1].weights[0].any()
 
@@ -95,9 +95,9 @@ def test_titles():
 def test_short_maps_know_who_may_look_at_whom(subject, sentence):
     one = subject()
     shown = one.show(sentence)
-    with calls(one.model) as seen, record(one.model) as recorded:
+    with record_calls(one.model) as seen, record(one.model) as recorded:
         shown.replay()
-    _, maps = arrange(recorded, shown, seen=seen)
+    _, maps = to_maps(recorded, shown, recorded_calls=seen)
     for found in maps:
         if (found.queries, found.keys) == ("output", "read"):
             assert (found.allowed[0] == np.tril(np.ones(found.weights.shape[1:], bool))).all()
@@ -108,7 +108,7 @@ def test_short_maps_know_who_may_look_at_whom(subject, sentence):
 def test_maps_of_both_levels(documents):
     inspection = collect(documents, documents.task.examples[0])
     upper = [one.name for one in inspection.maps if one.parent is None]
-    assert upper == ["sentence_attn"] and inspection.first.name == "sentence_attn"
+    assert upper == ["sentence_attn"] and inspection.primary_map.name == "sentence_attn"
     for sentence, words in enumerate((4, 7, 4)):
         inside = [one for one in inspection.maps if one.parent == Parent("sentences", sentence)]
         assert [one.weights.shape for one in inside] == [(1, words, words), (1, 1, words)]

@@ -8,7 +8,7 @@ import torch
 
 from regard.core.errors import MissingExtra
 from regard.core.inspectable import Vocabulary
-from regard.inspection.parameter_tables import by_distance, embeddings, neighbours, positions, tables
+from regard.inspection.parameter_tables import by_distance, embeddings, neighbours, positions, collect_tables
 from regard.layers import positions as schemes
 
 
@@ -55,4 +55,4 @@ def test_without_scikit_learn_there_is_pca_alone(subject, monkeypatch):
     monkeypatch.setattr("regard.core.pca.require", missing)
     one = subject()
     vocabulary = Vocabulary("source", one.task.vocabularies.source.size, tuple(range(4, 24)), tuple("a" * 20))
-    assert {found.method for found in tables(one.model, (vocabulary,)).embeddings} == {"PCA"}
+    assert {found.method for found in collect_tables(one.model, (vocabulary,)).embeddings} == {"PCA"}

@@ -4,9 +4,9 @@ import pytest
 import torch
 from browsing import opened, serving
 
-from regard.inspection.collect import RunInfo, Subject, inspect
+from regard.inspection.collect import RunInfo, InspectionTarget, inspect
 from regard.inspection.html_bundle import bundle
-from regard.inspection.interventions import UNCHANGED
+from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.inspection.json_format import to_json
 from regard.models import recommender
 from regard.serve.inspections import Session
@@ -18,7 +18,7 @@ def subject():
     torch.manual_seed(0)
     task = recommendation.build(recommendation.TINY)
     model = recommender.build(recommender.TINY, task.spec).eval()
-    return Subject(task, model, None, RunInfo("recommendation", "recommender"))
+    return InspectionTarget(task, model, None, RunInfo("recommendation", "recommender"))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_served_another_profile_or_history_gives_another_list(subject):
     """What the page sends when profile or history are edited."""
     session, titles = Session(subject), subject.task.data.items.titles
     texts = ["age=20, occupation=artist | ", "age=70, occupation=farmer | ", f"age=20 | {titles[0]}; {titles[1]}"]
-    pages = [session.look(text, UNCHANGED)["extra"]["recommendation"] for text in texts]
+    pages = [session.inspect(text, NO_INTERVENTIONS)["extra"]["recommendation"] for text in texts]
     assert pages[2]["history"] == [titles[0], titles[1]] and pages[2]["remarks"] == ["not told: occupation"]
     lists = [[one["title"] for one in page["list"]] for page in pages]
     scores = [[one["score"] for one in page["list"]] for page in pages]

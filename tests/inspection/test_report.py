@@ -14,8 +14,8 @@ import pytest
 from regard.core.errors import FileError
 from regard.decoding.strategies import beam, greedy
 from regard.decoding.strategy import DecodingStrategy
-from regard.inspection.parameter_tables import Tables
-from regard.inspection.report import NBEST, look, several, subject
+from regard.inspection.parameter_tables import ParameterTables
+from regard.inspection.report import NBEST, inspect_run, with_nbest_outputs, target_of
 
 
 @dataclass
@@ -34,7 +34,7 @@ def recipe(decoding):
 
 @pytest.fixture
 def run(tmp_path, subject, task, monkeypatch):
-    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: Tables(None, ()))  # t-SNE takes its time
+    monkeypatch.setattr("regard.inspection.collect.tables", lambda *_: ParameterTables(None, ()))  # t-SNE takes its time
     return Run(
         tmp_path / "en-ko",
         recipe(DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=1))),
@@ -44,7 +44,7 @@ def run(tmp_path, subject, task, monkeypatch):
 
 
 def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
-    shown = look(run, sentence)
+    shown = inspect_run(run, sentence)
     frame = shown._repr_html_()
     inside = re.search(r'srcdoc="([^"]*)"', frame).group(1)
     assert html.unescape(inside) == shown.page
@@ -52,7 +52,7 @@ def test_a_notebook_shows_the_page_inside_a_frame(run, sentence):
 
 
 def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
-    shown = look(run, sentence)
+    shown = inspect_run(run, sentence)
     shown.save(tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == shown.page
     with pytest.raises(FileError, match=r"page\.html: could not be written \("):
@@ -60,15 +60,15 @@ def test_it_is_saved_whole_or_not_at_all(run, sentence, tmp_path):
 
 
 def test_a_beam_is_asked_for_its_best_few(run, sentence):
-    assert several(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == NBEST
-    assert several(DecodingStrategy("beam", beam.Config(beam_width=2))).config.nbest == 2
+    assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=8))).config.nbest == NBEST
+    assert with_nbest_outputs(DecodingStrategy("beam", beam.Config(beam_width=2))).config.nbest == 2
     assert (
-        len(look(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs) == 3
+        len(inspect_run(run, sentence, decoding=DecodingStrategy("beam", beam.Config(beam_width=3))).inspection.outputs) == 3
     )
 
 
 def test_without_decoding_nothing_invents_one(run, documents):
-    assert several(None) is None
+    assert with_nbest_outputs(None) is None
     there = Run(run.folder, recipe(None), documents.task, documents.model)
-    assert subject(there).decoding is None
-    assert look(there, "good. bad end.").inspection.outputs
+    assert target_of(there).decoding is None
+    assert inspect_run(there, "good. bad end.").inspection.outputs

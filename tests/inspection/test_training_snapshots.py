@@ -20,8 +20,8 @@ from regard.inspection.collect import collect
 def test_snapshots_come_back_in_the_order_of_their_steps(tmp_path):
     found = examples.translation(2, 2)
     for step in (300, 20, 1000):
-        training_snapshots.write(tmp_path, step, found)
-    back = training_snapshots.read(tmp_path)
+        training_snapshots.write_snapshot(tmp_path, step, found)
+    back = training_snapshots.read_snapshots(tmp_path)
     assert [one.step for one in back] == [20, 300, 1000]
     assert back[0].output == found.outputs[0].text
     assert back[0].axes["output"].labels == found.axes["output"].labels
@@ -31,8 +31,8 @@ def test_snapshots_come_back_in_the_order_of_their_steps(tmp_path):
 
 
 def test_levels_come_back(tmp_path):
-    training_snapshots.write(tmp_path, 1, examples.levels())
-    (back,) = training_snapshots.read(tmp_path)
+    training_snapshots.write_snapshot(tmp_path, 1, examples.levels())
+    (back,) = training_snapshots.read_snapshots(tmp_path)
     assert [one.parent for one in back.maps] == [one.parent for one in examples.levels().maps]
     assert back.axes == examples.levels().axes
 
@@ -48,24 +48,24 @@ def test_snapshots_of_an_earlier_version_are_read(tmp_path):
     (tmp_path / "probes").mkdir()
     content = save({"attn": weights}, metadata={"probe": json.dumps(facts)})
     (tmp_path / "probes" / "step-000000004.safetensors").write_bytes(content)
-    (back,) = training_snapshots.read(tmp_path)
+    (back,) = training_snapshots.read_snapshots(tmp_path)
     assert back.maps[0].title == "Output → source" and back.axes["source"].labels == ("b", "c")
 
 
 def test_a_run_without_snapshots_has_none(tmp_path):
-    assert training_snapshots.read(tmp_path) == ()
+    assert training_snapshots.read_snapshots(tmp_path) == ()
 
 
 def test_a_damaged_snapshot_is_named(tmp_path):
-    training_snapshots.write(tmp_path, 5, examples.translation(1, 1))
+    training_snapshots.write_snapshot(tmp_path, 5, examples.translation(1, 1))
     path = training_snapshots.path_of(tmp_path, 5)
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(CheckpointError, match=r"step-000000005\.safetensors: not a snapshot of a probe; remove it"):
-        training_snapshots.read(tmp_path)
+        training_snapshots.read_snapshots(tmp_path)
 
 
 def test_snapshots_grow_sparser_as_training_goes_on():
-    steps = [step for step in range(1, 20_001) if training_snapshots.due(step)]
+    steps = [step for step in range(1, 20_001) if training_snapshots.is_snapshot_step(step)]
     assert steps[:8] == [1, 2, 3, 4, 6, 8, 11, 16] and len(steps) == 28
 
 
@@ -78,9 +78,9 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
         decoding=one.decoding,
     )
     for step in range(1, 6):
-        training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path, step=step)
-    training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path, step=5, last=True)
-    found = training_snapshots.read(tmp_path)
+        training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path, step=step)
+    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path, step=5, last=True)
+    found = training_snapshots.read_snapshots(tmp_path)
     assert [probe.step for probe in found] == [1, 2, 3, 4, 5]  # the last one too
     whole = collect(one, sentence)
     assert found[0].axes["source"].labels == whole.axes["source"].labels
@@ -91,12 +91,12 @@ def test_the_probe_of_a_recipe_is_kept_when_it_is_time(tmp_path, subject, senten
     for kept, fresh in zip(found[0].maps, collect(forced, sentence).maps, strict=True):
         assert np.abs(kept.weights - fresh.weights).max() < 1e-3
     recipe.training.probe_input = "a sentence of nobody 's"
-    training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path / "other", step=1)
-    assert not training_snapshots.read(tmp_path / "other")[0].fixed  # no reference: its own output
+    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path / "other", step=1)
+    assert not training_snapshots.read_snapshots(tmp_path / "other")[0].fixed  # no reference: its own output
     recipe.training.probe_input = ""
-    training_snapshots.watch(recipe, one.task, model=one.model, run=tmp_path / "none", step=1)
+    training_snapshots.record_snapshot(recipe, one.task, model=one.model, run=tmp_path / "none", step=1)
     recipe.training.probe_input = sentence
-    training_snapshots.watch(
+    training_snapshots.record_snapshot(
         recipe, one.task, model=subject("seq2seq").model, run=tmp_path / "none", step=1
     )  # no attention
-    assert training_snapshots.read(tmp_path / "none") == ()
+    assert training_snapshots.read_snapshots(tmp_path / "none") == ()

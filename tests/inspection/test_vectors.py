@@ -5,7 +5,7 @@ import torch
 from browsing import opened
 
 from regard.core.data_specs import EmbeddingSpec
-from regard.inspection.collect import RunInfo, Subject, inspect
+from regard.inspection.collect import RunInfo, InspectionTarget, inspect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import to_json
 from regard.models import skipgram
@@ -20,10 +20,10 @@ def shown(tmp_path_factory):
     (folder / "x.txt").write_text("king queen man woman apple pear plum cherry dog cat " * 60)
     task = embeddings.build(embeddings.Config(paths=(str(folder),), min_frequency=1, length=8))
     model = skipgram.build(skipgram.Config(dim=32), EmbeddingSpec(task.spec.size)).eval()
-    inspection = inspect(Subject(task, model, None, RunInfo("embeddings", "skipgram")), "king")
+    inspection = inspect(InspectionTarget(task, model, None, RunInfo("embeddings", "skipgram")), "king")
     path = folder / "x.html"
     path.write_text(bundle(to_json(inspection)), encoding="utf-8")
-    return path.as_uri(), task.space(model)
+    return path.as_uri(), task.word_space(model)
 
 
 def listed(page):

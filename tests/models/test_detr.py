@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from regard.attention.record import record
 from regard.core.data_specs import DetectionSpec
 from regard.core.errors import ConfigError
-from regard.inspection.invariants import by_definition
+from regard.inspection.invariants import reference_attention
 from regard.models import detr
 
 SIZES = DetectionSpec(height=13, width=10, channels=3, classes=4, most=3)
@@ -31,7 +31,7 @@ def test_laws(model):
     logits, boxes = model(x)
     assert logits.shape == (2, 2, 5, 5) and boxes.shape == (2, 2, 5, 4) and boxes.min() >= 0 and boxes.max() <= 1
     torch.testing.assert_close(model(x[1:]).logits, logits[:, 1:], atol=1e-5, rtol=1e-5)
-    with by_definition(model):
+    with reference_attention(model):
         torch.testing.assert_close(model(x).boxes, boxes, atol=1e-5, rtol=1e-5)
     with record(model) as maps:
         assert model(x).boxes.equal(boxes)

@@ -34,7 +34,7 @@ def test_the_laws_of_decoders_are_kept(position):
     model = gpt.build(gpt.Config(layers=2, dim=16, heads=2, position=position), SIZES).eval()
     target = torch.randint(SIZES.marks.first, SIZES.size, (3, 8))
     given = invariants.DecoderInputs(source(3), target, SIZES.marks)
-    assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check_decoder(model, given) if not verdict.passed] == []
 
 
 def test_the_fast_twin_gives_the_same_logits():

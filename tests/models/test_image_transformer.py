@@ -10,7 +10,7 @@ from regard.core.data_specs import ImageGenerationSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import ImageCondition
 from regard.core.state_tree import select
-from regard.inspection.invariants import by_definition
+from regard.inspection.invariants import reference_attention
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 from regard.models import image_transformer as it
 
@@ -79,7 +79,7 @@ def test_no_place_sees_a_later_one(case):
 def test_fast_kernels_are_the_definition_and_looking_changes_nothing(case):
     model, tokens, _, subject = case
     plain, _ = model.features(tokens, model.start(subject))
-    with by_definition(model):
+    with reference_attention(model):
         slow, _ = model.features(tokens, model.start(subject))
     torch.testing.assert_close(plain, slow, atol=1e-5, rtol=1e-5)
     with record(model) as maps:

@@ -9,7 +9,7 @@ from regard.attention.record import record
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.core.registry import names
-from regard.inspection.invariants import by_definition
+from regard.inspection.invariants import reference_attention
 from regard.models import vit
 
 SIZES = ImageClassificationSpec(height=8, width=11, channels=3, classes=4)
@@ -41,7 +41,7 @@ def test_laws(change):
         plain = model(x)
         assert plain.shape == (2, 4)
         torch.testing.assert_close(model(x[1:]), plain[1:], atol=1e-5, rtol=1e-5)
-        with by_definition(model):
+        with reference_attention(model):
             torch.testing.assert_close(model(x), plain, atol=1e-5, rtol=1e-5)
         with record(model) as maps:
             assert model(x).equal(plain)

@@ -20,8 +20,8 @@ from regard.core.errors import RegardError
 from regard.inspection.collect import collect
 from regard.inspection.interventions import Interventions
 from regard.inspection.json_format import step_to_json, to_json
-from regard.inspection.map_tiles import pack_tile, pyramid, quantise
-from regard.serve.app import create, serve_subject
+from regard.inspection.map_tiles import pack_tile, pyramid, quantize
+from regard.serve.app import create, explorer_app
 from regard.serve.inspections import Session
 
 OFF = ["decoder.layers.0.cross_attn", 1]
@@ -48,7 +48,7 @@ def test_what_if_by_request(client, subject, sentence):
     asked = {"text": sentence, "off": [OFF], "forbid": [["source", 1], ["read", 0]], "temperature": 2.5}
     found = client.post("/api/look", json=asked).json()
     wanted = plain(
-        to_json(collect(subject, sentence, changes=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
+        to_json(collect(subject, sentence, interventions=Interventions(((OFF[0], 1),), (("source", 1), ("read", 0)), 2.5)))
     )
     assert found["maps"] == wanted["maps"] and found["outputs"] == wanted["outputs"]
     again = client.post("/api/look", json={"text": sentence}).json()
@@ -59,7 +59,7 @@ def test_tiles_of_a_look_can_be_asked_for(client, subject, sentence):
     found = client.post("/api/look", json={"text": sentence}).json()
     asked = {"look": found["id"], "map": 0, "head": 1, "level": 0, "i": 0, "j": 0}
     tile = client.get("/api/tile", params=asked).json()["data"]
-    assert tile == pack_tile(pyramid(quantise(collect(subject, sentence).maps[0].weights[1]))[0], 0, 0)
+    assert tile == pack_tile(pyramid(quantize(collect(subject, sentence).maps[0].weights[1]))[0], 0, 0)
     wrong = client.get("/api/tile", params={**asked, "head": 99})
     assert wrong.status_code == 400 and "there is no tile map=0 head=99 level=0" in wrong.json()["error"]
 
@@ -68,15 +68,15 @@ def test_tiles_of_every_look_stay_to_be_had(subject, sentence):
     """Only the last few are kept; an earlier one is looked at again, with its changes."""
     session = Session(subject)
     cold = Interventions(temperature=0.5)
-    name = session.look(sentence, cold)["id"]
-    first = session.tile(name, map=0, head=0, level=0, place=(0, 0))
-    others = [session.look(sentence, Interventions())["id"] for _ in range(5)]
+    name = session.inspect(sentence, cold)["id"]
+    first = session.tile(name, map=0, head=0, level=0, index=(0, 0))
+    others = [session.inspect(sentence, Interventions())["id"] for _ in range(5)]
     assert len(session._kept) == 4 and name not in session._kept
-    assert session.tile(name, map=0, head=0, level=0, place=(0, 0)) == first
-    assert session.tile(others[0], map=0, head=0, level=0, place=(0, 0)) != first
+    assert session.tile(name, map=0, head=0, level=0, index=(0, 0)) == first
+    assert session.tile(others[0], map=0, head=0, level=0, index=(0, 0)) != first
     for name in ("0", "99", "first"):
         with pytest.raises(RegardError, match=f"there is no look '{name}'; look again"):
-            session.tile(name, map=0, head=0, level=0, place=(0, 0))
+            session.tile(name, map=0, head=0, level=0, index=(0, 0))
 
 
 def test_the_numbers_of_a_head_can_be_asked_for(client, subject, sentence):
@@ -96,11 +96,11 @@ def test_what_goes_wrong_in_a_browser_is_a_page(subject, sentence):
         (subject, "/?text=%3Cb%3E%20", 200, "&lt;b&gt;"),
         (subject, "/nowhere", 404, "there is no page &#x27;/nowhere&#x27; here"),
     ]:
-        answer = TestClient(serve_subject(looked, sentence), base_url="http://127.0.0.1").get(path)
+        answer = TestClient(explorer_app(looked, sentence), base_url="http://127.0.0.1").get(path)
         assert answer.status_code == status and answer.headers["content-type"].startswith("text/html")
         assert said in answer.text or status == 200
         assert ('<form class="asking"' in answer.text) == (status != 200)
-    nowhere = TestClient(serve_subject(subject, sentence), base_url="http://127.0.0.1").get("/api/nowhere")
+    nowhere = TestClient(explorer_app(subject, sentence), base_url="http://127.0.0.1").get("/api/nowhere")
     assert nowhere.status_code == 404 and nowhere.json() == {"error": "there is no page '/api/nowhere' here"}
 
 
@@ -174,9 +174,9 @@ def test_a_request_that_waits_for_its_turn_can_be_given_up(subject, sentence):
     def gone():
         raise Cancelled("the client has gone")
 
-    with session._gate.alone(), pytest.raises(Cancelled, match="the client has gone"):
-        session.look(sentence, Interventions(), gone)
-    assert session.look(sentence, Interventions())["id"]
+    with session._gate.exclusive(), pytest.raises(Cancelled, match="the client has gone"):
+        session.inspect(sentence, Interventions(), gone)
+    assert session.inspect(sentence, Interventions())["id"]
 
 
 def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
@@ -204,7 +204,7 @@ def test_a_request_that_is_aborted_stops_computing(run, sentence, monkeypatch):
 def test_the_served_page_answers_what_if(browser, run, subject, sentence):
     name = OFF[0]
     usual = collect(subject, sentence)
-    changed = collect(subject, sentence, changes=Interventions(forbid=(("source", 2),)))
+    changed = collect(subject, sentence, interventions=Interventions(forbid=(("source", 2),)))
     with serving(create(run, sentence)) as address, opened(browser, address, offline=False) as page:
         assert page.locator(".spoken.output .spoken-text").inner_text() == usual.outputs[0].text
         token = page.locator(".token-switch >> nth=2")

@@ -12,7 +12,7 @@ import pytest
 
 from regard.core.cancellation import Cancelled
 from regard.serve import cancellation
-from regard.serve.cancellation import Watch
+from regard.serve.cancellation import DisconnectMonitor
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ class Client:
 def test_who_is_answered_at_once_is_not_listened_to():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        watch, coming = Watch(loop), loop.create_future()
+        watch, coming = DisconnectMonitor(loop), loop.create_future()
         loop.call_soon(coming.set_result, 5)
         assert await watch.wait_for_result(coming, client.receive, time.monotonic() + 60) == 5
         await asyncio.sleep(0.1)
@@ -56,7 +56,7 @@ def test_who_goes_while_they_wait_is_given_up():
         loop, client = asyncio.get_running_loop(), Client()
         loop.call_later(0.1, client.leaves.set)
         with pytest.raises(Cancelled, match="the client has gone; nothing was computed further"):
-            await Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
+            await DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
         assert client.heard == 1
 
     finish(run())
@@ -66,7 +66,7 @@ def test_what_takes_too_long_is_given_up_and_nothing_is_left():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
         with pytest.raises(Cancelled, match="it took longer than 60 seconds; ask for less at a time"):
-            await Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 0.1)
+            await DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 0.1)
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1
 
@@ -76,7 +76,7 @@ def test_what_takes_too_long_is_given_up_and_nothing_is_left():
 def test_a_server_that_ends_is_not_a_client_that_went():
     async def run():
         loop, client = asyncio.get_running_loop(), Client()
-        waiting = Watch(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
+        waiting = DisconnectMonitor(loop).wait_for_result(loop.create_future(), client.receive, time.monotonic() + 60)
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0.1)
         task.cancel()

@@ -26,17 +26,17 @@ def test_it_answers_as_the_run_does(served, hosted):
     with serving(create(hosted, key="sesame")) as url:
         client = regard.Client(url, "en-ko", key="sesame")
         assert repr(client) == f"Client({url.rstrip('/')!r}: en-ko, transformer for translation)"
-        assert client.translate(TEXTS) == served.translate(TEXTS) and client.answer([]) == []
-        (found,), (wanted,) = (each.answer(TEXTS[:1], nbest=2, decoding="beam") for each in (client, served))
+        assert client.translate(TEXTS) == served.translate(TEXTS) and client.predict([]) == []
+        (found,), (wanted,) = (each.predict(TEXTS[:1], nbest=2, decoding="beam") for each in (client, served))
         assert [(answer.text, answer.data) for answer in found] == [(answer.text, answer.data) for answer in wanted]
         assert list(client.stream(TEXTS[0]))[-1] == served.translate(TEXTS[:1])[0]
-        assert client.look(TEXTS[0])["maps"]
+        assert client.inspect(TEXTS[0])["maps"]
         with pytest.raises(ConfigError, match=r"en-ko was trained for translation, whose verb is translate; run.trans"):
             client.classify(TEXTS)
         with pytest.raises(ConfigError, match=r"translate takes a list of texts; write translate\(\[text\]\)"):
             client.translate(TEXTS[0])
         with pytest.raises(ServerError, match="options: no setting 'width'") as wrong:
-            client.answer(TEXTS, width=5)
+            client.predict(TEXTS, width=5)
         assert (wrong.value.status, wrong.value.seconds) == (400, 0)
         with pytest.raises(ServerError, match="the model was trained for at most"):
             list(client.stream("word " * 300))

@@ -12,15 +12,15 @@ import torch
 from regard.core.cancellation import Cancelled, cancellable
 from regard.core.protocols import Padded
 from regard.decoding.strategy import DecodingStrategy, build
-from regard.serve.continuous_batching import ContinuousBatcher, Pooled
+from regard.serve.continuous_batching import ContinuousBatcher, BatchedStrategy
 from regard.tasks.translation import Options
 
 KINDS = [build("greedy", no_repeat=1), build("beam", width=3, no_repeat=1), build("sample", samples=2, no_repeat=2)]
 TEXTS = ["They sleep.", "Please buy two apples.", "Suji slept.", "I read.", "They buy books."]
 
 
-def pooled(decoding: DecodingStrategy, pool: ContinuousBatcher, told=None) -> Pooled:
-    return Pooled(decoding.name, decoding.config, pool=pool, told=told)
+def pooled(decoding: DecodingStrategy, pool: ContinuousBatcher, told=None) -> BatchedStrategy:
+    return BatchedStrategy(decoding.name, decoding.config, batcher=pool, on_tokens=told)
 
 
 def ask(subject, texts, decoding):
@@ -36,7 +36,7 @@ def slow(model, seconds=0.01):
 def test_each_gets_what_it_gets_alone(subject, decoding):
     alone = [ask(subject, [text], decoding) for text in TEXTS]
     sizes: list[int] = []
-    shared = pooled(decoding, ContinuousBatcher(told=sizes.append))
+    shared = pooled(decoding, ContinuousBatcher(on_step=sizes.append))
     held = slow(subject.model)
     try:
         with ThreadPoolExecutor(len(TEXTS)) as threads:

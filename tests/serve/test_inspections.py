@@ -11,8 +11,8 @@ from torch import nn
 
 from regard.core.errors import DataError
 from regard.core.task import Task
-from regard.inspection.collect import RunInfo, Subject
-from regard.inspection.interventions import UNCHANGED
+from regard.inspection.collect import RunInfo, InspectionTarget
+from regard.inspection.interventions import NO_INTERVENTIONS
 from regard.serve.inspections import InspectionRequest, Session
 
 CONTENT = {"file": base64.b64encode(b"sent").decode(), "name": "a.txt"}
@@ -50,8 +50,8 @@ def read(monkeypatch):
     monkeypatch.setattr("regard.serve.inspections.collect", lambda subject, text, *, changes: Seen(subject.read(text)))
 
     def look(task, text, upload=None, own=()):
-        subject = Subject(task, nn.Identity(), None, RunInfo("task", "model"))
-        return Session(subject, own=own)._collect(InspectionRequest(text, UNCHANGED, upload)).title
+        subject = InspectionTarget(task, nn.Identity(), None, RunInfo("task", "model"))
+        return Session(subject, trusted_texts=own)._collect(InspectionRequest(text, NO_INTERVENTIONS, upload)).title
 
     return look
 

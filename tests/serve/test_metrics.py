@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 
-from regard.serve.metrics import FOLDER, Metrics
+from regard.serve.metrics import MULTIPROC_DIR_ENV, Metrics
 
 
 def test_requests_batches_and_who_waits():
     metrics, waiting = Metrics(), [3]
-    metrics.watch("a", lambda: waiting[0])
-    metrics.answered("a", "tag", 200, 0.5)
-    metrics.batched("a", 4)
-    metrics.batched("a", 3, searched=True)
-    metrics.stepped("a", 2)
+    metrics.register_queue("a", lambda: waiting[0])
+    metrics.observe_request("a", "tag", 200, 0.5)
+    metrics.observe_batch("a", 4)
+    metrics.observe_batch("a", 3, searched=True)
+    metrics.observe_step("a", 2)
     page, kind = metrics.page()
     assert kind.startswith("text/plain")
     for line in (
@@ -47,7 +47,7 @@ def test_several_processes_count_together(tmp_path):
     )
     pages = []
     for _ in range(2):
-        environment = os.environ | {FOLDER: str(tmp_path)}
+        environment = os.environ | {MULTIPROC_DIR_ENV: str(tmp_path)}
         ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         pages.append(ran.stdout)
     for number, page in enumerate(pages, start=1):

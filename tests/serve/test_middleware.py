@@ -121,7 +121,7 @@ def test_every_request_gives_its_place_back():
         with pytest.raises(RuntimeError):
             ask(app=limited)
         ask({"host": "x"}, app=limited)
-    assert limited.allowed.active == limited.allowed.held == 0
+    assert limited.allowed.active == limited.allowed.pending_bytes == 0
 
 
 def test_when_the_server_ends_half_a_request_is_answered(monkeypatch):

@@ -16,7 +16,7 @@ def no_longer():
 
 def test_many_share_it_and_one_has_it_alone():
     gate, entered = ModelLock(), threading.Event()
-    with gate.shared(), gate.shared(), pytest.raises(Cancelled, match="not wanted any more"), gate.alone(no_longer):
+    with gate.shared(), gate.shared(), pytest.raises(Cancelled, match="not wanted any more"), gate.exclusive(no_longer):
         pass
 
     def share():
@@ -24,8 +24,8 @@ def test_many_share_it_and_one_has_it_alone():
             entered.set()
 
     thread = threading.Thread(target=share, daemon=True)
-    with gate.alone():
-        with pytest.raises(Cancelled), gate.alone(no_longer):
+    with gate.exclusive():
+        with pytest.raises(Cancelled), gate.exclusive(no_longer):
             pass
         thread.start()
         assert not entered.wait(0.05)
@@ -42,7 +42,7 @@ def test_who_wants_it_alone_is_not_passed_by_those_who_come_later():
             leaving.wait(10)
 
     def alone():
-        with gate.alone():
+        with gate.exclusive():
             order.append("alone")
 
     def later():
@@ -68,7 +68,7 @@ def test_looks_and_answers_take_turns():
 
     def look():
         while not over.is_set():
-            with gate.alone():
+            with gate.exclusive():
                 pass
 
     def answer():

@@ -60,7 +60,7 @@ def steps(client):
 
 def test_the_usual_request_is_answered_whole_by_the_other_engine(client, hosted, folder, monkeypatch):
     monkeypatch.setattr(hosted.run, "engine", lambda decoding: pytest.fail("our engine was asked"))
-    wanted = [[one.text for one in each] for each in regard.load(folder).answer(TEXTS)]
+    wanted = [[one.text for one in each] for each in regard.load(folder).predict(TEXTS)]
     assert texts_of(client.post("/v1/translate", json={"inputs": TEXTS})) == wanted
     assert steps(client) == 1
     with ThreadPoolExecutor(8) as pool:
@@ -85,11 +85,11 @@ def test_who_reads_along_or_wants_something_else_is_answered_by_ours_uncompared(
 def test_where_the_engines_differ_ours_answers_and_it_is_said(folder, monkeypatch):
     monkeypatch.setattr(select, "difference", lambda *_: "CTranslate2 answers 'x' otherwise on comparing")
     said = []
-    app = ServerConfig((folder,), engine="auto", say=said.append)()
+    app = ServerConfig((folder,), engine="auto", warn=said.append)()
     assert said == ["en-ko: engine native: CTranslate2 answers 'x' otherwise on comparing"]
     assert app.state.service.hosted[0].usual is None
 
 
 def test_our_engine_is_ours_alone(folder):
     (one,), _ = open_runs([folder], engine="native", trust=False)
-    assert one.usual is None and one.uses_own_decoder
+    assert one.default_request is None and one.uses_own_decoder

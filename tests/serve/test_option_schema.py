@@ -30,7 +30,7 @@ KIND = OptionSchema(Options, {"count": "how many"}, {"count": 5}, (".mid",))
 
 
 def test_a_schema_says_what_the_fields_say():
-    found = option_schema.schema(KIND)
+    found = option_schema.to_json_schema(KIND)
     assert found["additionalProperties"] is False
     assert found["properties"]["class"] == {"type": "string", "maxLength": 100_000, "default": ""}
     assert found["properties"]["count"] == {"type": "integer", "maximum": 5, "description": "how many", "default": 2}
@@ -72,6 +72,6 @@ def test_what_is_wrong_or_too_much_is_one_line(given, said):
 def test_what_a_field_means_is_read_beside_it():
     from regard.decoding.strategies.beam import Config
 
-    found = option_schema.schema(option_schema.kind("regard.decoding.strategies", "beam", Config))
+    found = option_schema.to_json_schema(option_schema.schema_of("regard.decoding.strategies", "beam", Config))
     assert found["properties"]["width"]["description"] == "beginnings that are kept at every step"
-    assert option_schema.kind("regard.decoding.strategies", "elsewhere", Config).meanings == {}
+    assert option_schema.schema_of("regard.decoding.strategies", "elsewhere", Config).descriptions == {}

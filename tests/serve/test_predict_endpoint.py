@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 from regard.core.cancellation import check_cancelled
 from regard.core.task import Prediction
-from regard.serve.predict_endpoint import is_verb
+from regard.serve.predict_endpoint import is_predict_request
 from regard.serve.service import create
 
 
@@ -24,11 +24,11 @@ def scope_of(path, method="POST", **more):
 
 
 def test_what_is_a_verb():
-    assert is_verb(scope_of("/v1/translate")) and is_verb(scope_of("/v1/dance"))
+    assert is_predict_request(scope_of("/v1/translate")) and is_predict_request(scope_of("/v1/dance"))
     for path in ("/", "/v1", "/v1/", "/v1/look", "/v1/a/b", "/api/look", "/v2/translate"):
-        assert not is_verb(scope_of(path))
-    assert not is_verb(scope_of("/v1/translate", "GET")) and not is_verb({"type": "lifespan"})
-    assert not is_verb(scope_of("/v1/translate", root_path="/behind"))
+        assert not is_predict_request(scope_of(path))
+    assert not is_predict_request(scope_of("/v1/translate", "GET")) and not is_predict_request({"type": "lifespan"})
+    assert not is_predict_request(scope_of("/v1/translate", root_path="/behind"))
 
 
 def asked(app, leaves=None):

@@ -6,7 +6,7 @@ import pytest
 
 from regard.core.errors import RegardError
 from regard.inspection.interventions import Interventions
-from regard.serve.requests import read_json, read_request
+from regard.serve.requests import read_json, parse_inspection_request
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,20 @@ def test_half_a_character_is_none_and_a_whole_one_is():
 def test_numbers_that_no_machine_holds():
     body = read_json(b'{"text": "a", "temperature": 1' + b"0" * 400 + b"}")
     with pytest.raises(RegardError, match=r"temperature=1000+… must lie between 0.01 and 100"):
-        read_request(body)
+        parse_inspection_request(body)
     with pytest.raises(RegardError, match=r"this one is not \(Out of range float values"):
-        read_request(read_json(b'{"text": "a", "temperature": 1e400}'))
+        parse_inspection_request(read_json(b'{"text": "a", "temperature": 1e400}'))
 
 
 def test_long_lists_are_refused_and_long_values_cut():
     with pytest.raises(RegardError, match="off has 1001 entries; at most 1000 fit into a request"):
-        read_request({"text": "a", "off": [["x", 1]] * 1001})
+        parse_inspection_request({"text": "a", "off": [["x", 1]] * 1001})
     with pytest.raises(RegardError, match=r"forbid='xxx+… must be a list of \[axis, item\]"):
-        read_request({"text": "a", "forbid": "x" * 10_000})
+        parse_inspection_request({"text": "a", "forbid": "x" * 10_000})
 
 
 def test_a_request():
     asked = read_json('{"text": "안녕", "off": [["m", 0]], "temperature": 2}'.encode())
-    assert read_request(asked) == ("안녕", Interventions((("m", 0),), (), 2.0))
+    assert parse_inspection_request(asked) == ("안녕", Interventions((("m", 0),), (), 2.0))
     with pytest.raises(RegardError, match="a request is an object with a text"):
-        read_request(None)
+        parse_inspection_request(None)

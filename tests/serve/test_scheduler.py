@@ -11,7 +11,7 @@ import pytest
 from regard.core.cancellation import Cancelled, check_cancelled
 from regard.core.errors import DataError
 from regard.core.task import Prediction
-from regard.serve.scheduler import JOINED, BatchingPolicy, Job, QueueFull, RequestScheduler, ShuttingDown
+from regard.serve.scheduler import CONTINUOUS, BatchingPolicy, Job, QueueFull, RequestScheduler, ShuttingDown
 
 
 class Work:
@@ -56,7 +56,7 @@ def test_what_asks_for_the_same_is_answered_together_and_everybody_gets_their_ow
     draws = [Job(["drawn"], SimpleNamespace(seed=1), None) for _ in range(2)]
     for job in (*jobs, other, *draws):
         line.submit(job)
-    assert line.waiting == 9
+    assert line.queued_inputs == 9
     work.go.set()
     assert texts(first) == ["FIRST"] and [texts(job) for job in jobs] == [["0", "X"], ["1", "X"], ["2", "X"]]
     assert texts(other) == ["OTHER"] and [texts(job) for job in draws] == [["DRAWN"]] * 2
@@ -74,11 +74,11 @@ def test_who_draws_by_places_of_their_own_is_answered_with_others_who_ask_for_th
 
     line = RequestScheduler(work)
     line.submit(Job(["first"], SimpleNamespace(seed=0), None))
-    while line.waiting:
+    while line.queued_inputs:
         time.sleep(0.001)
     same = SimpleNamespace(seed=1)
-    jobs = [Job([f"{number}", "x"][: 1 + number % 2], same, None, numbered=True) for number in range(3)]
-    other = Job(["other"], SimpleNamespace(seed=2), None, numbered=True)
+    jobs = [Job([f"{number}", "x"][: 1 + number % 2], same, None, samples_by_index=True) for number in range(3)]
+    other = Job(["other"], SimpleNamespace(seed=2), None, samples_by_index=True)
     for job in (*jobs, other):
         line.submit(job)
     go.set()
@@ -136,12 +136,12 @@ def test_who_has_gone_or_is_late_is_not_answered(work):
     held(line, work)
     gone, late, there = (
         Job(["gone"], 1, None),
-        Job(["late"], 2, None, ends=time.monotonic() - 1),
+        Job(["late"], 2, None, deadline=time.monotonic() - 1),
         Job(["there"], 3, None),
     )
     for job in (gone, late, there):
         line.submit(job)
-    line.leave(gone)
+    line.cancel(gone)
     work.go.set()
     assert texts(there) == ["THERE"] and work.batches == [["first"], ["there"]]
 
@@ -158,7 +158,7 @@ def test_work_that_nobody_waits_for_is_given_up():
     line, job = RequestScheduler(endless), Job(["a"], None, None)
     line.submit(job)
     assert begun.wait(10)
-    line.leave(job)
+    line.cancel(job)
     with pytest.raises(Cancelled, match="nobody waits for the answer any more"):
         job.done.result(10)
 
@@ -191,7 +191,7 @@ def test_where_searches_are_joined_the_next_batch_is_prepared_while_one_is_searc
             assert go.wait(10)
         return [[Prediction(text)] for text in inputs]
 
-    line, first = RequestScheduler(work, JOINED), Job(["first"], None, None)
+    line, first = RequestScheduler(work, CONTINUOUS), Job(["first"], None, None)
     line.submit(first)
     while not begun:
         time.sleep(0.001)
@@ -219,12 +219,12 @@ def test_who_reads_along_or_draws_is_alone_and_threads_do_not_grow_without_bound
         time.sleep(0.005)
         return [[Prediction(text)] for text in inputs]
 
-    line = RequestScheduler(work, JOINED)
-    jobs = [Job([str(number)], None, None, hearing=object()) for number in range(100)]
+    line = RequestScheduler(work, CONTINUOUS)
+    jobs = [Job([str(number)], None, None, stream=object()) for number in range(100)]
     for job in jobs:
         line.submit(job)
     assert [texts(job) for job in jobs] == [[str(number)] for number in range(100)]
-    assert {size for size, _ in seen} == {1} and [each for _, each in seen] == [job.hearing for job in jobs]
+    assert {size for size, _ in seen} == {1} and [each for _, each in seen] == [job.stream for job in jobs]
     assert len(line._threads) <= 64
     line.close()
 

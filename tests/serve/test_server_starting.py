@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from regard.core import cpu
-from regard.serve.server import use_threads
+from regard.serve.server import set_torch_threads
 
 
 def test_threads_are_for_wide_models_and_shared_between_processes(monkeypatch):
@@ -15,5 +15,5 @@ def test_threads_are_for_wide_models_and_shared_between_processes(monkeypatch):
     monkeypatch.setattr(cpu, "available", lambda: 8)
     narrow, wide = nn.Linear(8, 8), nn.Linear(cpu.WIDE, cpu.WIDE)
     for models, processes in (([narrow], 1), ([narrow, wide], 1), ([wide], 2), ([wide], 100), ([], 1)):
-        use_threads(models, processes=processes)
+        set_torch_threads(models, processes=processes)
     assert used == [1, 8, 4, 1, 1]

@@ -264,8 +264,8 @@ def test_a_run_that_does_not_search_takes_no_decoding(served):
     from dataclasses import replace
 
     bare = ServedRun("bare", served)
-    assert bare.decoding("beam").name == "beam" and bare.decoding(None) is served.recipe.decoding
-    assert bare.decoding({"no_repeat": 2}) == DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=2))
+    assert bare.parse_decoding("beam").name == "beam" and bare.parse_decoding(None) is served.recipe.decoding
+    assert bare.parse_decoding({"no_repeat": 2}) == DecodingStrategy("greedy", greedy.Config(no_repeat_ngram_size=2))
     bare.run = Run(LoadedRun(served.folder, replace(served.recipe, decoding=None), served.task, torch.nn.Identity()))
     with pytest.raises(ConfigError, match="bare does not search for its answers; leave decoding out"):
-        bare.decoding("beam")
+        bare.parse_decoding("beam")

@@ -7,12 +7,12 @@ import pytest
 from regard.core.data_specs import spec_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
-from regard.tasks import check_fit, fitting
+from regard.tasks import check_fit, compatible_models
 
 
 @pytest.mark.parametrize("name", names("regard.tasks"))
 def test_every_listed_task_has_a_family_and_a_model_for_it(name):
-    assert fitting(spec_of(find("regard.tasks", name)))
+    assert compatible_models(spec_of(find("regard.tasks", name)))
 
 
 def test_another_family_is_refused_in_one_line_that_lists_what_fits():

@@ -48,7 +48,7 @@ def test_data_that_has_moved_is_asked_for_and_known_again(trained, tmp_path):
         with pytest.raises(DataError, match=message):
             train.resume(trained)
         again = load(trained, [f"data.path={moved}"])
-        assert again.own_data and again.evaluate("test") == own  # its test split, not all of the file
+        assert again.uses_training_data and again.evaluate("test") == own  # its test split, not all of the file
     finally:
         moved.rename(here)
 
@@ -57,7 +57,7 @@ def test_other_data_is_wholly_tested_on(trained, tmp_path):
     other = tmp_path / "other.tsv"
     other.write_text("".join(f"{row}\n" for row in ROWS[:3]), encoding="utf-8")
     found = load(trained, [f"data.path={other}"])
-    assert not found.own_data and len(found.evaluation_task().split("test")) == 3
+    assert not found.uses_training_data and len(found.evaluation_task().split("test")) == 3
     with pytest.raises(DataError, match=r"the data is not what .* was begun with"):
         train.resume(trained, [f"data.path={other}", "training.steps=3"])
 

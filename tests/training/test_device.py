@@ -14,7 +14,7 @@ from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Loss, Padded
 from regard.core.registry import find
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import device
 from regard.training.device import Compiled, autocast, has_bfloat16, number_format, pick, recompute_blocks
 
@@ -122,7 +122,7 @@ def test_batch_normalisation_counts_a_batch_once():
     torch.testing.assert_close(dict(plain.state_dict()), dict(other.state_dict()))
 
 
-@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
+@pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
 def test_models_of_text_allow_it(name):
     module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
     source = Padded(torch.randint(4, 9, (2, 5)), torch.tensor([5, 4]))

@@ -18,7 +18,7 @@ from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
 from regard.core.registry import find
-from regard.tasks import fitting
+from regard.tasks import compatible_models
 from regard.training import distributed, log, tensor_files
 from regard.training import distributed as sharding
 from regard.training.distributed import Processes, blocks, join, joined, units
@@ -194,7 +194,7 @@ def test_small_parts_and_tied_weights_are_left_to_the_root(monkeypatch):
     assert units(model, lambda: model(torch.ones(1, 20))) == []
 
 
-@pytest.mark.parametrize("name", fitting(Seq2SeqSpec))
+@pytest.mark.parametrize("name", compatible_models(Seq2SeqSpec))
 def test_the_units_of_models_of_text_do_not_overlap(name):
     module, sizes = find("regard.models", name), Seq2SeqSpec(source=9, target=9, longest=8)
     model = module.build(module.TINY, sizes)

@@ -20,15 +20,15 @@ from regard.core.errors import RegardError
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-AHEAD = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
+MAX_PENDING_PER_PROCESS = 4  # pieces that are read, per process, before the first of them must be finished: this bounds the memory
 
 
 class WorkerError(RegardError):
     """A process that worked for this one is gone."""
 
 
-def in_order(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece | None], *, processes: int, begin: Callable[[], None]
+def map_in_order(
+    work: Callable[[Piece], Result], pieces: Iterable[Piece | None], *, processes: int, initializer: Callable[[], None]
 ) -> Iterator[Result]:
     """work(piece) for every piece, in order. `begin` is called in every process first: it limits the threads.
 
@@ -39,14 +39,14 @@ def in_order(
         processes,
         mp_context=multiprocessing.get_context("fork"),
         initializer=_begin,
-        initargs=(work, begin),  # inherited by the fork, not pickled
+        initargs=(work, initializer),  # inherited by the fork, not pickled
     )
     waiting: deque[Future[Result]] = deque()
     try:
         for piece in pieces:
             if piece is not None:
                 waiting.append(pool.submit(_work, piece))
-            while waiting and (piece is None or waiting[0].done() or len(waiting) >= AHEAD * processes):
+            while waiting and (piece is None or waiting[0].done() or len(waiting) >= MAX_PENDING_PER_PROCESS * processes):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

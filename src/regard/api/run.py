@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.api.settings import Settings, to_words
-from regard.api.verbs import Verbs, check_texts, listed
+from regard.api.settings import Settings, to_key_values
+from regard.api.verbs import Verbs, check_texts, as_list
 from regard.core import config as configs
 from regard.core import trust as trusts
 from regard.core.errors import ConfigError, DataError, did_you_mean
@@ -25,7 +25,7 @@ from regard.engines.select import EngineSelector
 from regard.engines.torch_free import TorchFreePredictor
 from regard.inspection import invariants, training_snapshots
 from regard.inspection.invariants import CheckResult
-from regard.inspection.report import InspectionReport, look
+from regard.inspection.report import InspectionReport, inspect_run
 from regard.training import data_paths
 from regard.training import recipe as recipes
 from regard.training import train as runs
@@ -70,7 +70,7 @@ class Run(Verbs):
         self.options = getattr(module, "Options", NoOptions)
         self.settings, self._device, self._engine_name, self._precision = list(settings), device, engine, precision
         self._parts, self._trusted = parts, parts.trusted
-        self._loaded = engine_registry.state_of(self.model)
+        self._loaded = engine_registry.model_fingerprint(self.model)
 
     def __repr__(self) -> str:
         names = f"{self.recipe.model.name} for {self.recipe.task.name}"
@@ -87,44 +87,44 @@ class Run(Verbs):
         """How many numbers were learned."""
         return sum(weight.numel() for weight in self.model.parameters())
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+    def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first.
 
         A text is given to the task to read: it is an input itself or the path of one. Options are the fields of
         `run.options`; `decoding="greedy"` or `decoding={"beam_width": 8}` changes the search.
         """
-        inputs = listed(inputs, self.verb)
-        request, decoding = self.request(options)
+        inputs = as_list(inputs, self.verb)
+        request, decoding = self.parse_request(options)
         quick = self._quick(request, decoding)
         if quick is not None and all(isinstance(given, str) for given in inputs):
-            return quick.answer(inputs) if inputs else []
+            return quick.predict(inputs) if inputs else []
         model, decoding = self._pair(request, decoding)
         if not inputs:
             return []
         try:
-            return self.task.predict(model, [self.read(given) for given in inputs], request, decoding)
+            return self.task.predict(model, [self.parse_input(given) for given in inputs], request, decoding)
         except (TypeError, AttributeError) as wrong:
             check_texts(inputs, wrong)
             raise
 
-    def engine(self, decoding: DecodingStrategy | None) -> EngineHandle:
+    def engine_handle(self, decoding: DecodingStrategy | None) -> EngineHandle:
         """What answers a request with this decoding, step by step: the model and the decoder that the task is handed.
         Engine auto, which chooses by the whole request, has our own here."""
         return self._engine(decoding)
 
-    def quick(self, **options: Any) -> TorchFreePredictor | None:
+    def torch_free_predictor(self, **options: Any) -> TorchFreePredictor | None:
         """What answers texts with these options without the task, by engine auto; None where nothing does."""
-        return self._quick(*self.request(options))
+        return self._quick(*self.parse_request(options))
 
     def external_engine(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle | None:
         """What answers this request by engine auto, where it is not our own engine; compared now if it never was."""
         pair = self._pair(request, decoding)
         return pair if self._auto is not None and self._auto.chosen else None
 
-    def remember(self, words: Sequence[str], **options: Any) -> None:
+    def cache_command(self, settings: Sequence[str], **options: Any) -> None:
         """Note which request the words of a command stand for, so that the next such command needs no torch."""
         if self._auto is not None:
-            self._auto.remember(words, *self.request(options))
+            self._auto.cache_command(settings, *self.parse_request(options))
 
     @property
     def engine_note(self) -> str:
@@ -138,21 +138,21 @@ class Run(Verbs):
         return self._engine_name == "ctranslate2" or (self._auto is not None and self._auto.chosen)
 
     def _pair(self, request: Any, decoding: DecodingStrategy | None) -> EngineHandle:
-        return self.engine(decoding) if self._auto is None else self._auto.pair(request, decoding)
+        return self.engine_handle(decoding) if self._auto is None else self._auto.handle_for(request, decoding)
 
     def _quick(self, request: Any, decoding: DecodingStrategy | None) -> TorchFreePredictor | None:
         def slow(texts: list[str]) -> list[list[Prediction]]:
-            model, search = self.engine(decoding)
-            return self.task.predict(model, [self.read(text) for text in texts], request, search)
+            model, search = self.engine_handle(decoding)
+            return self.task.predict(model, [self.parse_input(text) for text in texts], request, search)
 
-        return None if self._auto is None else self._auto.quick(request, decoding, slow)
+        return None if self._auto is None else self._auto.torch_free_predictor(request, decoding, slow)
 
-    def read(self, given: Any) -> Any:
+    def parse_input(self, raw_input: Any) -> Any:
         """A text, or the path of a file, through the task's `read`; what is neither is an input already."""
-        named = isinstance(given, str) or (isinstance(given, Path) and bool(self.task.input_suffixes))
-        return self.task.parse_input(str(given)) if named else given
+        named = isinstance(raw_input, str) or (isinstance(raw_input, Path) and bool(self.task.input_suffixes))
+        return self.task.parse_input(str(raw_input)) if named else raw_input
 
-    def request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
+    def parse_request(self, options: Mapping[str, Any]) -> tuple[Any, DecodingStrategy | None]:
         """Options by name -> a value of the task's Options, and the decoding of this request."""
         names = [field.name for field in fields(self.options)]
         own = self.recipe.decoding
@@ -162,21 +162,21 @@ class Run(Verbs):
                 raise ConfigError(f"{self.verb}: no setting {name!r}; {close}")
         wanted = options.get("decoding", own)
         if wanted is not None and not isinstance(wanted, DecodingStrategy):
-            wanted = self.recipe.changed(to_words({"decoding": wanted})).decoding
+            wanted = self.recipe.changed(to_key_values({"decoding": wanted})).decoding
         table = {name: value for name, value in options.items() if name != "decoding"}
         return configs.from_dict(self.options, table, self.verb), wanted
 
-    def look(self, given: Any, **options: Any) -> InspectionReport:
+    def inspect(self, raw_input: Any, **options: Any) -> InspectionReport:
         """Every attention map of one input, as a page: shows itself in a notebook, `.save("page.html")` elsewhere."""
-        request, decoding = self.request(options)
-        return look(self, given, options=request, decoding=decoding)
+        request, decoding = self.parse_request(options)
+        return inspect_run(self, raw_input, options=request, decoding=decoding)
 
     def evaluate(self, split: str = "test", **asked: Any) -> dict[str, float]:
         """Free-running scores on a split; the goal's metric is among them. `asked`: see `tested`."""
         with self._with_data():
             return self.evaluation_task(**asked).evaluate(self.model, split, self.recipe.decoding)
 
-    def report(self, split: str = "test", **asked: Any) -> dict[str, float]:
+    def extra_metrics(self, split: str = "test", **asked: Any) -> dict[str, float]:
         """Further scores, which take longer."""
         with self._with_data():
             return self.evaluation_task(**asked).extra_metrics(self.model, split, self.recipe.decoding)
@@ -192,17 +192,17 @@ class Run(Verbs):
 
     def evaluation_task(self, **asked: Any) -> Task:
         """The task as it is evaluated, with what its file's `Evaluation` lets one ask for: other texts, say."""
-        request = configs.from_dict(self.evaluation, asked, "evaluate")
-        return (self.task if self.own_data else self.task.as_test_data()).with_evaluation_options(request)
+        request = configs.from_dict(self.evaluation_options, asked, "evaluate")
+        return (self.task if self.uses_training_data else self.task.as_test_data()).with_evaluation_options(request)
 
     @property
-    def evaluation(self) -> type[Any]:
+    def evaluation_options(self) -> type[Any]:
         """The dataclass of what an evaluation can be told."""
         kind: type[Any] = getattr(self.recipe.task.module("tasks"), "Evaluation", NoOptions)
         return kind
 
     @cached_property
-    def own_data(self) -> bool:
+    def uses_training_data(self) -> bool:
         """Whether the data is what the run was trained with: it is unless settings name other data."""
         if not any(setting.startswith("data.") for setting in self.settings):
             return True
@@ -223,7 +223,7 @@ class Run(Verbs):
         return EngineSelector(
             self._parts,
             precision=self._precision,
-            untouched=lambda: engine_registry.state_of(self.model) == self._loaded,
+            is_unmodified=lambda: engine_registry.model_fingerprint(self.model) == self._loaded,
         )
 
 
@@ -251,7 +251,7 @@ def load(
     they are wide and not exact, which `precision="int8"` is for the others. A run that was not trained on this
     machine imports nothing from outside regard and fetches nothing, unless you `trust` whoever made it.
     """
-    words = to_words(settings)
+    words = to_key_values(settings)
     parts = runs.load_parts(folder, words, device=pick(device), trust=trust)
     return Run(parts, words, device=device, engine=engine, precision=precision)
 
@@ -269,10 +269,10 @@ def train(
 
     `device` is where it is trained and then used, cpu, cuda, mps or auto; `quiet` says nothing while it works.
     """
-    words = [*to_words(settings), *_on(device)]
+    words = [*to_key_values(settings), *_on(device)]
     chosen = recipes.read(task, None if recipe is None else Path(recipe), settings=words)
     return load(
-        runs.train(chosen, out, watch=training_snapshots.watch, console=_console(quiet)), device=device or "cpu"
+        runs.train(chosen, out, watch=training_snapshots.record_snapshot, console=_console(quiet)), device=device or "cpu"
     )
 
 
@@ -289,8 +289,8 @@ def resume(
 
     `new_log` sets a log aside that was lost or changed; the others are those of `train` and `load`.
     """
-    words = [*to_words(settings), *_on(device)]
-    runs.resume(folder, words, watch=training_snapshots.watch, console=_console(quiet), trust=trust, new_log=new_log)
+    words = [*to_key_values(settings), *_on(device)]
+    runs.resume(folder, words, watch=training_snapshots.record_snapshot, console=_console(quiet), trust=trust, new_log=new_log)
     return load(folder, device=device or "cpu", trust=trust)
 
 

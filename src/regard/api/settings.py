@@ -12,7 +12,7 @@ CHOICES = {"model.name": "model", "decoding.name": "decoding"}  # what another m
 Settings = Sequence[str] | Mapping[str, Any]
 
 
-def to_words(settings: Settings) -> list[str]:
+def to_key_values(settings: Settings) -> list[str]:
     """["a.b=1"] as it is; {"a": {"b": 1}} and {"a.b": 1} -> ["a.b=1"]."""
     if not isinstance(settings, Mapping):
         return list(settings)

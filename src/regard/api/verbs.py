@@ -25,7 +25,7 @@ class Verbs:
     verb: str
     verbs: tuple[str, ...]
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+    def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first."""
         raise NotImplementedError
 
@@ -33,11 +33,11 @@ class Verbs:
         """The best translation of each text."""
         return [answers[0].text for answers in self._ask("translate", texts, options)]
 
-    def generate(self, beginning: Any = "", /, **options: Any) -> list[Prediction]:
+    def generate(self, prompt: Any = "", /, **options: Any) -> list[Prediction]:
         """New works, from nothing or going on from a beginning, likeliest first; `answer.files` makes their files."""
-        if isinstance(beginning, list | tuple):
+        if isinstance(prompt, list | tuple):
             raise ConfigError("generate goes on from one beginning; write generate(text), or answer([…]) for several")
-        return self._ask("generate", [beginning], options)[0]
+        return self._ask("generate", [prompt], options)[0]
 
     def classify(self, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
         """The likeliest class of each input; `answer` gives the others too."""
@@ -80,19 +80,19 @@ class Verbs:
             other = self.verb if hasattr(Verbs, self.verb) else "answer"
             task = self.recipe.task.name
             raise ConfigError(f"{self.folder} was trained for {task}, whose verb is {self.verb}; run.{other}(…)")
-        return self.answer(inputs, **options)
+        return self.predict(inputs, **options)
 
 
-def listed(inputs: Any, verb: str) -> list[Any]:
+def as_list(inputs: Any, verb: str) -> list[Any]:
     """Inputs in whatever holds them (a list, an array, the column of a table) -> a list; one text alone is none."""
     if isinstance(inputs, str | Path) or not isinstance(inputs, Iterable):
         raise ConfigError(f"{verb} takes a list of texts; write {verb}([text])")
     return list(inputs)
 
 
-def check_texts(inputs: Sequence[Any], wrong: Exception) -> None:
+def check_texts(inputs: Sequence[Any], error: Exception) -> None:
     """Something went wrong with these inputs: name the first that is no text, such as an empty cell of a table."""
     for number, given in enumerate(inputs, start=1):
         if not isinstance(given, str):
-            what = f"input {number} is {repr(given)[:40]} ({type(given).__name__}), which cannot be read: {wrong}"
-            raise ConfigError(f"{what}; give a text, or the path of a file where the task opens files") from wrong
+            what = f"input {number} is {repr(given)[:40]} ({type(given).__name__}), which cannot be read: {error}"
+            raise ConfigError(f"{what}; give a text, or the path of a file where the task opens files") from error

@@ -17,8 +17,8 @@ from regard.core import config as configs
 from regard.core.errors import RegardError
 from regard.core.registry import names
 
-WORDS = "regard words"  # where the words of a call are kept in its context
-FILES = {
+ARGS_META_KEY = "regard words"  # where the words of a call are kept in its context
+PACKAGE_BY_SETTING = {
     "model": "regard.models",
     "model.score": "regard.attention.scores",
     "model.position": "regard.layers.positions",
@@ -33,24 +33,24 @@ def runs(incomplete: str) -> list[str]:
     return [str(path) if (path / "config.json").is_file() else f"{path}/" for path in found]
 
 
-def training(context: typer.Context, incomplete: str) -> list[str]:
+def complete_train(context: typer.Context, incomplete: str) -> list[str]:
     """A task or a recipe; behind it, its settings."""
-    typed: Sequence[str] = context.meta.get(WORDS, [])
+    typed: Sequence[str] = context.meta.get(ARGS_META_KEY, [])
     task = next((task for task in map(task_of, typed) if task), None)
     if task is None:
         return _beginning(incomplete, [*names("regard.tasks"), *sorted(glob(escape(incomplete) + "*.toml"))])
     models = [word.partition("=")[2] for word in typed if word.startswith("model=")]
-    return _settings(incomplete, help.of_task(task, models[-1] if models else None))
+    return _settings(incomplete, help.task_sections(task, models[-1] if models else None))
 
 
-def asking(context: typer.Context, incomplete: str) -> list[str]:
+def complete_predict(context: typer.Context, incomplete: str) -> list[str]:
     """What can be asked of the run that is named."""
-    return _settings(incomplete, help.of_run(context.meta.get(WORDS, [])))
+    return _settings(incomplete, help.run_sections(context.meta.get(ARGS_META_KEY, [])))
 
 
-def comparing(context: typer.Context, incomplete: str) -> list[str]:
+def complete_compare(context: typer.Context, incomplete: str) -> list[str]:
     """Further runs, or what can be asked of them."""
-    return [*runs(incomplete), *(asking(context, incomplete) if incomplete else [])]
+    return [*runs(incomplete), *(complete_predict(context, incomplete) if incomplete else [])]
 
 
 def task_of(word: str) -> str | None:
@@ -65,7 +65,7 @@ def task_of(word: str) -> str | None:
 def _settings(incomplete: str, found: Iterable[Section]) -> list[str]:
     key, equals, _ = incomplete.partition("=")
     if equals:
-        return _beginning(incomplete, [f"{key}={name}" for name in names(FILES[key])] if key in FILES else [])
+        return _beginning(incomplete, [f"{key}={name}" for name in names(PACKAGE_BY_SETTING[key])] if key in PACKAGE_BY_SETTING else [])
     keys = [row[0] for section in found for row in section.rows]
     return _beginning(incomplete, ["model=", "decoding=", *(key if "=" in key else f"{key}=" for key in keys)])
 

@@ -19,7 +19,7 @@ from regard.core.describe import constant, describe, source_of, summary
 from regard.core.errors import RegardError
 from regard.core.registry import names
 
-WIDEST = (30, 16, 20)  # columns are aligned up to so many characters
+MAX_COLUMN_WIDTHS = (30, 16, 20)  # columns are aligned up to so many characters
 
 
 class Section(NamedTuple):
@@ -29,7 +29,7 @@ class Section(NamedTuple):
     rows: Sequence[tuple[str, str, str, str]] = ()
 
 
-def show(sections: Iterable[Section]) -> None:
+def print_sections(sections: Iterable[Section]) -> None:
     """Print them, columns aligned."""
     for section in sections:
         print(f"\n{section.title}")
@@ -37,7 +37,7 @@ def show(sections: Iterable[Section]) -> None:
             (name, describe_default(value), describe_type(kind), meaning) for name, value, kind, meaning in section.rows
         ]
         columns = list(zip(*said, strict=True))[:3]
-        widths = [min(most, max(map(len, column), default=0)) for most, column in zip(WIDEST, columns, strict=False)]
+        widths = [min(most, max(map(len, column), default=0)) for most, column in zip(MAX_COLUMN_WIDTHS, columns, strict=False)]
         for row in said:
             cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
             print("  " + "  ".join([*cells, row[-1]]).rstrip())
@@ -67,7 +67,7 @@ def of_file(path: Path, name: str) -> Section:
     return _section(path, f"{name}: {summary(path)}")
 
 
-def of_options(task: str) -> Section:
+def options_section(task: str) -> Section:
     """What one can ask of a run of a task."""
     rows = tuple(of_class(source_of("regard.tasks", task), "Options"))
     title = f"Asked of {task}, as key=value or --key value:" if rows else f"{task} has no options of its own."
@@ -79,12 +79,12 @@ def of_decoding(name: str) -> Section:
     return _section(source_of("regard.decoding.strategies", name), f"The search, {name}.", prefix="decoding.")
 
 
-def of_run(words: Sequence[str]) -> list[Section]:
+def run_sections(args: Sequence[str]) -> list[Section]:
     """What one can ask of the run that is among the words; nothing where none is."""
-    return _of_run(words, lambda task: [of_options(task)])
+    return _of_run(args, lambda task: [options_section(task)])
 
 
-def of_evaluation(words: Sequence[str]) -> list[Section]:
+def evaluation_sections(args: Sequence[str]) -> list[Section]:
     """What an evaluation of the run that is among the words can be told; nothing where none is."""
 
     def told(task: str) -> list[Section]:
@@ -94,7 +94,7 @@ def of_evaluation(words: Sequence[str]) -> list[Section]:
         named = tuple((f"data.{row[0]}" if row[0] in places else row[0], *row[1:]) for row in rows)
         return [Section(f"Told to an evaluation of {task}, as key=value or --key value:", named)] if named else []
 
-    return _of_run(words, told)
+    return _of_run(args, told)
 
 
 def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[Section]:
@@ -110,14 +110,14 @@ def _of_run(words: Sequence[str], told: Callable[[str], list[Section]]) -> list[
         return []
 
 
-def of_verb(verb: str) -> list[Section]:
+def verb_sections(verb: str) -> list[Section]:
     """What one can ask of a run of the listed tasks that have a verb."""
     files = {task: source_of("regard.tasks", task) for task in names("regard.tasks")}
     verbs = {task: (constant(path, "VERB"), *(constant(path, "VERBS") or ())) for task, path in files.items()}
-    return [of_options(task) for task in files if verb in verbs[task]]
+    return [options_section(task) for task in files if verb in verbs[task]]
 
 
-def of_task(task: str, model: str | None = None) -> list[Section]:
+def task_sections(task: str, model: str | None = None) -> list[Section]:
     """The settings of a training: the task's data, the model (the task's own unless one is named), and the rest."""
     path = source_of("regard.tasks", task)
     defaults = constant(path, "DEFAULTS")
@@ -127,7 +127,7 @@ def of_task(task: str, model: str | None = None) -> list[Section]:
     sections = [
         Section(f"{task}: {summary(path)}"),
         _section(path, "The data.", prefix="data."),
-        *([] if model is None else [of_model(model, changed=defaults.get("model") if model == own else None)]),
+        *([] if model is None else [model_section(model, changed=defaults.get("model") if model == own else None)]),
     ]
     config = source_of("regard.training", "config")
     sections.append(_section(config, "The training.", prefix="training.", changed=defaults.get("training")))
@@ -136,7 +136,7 @@ def of_task(task: str, model: str | None = None) -> list[Section]:
     return [*sections, of_decoding(decoding)] if decoding else sections
 
 
-def of_model(model: str, *, changed: Any = None) -> Section:
+def model_section(model: str, *, changed: Any = None) -> Section:
     """The settings of a model, and its presets."""
     path = source_of("regard.models", model)
     section = _section(path, f"The model, {model}: {summary(path)}", prefix="model.", changed=changed)
@@ -147,8 +147,8 @@ def of_model(model: str, *, changed: Any = None) -> Section:
     )
 
 
-KINDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
-OPTIONS = {"int": "NUMBER", "float": "NUMBER", "str": "TEXT", "path": "PATH"}  # of what follows an option
+TYPE_NAMES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
+METAVARS = {"int": "NUMBER", "float": "NUMBER", "str": "TEXT", "path": "PATH"}  # of what follows an option
 
 
 def describe_type(annotation: str) -> str:
@@ -169,7 +169,7 @@ def _part(node: ast.expr) -> str:
             choices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             return ", ".join(describe_default(ast.unparse(choice)) for choice in choices)
         return "list"
-    return KINDS.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return TYPE_NAMES.get(node.id, "") if isinstance(node, ast.Name) else ""
 
 
 def describe_default(source: str) -> str:
@@ -178,17 +178,17 @@ def describe_default(source: str) -> str:
         value = ast.literal_eval(source)
     except (ValueError, SyntaxError):
         return ""  # something that is computed
-    return given(value)
+    return format_value(value)
 
 
-def given(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A plain value as one would give it in a setting."""
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     if isinstance(value, str):
         return value or '""'
     if isinstance(value, list | tuple):
-        return ",".join(map(given, value)) if value else "[]"
+        return ",".join(map(format_value, value)) if value else "[]"
     return str(value)
 
 
@@ -216,7 +216,7 @@ def _said(parameters: Sequence[Any]) -> list[Any]:
 def _option(said: Callable[..., str | None] | None, **given: Any) -> str:
     """typer's own word for the kind of an option, '<list[Path]>', in words."""
     word = (said(**given) or "" if said else "").strip("<>").removeprefix("list[").removesuffix("]")
-    return OPTIONS.get(word.lower(), "")
+    return METAVARS.get(word.lower(), "")
 
 
 class PlainCommand(TyperCommand):

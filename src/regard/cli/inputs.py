@@ -18,30 +18,30 @@ from typing import NamedTuple, TextIO
 
 from regard.core.errors import DataError
 from regard.data.files import encodings
-from regard.data.files.encodings import UTF8, Form
+from regard.data.files.encodings import UTF8, TextFormat
 
-CHUNK = 2**16  # bytes of a pipe that are taken at once
-WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+PIPE_CHUNK_BYTES = 2**16  # bytes of a pipe that are taken at once
+UTF16_BOMS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """One input."""
 
-    number: int  # counted from 1
+    line_number: int  # counted from 1
     text: str
-    wrong: str = ""  # why it cannot be read; "": it can
+    error: str = ""  # why it cannot be read; "": it can
 
 
 class InputStream(NamedTuple):
     """Inputs, and what they are called in messages; "": they were words of the command."""
 
     name: str
-    lines: Iterable[Line | None]
+    lines: Iterable[InputLine | None]
 
 
-def given(inputs: Iterable[str]) -> InputStream:
+def from_arguments(inputs: Iterable[str]) -> InputStream:
     """Words of the command as inputs."""
-    return InputStream("", [Line(number, text) for number, text in enumerate(inputs, start=1)])
+    return InputStream("", [InputLine(number, text) for number, text in enumerate(inputs, start=1)])
 
 
 def standard_input() -> InputStream:
@@ -70,9 +70,9 @@ def piped_input() -> InputStream | None:
     return None if first is None else InputStream(name, chain([first], coming))
 
 
-def _of_text(stream: TextIO) -> Iterator[Line]:
+def _of_text(stream: TextIO) -> Iterator[InputLine]:
     for number, line in enumerate(stream, start=1):
-        yield Line(number, (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n"))
+        yield InputLine(number, (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n"))
 
 
 def _name(handle: int) -> str:
@@ -82,22 +82,22 @@ def _name(handle: int) -> str:
     return "standard input"
 
 
-def _of_file(handle: int, name: str) -> Iterator[Line]:
+def _of_file(handle: int, name: str) -> Iterator[InputLine]:
     from regard.data.files import text_files  # imports NumPy, which a few words of the command need not wait for
 
     begin = os.lseek(handle, 0, os.SEEK_CUR)
     form = UTF8
     with suppress(encodings.UnknownEncoding), os.fdopen(os.dup(handle), "rb") as file:
-        form = encodings.detect(iter(lambda: file.read(encodings.BLOCK), b""), name)
+        form = encodings.detect(iter(lambda: file.read(encodings.BLOCK_BYTES), b""), name)
     if form.encoding != "utf-8":
         print(f"regard: {name}: read as {form.name}", file=sys.stderr)
-    os.lseek(handle, begin + form.mark, os.SEEK_SET)
+    os.lseek(handle, begin + form.bom_bytes, os.SEEK_SET)
     with os.fdopen(os.dup(handle), "rb") as file:
-        for number, raw in enumerate(text_files.split(file, form), start=1):
+        for number, raw in enumerate(text_files.split_lines(file, form), start=1):
             yield _line(number, raw, form, name)
 
 
-def _of_pipe(handle: int) -> Iterator[Line | None]:
+def _of_pipe(handle: int) -> Iterator[InputLine | None]:
     number, held, told = 0, b"", True  # told: that nothing more has come
     chunks = _chunks(handle)
     for chunk in chunks:
@@ -117,18 +117,18 @@ def _of_pipe(handle: int) -> Iterator[Line | None]:
 def _chunks(handle: int) -> Iterator[bytes | None]:
     """What comes through a pipe, as UTF-8 without a mark; None where one would have to wait for more."""
     first = b""
-    while len(first) < 3 and (more := os.read(handle, CHUNK)):  # as long as the longest mark
+    while len(first) < 3 and (more := os.read(handle, PIPE_CHUNK_BYTES)):  # as long as the longest mark
         first += more
-        if not any(mark.startswith(first) for mark in (*WIDE, codecs.BOM_UTF8)):
+        if not any(mark.startswith(first) for mark in (*UTF16_BOMS, codecs.BOM_UTF8)):
             break
-    wide = next((encoding for mark, encoding in WIDE.items() if first.startswith(mark)), None)
+    wide = next((encoding for mark, encoding in UTF16_BOMS.items() if first.startswith(mark)), None)
     decoder = None if wide is None else codecs.getincrementaldecoder(wide)(errors="replace")
     chunk = first[2:] if decoder else first.removeprefix(codecs.BOM_UTF8)
     while first:
         yield decoder.decode(chunk).encode() if decoder else chunk
         if not _ready(handle):
             yield None
-        chunk = os.read(handle, CHUNK)
+        chunk = os.read(handle, PIPE_CHUNK_BYTES)
         if not chunk:
             return
 
@@ -141,10 +141,10 @@ def _ready(handle: int) -> bool:
         return False
 
 
-def _line(number: int, raw: bytes, form: Form, name: str) -> Line:
+def _line(number: int, raw: bytes, form: TextFormat, name: str) -> InputLine:
     from regard.data.files import text_files
 
     try:
-        return Line(number, text_files.decode_line(raw, form, f"{name}:{number}"))
+        return InputLine(number, text_files.decode_line(raw, form, f"{name}:{number}"))
     except DataError as wrong:
-        return Line(number, raw.decode(form.encoding, errors="replace"), str(wrong).removeprefix(f"{name}:{number}: "))
+        return InputLine(number, raw.decode(form.encoding, errors="replace"), str(wrong).removeprefix(f"{name}:{number}: "))

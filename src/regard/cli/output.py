@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.cli.inputs import Line
+from regard.cli.inputs import InputLine
 from regard.cli.predict_command import PredictOptions, Verb
 from regard.core.errors import DataError, RegardError, printable
 from regard.core.files import write_bytes
 from regard.core.prediction import Prediction
 
-NAMED = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
+MAX_REPORTED_INPUTS = 20  # inputs that cannot be answered, or had to be mended, are named, up to so many; all are counted
 
 
 class Result(NamedTuple):
     """A line and the rows that answer it, or what is wrong with it."""
 
-    line: Line
+    line: InputLine
     rows: list[str]
-    wrong: str = ""
+    error: str = ""
     remarks: tuple[str, ...] = ()  # what had to be mended in the input
 
 
@@ -30,27 +30,27 @@ class RowFormatter(NamedTuple):
     """How answers become rows."""
 
     verb: Verb
-    how: PredictOptions
+    predict_options: PredictOptions
     options: dict[str, Any]  # what was asked
 
     @property
-    def scored(self) -> bool:
+    def prints_scores(self) -> bool:
         """Whether scores are printed."""
-        return self.how.as_json or int(self.options.get("n", 1)) > 1
+        return self.predict_options.as_json or int(self.options.get("n", 1)) > 1
 
-    def results(self, piece: Sequence[Line], tried: Iterator[Any]) -> list[Result]:
+    def results(self, lines: Sequence[InputLine], predictions: Iterator[Any]) -> list[Result]:
         """Lines, and the answers to each that could be read (or what is wrong with it) -> their results."""
-        return [self._result(line, line.wrong or next(tried)) for line in piece]
+        return [self._result(line, line.error or next(predictions)) for line in lines]
 
-    def told(self, name: str) -> PredictionPrinter:
+    def printer(self, name: str) -> PredictionPrinter:
         """What prints the results of inputs with this name."""
-        on_error = self.how.on_error or ("blank" if name else "stop")
-        return PredictionPrinter(name, on_error, self.verb, as_json=self.how.as_json)
+        on_error = self.predict_options.on_error or ("blank" if name else "stop")
+        return PredictionPrinter(name, on_error, self.verb, as_json=self.predict_options.as_json)
 
-    def _result(self, line: Line, found: Sequence[Prediction] | str) -> Result:
+    def _result(self, line: InputLine, found: Sequence[Prediction] | str) -> Result:
         if isinstance(found, str):
             return Result(line, [], found)
-        rows = json_rows if self.how.as_json else text_rows
+        rows = json_rows if self.predict_options.as_json else text_rows
         made = rows(line.text, found, verb=self.verb, options=self.options)
         return Result(line, made, remarks=remarks_of(found))
 
@@ -61,18 +61,18 @@ def remarks_of(answers: Sequence[Prediction]) -> tuple[str, ...]:
 
 
 def predict_with_bisection(
-    ask: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
+    predict: Callable[[list[str]], list[list[Prediction]]], texts: list[str]
 ) -> list[list[Prediction] | str]:
     """Texts -> the answers to each, or what is wrong with it: a part in which something is wrong is halved."""
     if not texts:
         return []
     try:
-        return [*ask(texts)]
+        return [*predict(texts)]
     except RegardError as wrong:
         if len(texts) == 1:
             return [str(wrong)]
     half = len(texts) // 2
-    return predict_with_bisection(ask, texts[:half]) + predict_with_bisection(ask, texts[half:])
+    return predict_with_bisection(predict, texts[:half]) + predict_with_bisection(predict, texts[half:])
 
 
 class PredictionPrinter:
@@ -88,59 +88,59 @@ class PredictionPrinter:
             self.lines += 1
             if result.remarks and not self.as_json:
                 self._remark(result)
-            if result.wrong:
+            if result.error:
                 self._fail(result)
             elif result.rows:
                 print("\n".join(result.rows))
         sys.stdout.flush()
 
     def _place(self, result: Result) -> str:
-        return f"{self.name}:{result.line.number}: " if self.name else ""
+        return f"{self.name}:{result.line.line_number}: " if self.name else ""
 
     def _remark(self, result: Result) -> None:
         self.mended += 1
-        if self.mended <= NAMED:
-            print_remarks(result.remarks, place=self._place(result))
+        if self.mended <= MAX_REPORTED_INPUTS:
+            print_remarks(result.remarks, prefix=self._place(result))
 
     def _fail(self, result: Result) -> None:
         place = self._place(result)
         if self.on_error == "stop":
             sys.stdout.flush()
-            raise DataError(f"{place}{result.wrong}")
+            raise DataError(f"{place}{result.error}")
         self.failed += 1
-        if self.failed <= NAMED:
-            print(f"regard: {place}{printable(' '.join(result.wrong.split()))}", file=sys.stderr)
+        if self.failed <= MAX_REPORTED_INPUTS:
+            print(f"regard: {place}{printable(' '.join(result.error.split()))}", file=sys.stderr)
         if self.on_error == "blank":
-            empty = {self.verb.input: result.line.text, self.verb.answers: [], "error": result.wrong}
+            empty = {self.verb.input_key: result.line.text, self.verb.predictions_key: [], "error": result.error}
             print(json.dumps(empty, ensure_ascii=False) if self.as_json else "")
 
     def close(self) -> None:
         """Say how many there were that could not be answered or had to be mended, if any."""
-        if self.mended > NAMED:
-            told = f"{self.mended:,} of {self.lines:,} inputs had to be mended; the first {NAMED} are named above"
+        if self.mended > MAX_REPORTED_INPUTS:
+            told = f"{self.mended:,} of {self.lines:,} inputs had to be mended; the first {MAX_REPORTED_INPUTS} are named above"
             print(f"regard: {told}", file=sys.stderr)
         if self.failed:
             what = "are left out" if self.on_error == "skip" else "have an empty line"
-            some = f"; the first {NAMED} are named above" if self.failed > NAMED else ""
+            some = f"; the first {MAX_REPORTED_INPUTS} are named above" if self.failed > MAX_REPORTED_INPUTS else ""
             print(
                 f"regard: {self.failed:,} of {self.lines:,} inputs could not be answered and {what}{some}",
                 file=sys.stderr,
             )
 
 
-def print_remarks(remarks: Sequence[str], *, place: str = "") -> None:
+def print_remarks(remarks: Sequence[str], *, prefix: str = "") -> None:
     """What had to be mended in an input, on standard error, a line each."""
     for remark in remarks:
-        print(f"regard: {place}{printable(remark)}", file=sys.stderr)
+        print(f"regard: {prefix}{printable(remark)}", file=sys.stderr)
 
 
-def json_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+def json_rows(input_text: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
     """One JSON object: the input, which an option of its name may say as well, and its answers."""
-    table = {verb.input: given or options.get(verb.input, ""), verb.answers: [answer.to_json() for answer in answers]}
+    table = {verb.input_key: input_text or options.get(verb.input_key, ""), verb.predictions_key: [answer.to_json() for answer in answers]}
     return [json.dumps(table, ensure_ascii=False)]
 
 
-def text_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
+def text_rows(input_text: str, answers: Sequence[Prediction], *, verb: Verb, options: dict[str, Any]) -> list[str]:
     """A line an answer; where several are asked for, with its number or the score that they are ranked by."""
     if verb.numbered:
         return [f"{number}: {answer.text}" for number, answer in enumerate(answers, start=1)]
@@ -150,7 +150,7 @@ def text_rows(given: str, answers: Sequence[Prediction], *, verb: Verb, options:
     return [a.text if rank is None else f"{rank:.4f}\t{a.text}" for a, rank in zip(answers, ranks, strict=True)]
 
 
-def write(answers: Sequence[Sequence[Prediction]], out: Sequence[Path]) -> None:
+def write_predictions(answers: Sequence[Sequence[Prediction]], out: Sequence[Path]) -> None:
     """Every answer as every kind of file that is asked for; where there are several, their files are numbered."""
     flat = [answer for each in answers for answer in each]
     contents: dict[Path, bytes] = {}

@@ -28,15 +28,15 @@ from regard.cli.settings import (
 
 if TYPE_CHECKING:
     from regard.api.run import Run
-    from regard.inspection.collect import Subject
+    from regard.inspection.collect import InspectionTarget
 
 
 class Verb(NamedTuple):
     """What a verb calls its input and its answers in JSON, and whether answers are numbered in text."""
 
     name: str | None = None  # None: the verb of whatever task the run has
-    input: str = "input"
-    answers: str = "answers"
+    input_key: str = "input"
+    predictions_key: str = "answers"
     numbered: bool = False
 
 
@@ -58,26 +58,26 @@ class PredictCommand(SettingsCommand):
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """The options of the run's task, or of the tasks that have this verb."""
-        return help.of_run(args) or help.of_verb(self.name or "")
+        return help.run_sections(args) or help.verb_sections(self.name or "")
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """Options that are true or false."""
         return {row[0] for section in self.sections(args) for row in section.rows if row[2] == "bool"}
 
 
-def subject_of(folder: Path, settings: Sequence[str], *, trust: bool = False) -> Subject:
+def load_target(folder: Path, settings: Sequence[str], *, trust: bool = False) -> InspectionTarget:
     """A run folder and what is asked of it -> what inspection looks into."""
     from regard.api.run import load
 
-    return looked_into(load(folder, trust=trust), settings)
+    return target_with_settings(load(folder, trust=trust), settings)
 
 
-def looked_into(run: Run, settings: Sequence[str], *, name: str | None = None) -> Subject:
+def target_with_settings(run: Run, settings: Sequence[str], *, name: str | None = None) -> InspectionTarget:
     """A run and what is asked of it -> what inspection looks into, under a name."""
-    from regard.inspection.report import subject
+    from regard.inspection.report import target_of
 
-    options, decoding = run.request(to_options(settings, run.options))
-    return subject(run, options=options, decoding=decoding, name=name)
+    options, decoding = run.parse_request(to_options(settings, run.options))
+    return target_of(run, options=options, decoding=decoding, name=name)
 
 
 def command(verb: Verb, doc: str) -> Callable[..., None]:
@@ -97,10 +97,10 @@ def command(verb: Verb, doc: str) -> Callable[..., None]:
         ray: Ray = "",
         trust: Trust = False,
     ) -> None:
-        from regard.cli.predict_loop import answer
+        from regard.cli.predict_loop import run_predict
 
         how = PredictOptions(as_json, tuple(out or ()), engine, workers, trust, on_error, precision, ray)
-        answer(folder, inputs or [], settings_of(context), verb=verb, how=how)
+        run_predict(folder, inputs or [], settings_of(context), verb=verb, predict_options=how)
 
     run.__doc__ = doc
     return run

@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import completion
-from regard.cli.completion import WORDS
-from regard.cli.help import PlainCommand, Section, show
+from regard.cli.completion import ARGS_META_KEY
+from regard.cli.help import PlainCommand, Section, print_sections
 from regard.core import config as configs
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
@@ -30,11 +30,11 @@ class SettingsCommand(PlainCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Settings are taken out; all else is read as ever."""
-        ctx.meta[WORDS] = list(args)
+        ctx.meta[ARGS_META_KEY] = list(args)
         options = [option for option in self.get_params(ctx) if option.param_type_name == "option"]
         declared = {name: not getattr(option, "is_flag", False) for option in options for name in option.opts}
         try:
-            rest, ctx.meta[_SETTINGS] = split(args, declared, flags=self.flags(args))
+            rest, ctx.meta[_SETTINGS] = split_settings(args, declared, flags=self.flags(args))
         except ValueError as wrong:
             ctx.fail(str(wrong))
         return super().parse_args(ctx, rest)
@@ -42,7 +42,7 @@ class SettingsCommand(PlainCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The usual help, and the settings of what the words name: a task, a run."""
         super().format_help(ctx, formatter)
-        show(self.sections(ctx.meta.get(WORDS, [])))
+        print_sections(self.sections(ctx.meta.get(ARGS_META_KEY, [])))
 
     def flags(self, args: Sequence[str]) -> Collection[str]:
         """The settings that are on when they are named: `--key` without a value."""
@@ -59,7 +59,7 @@ def settings_of(context: typer.Context) -> list[str]:
     return settings
 
 
-def split(
+def split_settings(
     args: Sequence[str], declared: Mapping[str, bool], *, flags: Collection[str] = ()
 ) -> tuple[list[str], list[str]]:
     """Words -> those that are no settings, and the settings as key=value.
@@ -92,9 +92,9 @@ def _value(key: str, words: Iterable[str], flags: Collection[str]) -> str:
     return value
 
 
-def to_options(settings: Sequence[str], kind: type) -> dict[str, Any]:
+def to_options(settings: Sequence[str], options_type: type) -> dict[str, Any]:
     """key=value words -> options by name, for a request. What the dataclass `kind` has as a tuple may be repeated."""
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(options_type)
     table: dict[str, Any] = {}
     for setting in settings:
         key, _, text = setting.partition("=")
@@ -129,7 +129,7 @@ Inputs = Annotated[
         metavar="INPUT|KEY=VALUE",
         help="Texts (or files, where the task reads files), and what is asked of them.",
         show_default=False,
-        autocompletion=completion.asking,
+        autocompletion=completion.complete_predict,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of text.")]

@@ -77,17 +77,17 @@ def _table(cells: Cells, *, corner: str, title: str) -> Table:
 
 SHADES = ("#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#084594")  # light to dark blue
 
-MOST = 24  # rows and columns that a terminal has room for
+MAX_MAP_SIDE = 24  # rows and columns that a terminal has room for
 
 
-def draw(rows: Sequence[str], columns: Sequence[str], weights: NDArray[Any]) -> Table:
+def attention_table(rows: Sequence[str], columns: Sequence[str], weights: NDArray[Any]) -> Table:
     """Labels of queries and keys, weights (t s) -> a table; columns are what is looked at. Of a large map, the first
     rows and columns."""
     table = Table(box=None, padding=(0, 0), header_style="", pad_edge=False)
     table.add_column("", justify="right", no_wrap=True)
-    for label in columns[:MOST]:
+    for label in columns[:MAX_MAP_SIDE]:
         table.add_column(label, justify="center", no_wrap=True, min_width=max(3, cell_len(label)) + 1)
-    for label, row in zip(rows[:MOST], weights[:MOST, :MOST].tolist(), strict=True):
+    for label, row in zip(rows[:MAX_MAP_SIDE], weights[:MAX_MAP_SIDE, :MAX_MAP_SIDE].tolist(), strict=True):
         table.add_row(f"{label} ", *(_cell(weight) for weight in row))
     return table
 

@@ -16,17 +16,17 @@ from regard.core.files import digest
 from regard.engines import engine
 from regard.engines.ctranslate2 import search as ct2_search
 from regard.engines.ctranslate2.export import export as to_spec
-from regard.engines.select import difference
+from regard.engines.select import find_difference
 from regard.training.run_folder import check_free, create
 from regard.training.train import LoadedRun, load_parts
 
 
 def export_run(run: Path, to: str, out: Path, *, trust: bool = False) -> list[str]:
     """A run folder -> a folder `out` in the layout of another library; says what was made and how it was verified."""
-    if to not in WAYS:
-        raise ConfigError(f"--to {to}: {did_you_mean(to, WAYS)}")
+    if to not in EXPORTERS:
+        raise ConfigError(f"--to {to}: {did_you_mean(to, EXPORTERS)}")
     check_free(out)
-    return WAYS[to](load_parts(run, trust=trust), out)
+    return EXPORTERS[to](load_parts(run, trust=trust), out)
 
 
 def _huggingface(parts: LoadedRun, out: Path) -> list[str]:
@@ -49,10 +49,10 @@ def _ctranslate2(parts: LoadedRun, out: Path) -> list[str]:
 def _compared(parts: LoadedRun) -> int:
     """How many texts both engines answer alike; an error where they do not."""
     task, decoding = parts.task, parts.recipe.decoding
-    texts = [text for text in task.comparison_inputs or task.examples if text]
+    texts = [text for text in task.comparison_inputs or task.example_sources if text]
     if decoding is None or not texts:
         return 0
-    greedy = decoding.as_strategy(ct2_search.SEARCHES[0])
+    greedy = decoding.as_strategy(ct2_search.SUPPORTED_STRATEGIES[0])
     given = [task.parse_input(text) for text in texts]
     options = parts.recipe.task.module("tasks").Options()
     with torch.no_grad():
@@ -60,7 +60,7 @@ def _compared(parts: LoadedRun) -> int:
             task.predict(model, given, options, search)
             for model, search in (engine.build(name, parts)(greedy) for name in ("native", "ctranslate2"))
         )
-    if why := difference(texts, ours, theirs):
+    if why := find_difference(texts, ours, theirs):
         raise CheckpointError(f"{parts.folder}: {why}; nothing was written")
     return len(texts)
 
@@ -76,6 +76,6 @@ def _onnx(parts: LoadedRun, out: Path) -> list[str]:
     return onnx.export(parts, out)
 
 
-WAYS: Mapping[str, Callable[[LoadedRun, Path], list[str]]] = MappingProxyType(
+EXPORTERS: Mapping[str, Callable[[LoadedRun, Path], list[str]]] = MappingProxyType(
     {"huggingface": _huggingface, "onnx": _onnx, "ctranslate2": _ctranslate2}
 )

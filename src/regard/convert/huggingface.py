@@ -23,7 +23,7 @@ from regard.training.run_folder import create
 from regard.training.train import LoadedRun
 
 LAYOUTS = "regard.convert.architectures"
-CLOSE = 1e-3  # largest difference of logits
+LOGIT_TOLERANCE = 1e-3  # largest difference of logits
 Ids = Callable[[str, Tensor], Tensor]
 
 
@@ -37,7 +37,7 @@ def layouts_of(model: str) -> list[ModuleType]:
     return found
 
 
-def fitting(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleType:
+def select_layout(layouts: list[ModuleType], config: Any, sizes: Any) -> ModuleType:
     """The first layout that a model fits; an error that says of each why not."""
     reasons = []
     for layout in layouts:
@@ -55,7 +55,7 @@ def export(parts: LoadedRun, out: Path) -> str:
     layouts = layouts_of(name)
     if type(parts.model).__module__ != find("regard.models", name).__name__:
         raise ConfigError(f"{parts.folder}: a {name} with a head for another task; only its own head has a layout")
-    layout = fitting(layouts, config, sizes)
+    layout = select_layout(layouts, config, sizes)
     library = require("transformers", extra="huggingface")
     with preserve_rng_state(), _quietly(library):
         theirs = layout.outside(config, sizes, library).eval()
@@ -63,7 +63,7 @@ def export(parts: LoadedRun, out: Path) -> str:
             theirs.config.id2label = dict(enumerate(classes))
             theirs.config.label2id = {name: number for number, name in enumerate(classes)}
         _fill(theirs, weight_map.to_theirs(layout.pairs(config, sizes), parts.model.state_dict()))
-        compare(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
+        check_logits(layout, parts.model, theirs, sizes, ids=lambda _, tokens: tokens)
 
         def fill(draft: Path) -> None:
             theirs.save_pretrained(draft)
@@ -95,12 +95,12 @@ def _fill(theirs: nn.Module, tensors: weight_map.Tensors) -> None:
                 theirs.get_parameter(name).zero_()
 
 
-def compare(layout: ModuleType, ours: nn.Module, theirs: nn.Module, sizes: Any, *, ids: Ids) -> None:
+def check_logits(layout: ModuleType, ours: nn.Module, theirs: nn.Module, sizes: Any, *, ids: Ids) -> None:
     """The logits of both models on the same inputs are the same, or it is said that they are not."""
     torch.manual_seed(1)
     with torch.no_grad():
         largest = layout.difference(ours, theirs, sizes, ids)
-    if not largest <= CLOSE:
+    if not largest <= LOGIT_TOLERANCE:
         raise CheckpointError(
             f"the {layout.MODEL} gives other logits here than in transformers, by {largest:.2g}; nothing was written"
         )
@@ -114,7 +114,7 @@ def _write_files(parts: LoadedRun, draft: Path, library: Any, *, template: str) 
             shutil.copyfile(path, draft / path.name)
     first = next((path for path in found if path.name in ("tokenizer.json", "tokenizer.source.json")), None)
     if first is not None:
-        vocabulary.write(tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest)
+        vocabulary.write_tokenizer(tokenizer.load(first), draft, library, template=template, longest=parts.task.spec.longest)
     if (parts.folder / "images.json").exists():
         shutil.copyfile(parts.folder / "images.json", draft / "images.json")
 
@@ -133,7 +133,7 @@ def _quietly(library: Any) -> Iterator[None]:
         library.logging.set_verbosity(level)
 
 
-def read(source: str, library: Any) -> tuple[ModuleType, Any]:
+def load_pretrained(source: str, library: Any) -> tuple[ModuleType, Any]:
     """A folder, or the name of a model on the hub -> its layout and the model, all of whose weights were found."""
     path = Path(source)
     local = path.is_absolute() or len(path.parts) > 2 or (path.parent.is_dir() and path.parent.name != "")

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.api.settings import to_words
+from regard.api.settings import to_key_values
 from regard.convert import huggingface, weight_map
-from regard.convert.vocabulary import Vocabulary
-from regard.convert.vocabulary import read as read_vocabulary
+from regard.convert.vocabulary import ImportedVocabulary
+from regard.convert.vocabulary import read_vocabulary as read_vocabulary
 from regard.core import trust as trusts
 from regard.core.describe import constant, source_of
 from regard.core.errors import ConfigError, DataError
@@ -23,7 +23,7 @@ from regard.core.extras import require
 from regard.core.files import write_bytes, write_text
 from regard.core.registry import names
 from regard.core.seed import preserve_rng_state
-from regard.data.images.image_files import png
+from regard.data.images.image_files import encode_png
 from regard.training import checkpoint, model_card, pretrained, tensor_files
 from regard.training import recipe as recipes
 from regard.training.checkpoint import Best, Progress
@@ -31,18 +31,18 @@ from regard.training.recipe import Recipe
 from regard.training.run_folder import Folder, check_free, create, identify, write_config
 from regard.training.train import build_model, load_parts
 
-GAP = ["The capital of France is [MASK]."]  # an example of a text with a gap
+MASKED_EXAMPLES = ["The capital of France is [MASK]."]  # an example of a text with a gap
 
 
 def import_model(source: str, out: Path) -> Path:
     """A folder of transformers, or the name of a model on its hub -> a run folder `out`, which it returns."""
     check_free(out)
     library = require("transformers", extra="huggingface")
-    layout, theirs = huggingface.read(source, library)
+    layout, theirs = huggingface.load_pretrained(source, library)
     model, data = layout.inside(theirs)
     found = _vocabularies(source, layout, theirs, data, library) if layout.TEMPLATE else {}
     task = task_of(layout.MODEL)
-    recipe = recipes.read(task, settings=to_words({"model": {"name": layout.MODEL, **model}, "data": data}))
+    recipe = recipes.read(task, settings=to_key_values({"model": {"name": layout.MODEL, **model}, "data": data}))
 
     def fill(draft: Folder) -> None:
         _write_files(draft.path, found, theirs, data)
@@ -67,7 +67,7 @@ def task_of(model: str) -> str:
 
 def _vocabularies(
     source: str, layout: ModuleType, theirs: Any, data: Mapping[str, Any], library: Any
-) -> dict[str, Vocabulary]:
+) -> dict[str, ImportedVocabulary]:
     """The vocabularies of a model by what its tables call them, and the files that hold them."""
     config, mask = theirs.config, "sentence_pairs" in data  # a masked language model tells pairs apart, or not
     known = {"pad": config.pad_token_id, "end": getattr(config, "eos_token_id", None)}
@@ -75,11 +75,11 @@ def _vocabularies(
     known["start"] = next((number for number in starts if number is not None), None)
     if data.get("joint", True):
         path = _file(source, "tokenizer.json", library)
-        both = read_vocabulary(path, size=config.vocab_size, known=known, mask=mask)
+        both = read_vocabulary(path, size=config.vocab_size, special_token_ids=known, mask=mask)
         return dict.fromkeys(("source", "target", "text"), both)
     sizes = {"source": config.vocab_size, "target": config.decoder_vocab_size}
     return {
-        name: read_vocabulary(_file(source, f"tokenizer.{name}.json", library), size=size, known=known)
+        name: read_vocabulary(_file(source, f"tokenizer.{name}.json", library), size=size, special_token_ids=known)
         for name, size in sizes.items()
     }
 
@@ -98,7 +98,7 @@ def _file(source: str, name: str, library: Any) -> Path:
     return Path(found)
 
 
-def _write_files(folder: Path, found: Mapping[str, Vocabulary], theirs: Any, data: Mapping[str, Any]) -> None:
+def _write_files(folder: Path, found: Mapping[str, ImportedVocabulary], theirs: Any, data: Mapping[str, Any]) -> None:
     """What a task keeps in its run folder."""
     if "joint" in data and not data["joint"]:
         for name in ("source", "target"):
@@ -106,17 +106,17 @@ def _write_files(folder: Path, found: Mapping[str, Vocabulary], theirs: Any, dat
     elif found:
         found["text"].tokenizer.save(folder / "tokenizer.json")
     if "sentence_pairs" in data:
-        write_text(folder / "examples.json", json.dumps(GAP) + "\n")
+        write_text(folder / "examples.json", json.dumps(MASKED_EXAMPLES) + "\n")
     if "height" in data:
         shape = {name: data[name] for name in ("height", "width", "channels")} | {"fit": "stretch", "fill": 0}
         labels = theirs.config.id2label
         classes = [str(labels[number]) for number in sorted(labels)]
         write_text(folder / "images.json", json.dumps({"shape": shape, "classes": classes}, indent=1) + "\n")
         levels = np.linspace(0, 255, data["height"] * data["width"] * data["channels"]).astype(np.uint8)
-        write_bytes(folder / "example.png", png(levels.reshape(data["height"], data["width"], data["channels"])))
+        write_bytes(folder / "example.png", encode_png(levels.reshape(data["height"], data["width"], data["channels"])))
 
 
-def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, Vocabulary]) -> None:
+def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, found: Mapping[str, ImportedVocabulary]) -> None:
     """config.json and weights, after the logits were found to be theirs."""
     task: Any = recipe.task.module("tasks").load(recipe.task.config, draft.path)
     with preserve_rng_state():
@@ -125,13 +125,13 @@ def _write_run(draft: Folder, recipe: Recipe, layout: ModuleType, theirs: Any, f
         tensors = layout.finish(weight_map.from_theirs(own, theirs.state_dict()), theirs)
         for name, table in layout.tables(task.sizes).items():
             if name in tensors:
-                tensors[name] = found[table].table(tensors[name])
+                tensors[name] = found[table].select_rows(tensors[name])
         if "readout.bias" in tensors and found:
-            tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].forbid(tensors["readout.bias"])
+            tensors["readout.bias"] = found[layout.tables(task.sizes)["readout.bias"]].suppress_missing(tensors["readout.bias"])
         wanted = checkpoint.weights(model)
         checkpoint.restore_weights(model, {name: tensors[name] for name in wanted}, draft.model)
-        ids = lambda table, tokens: found[table].ids(tokens) if found else tokens  # noqa: E731  # an argument
-        huggingface.compare(layout, model, theirs, task.sizes, ids=ids)
+        ids = lambda table, tokens: found[table].to_source_ids(tokens) if found else tokens  # noqa: E731  # an argument
+        huggingface.check_logits(layout, model, theirs, task.sizes, ids=ids)
         identity = identify(recipe, pretrained.digests(draft), {})
         write_config(draft, recipe, identity)
         facts: tensor_files.Facts = {"run": identity.run, "step": 0, "metrics": {}}

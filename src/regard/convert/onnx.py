@@ -36,8 +36,8 @@ from regard.models.vit import VisionTransformer
 from regard.training.run_folder import create
 from regard.training.train import LoadedRun
 
-CLOSE = 1e-3  # largest difference of logits
-ROWS, LENGTH = 2, 6  # of the inputs that a program is made with; it is verified on others
+LOGIT_TOLERANCE = 1e-3  # largest difference of logits
+EXPORT_BATCH_SIZE, EXPORT_LENGTH = 2, 6  # of the inputs that a program is made with; it is verified on others
 
 
 class Program(NamedTuple):
@@ -91,7 +91,7 @@ def write(program: Program, path: Path) -> None:
     with _quietly(), torch.no_grad():
         torch.onnx.export(
             program.module,
-            program.inputs(ROWS, LENGTH),
+            program.inputs(EXPORT_BATCH_SIZE, EXPORT_LENGTH),
             str(path),
             input_names=list(program.names),
             output_names=list(program.outputs),
@@ -118,14 +118,14 @@ def _quietly() -> Iterator[None]:
 def verify(program: Program, path: Path, runtime: Any, *, longest: int) -> None:
     """onnxruntime gives what the model gives, for other batches and lengths than those of the export."""
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    for rows, length in ((1, 1), (3, min(LENGTH + 5, longest - 1)), (5, 3)):
+    for rows, length in ((1, 1), (3, min(EXPORT_LENGTH + 5, longest - 1)), (5, 3)):
         given = program.inputs(rows, length)
         with torch.no_grad():
             expected = program.module(*given)
         found = session.run(None, {name: x.numpy() for name, x in zip(program.names, given, strict=True)})
         for name, one, other in zip(program.outputs, found, _listed(expected), strict=True):
             largest = float((torch.from_numpy(one) - other).abs().max())
-            if tuple(one.shape) != tuple(other.shape) or not largest <= CLOSE:
+            if tuple(one.shape) != tuple(other.shape) or not largest <= LOGIT_TOLERANCE:
                 what = f"{path.name}: {name} of {rows} rows is other in onnxruntime, by {largest:.2g}"
                 raise CheckpointError(f"{what}; nothing was written")
 
@@ -135,10 +135,10 @@ def _listed(output: Any) -> Sequence[Tensor]:
 
 
 def _longest(parts: LoadedRun) -> int:
-    return int(getattr(parts.task.spec, "longest", LENGTH + 6))
+    return int(getattr(parts.task.spec, "longest", EXPORT_LENGTH + 6))
 
 
-class Reading(nn.Module):
+class EncoderProgram(nn.Module):
     """A source (b s), its lengths (b) -> keys and values (l b h s d) as each block of the decoder sees them."""
 
     def __init__(self, model: Transformer) -> None:
@@ -150,7 +150,7 @@ class Reading(nn.Module):
         return torch.stack([each.k.tensor for each in memories]), torch.stack([each.v for each in memories])
 
 
-class Step(nn.Module):
+class DecoderStepProgram(nn.Module):
     """One token (b 1) at a place (1), what was read before (l b h n d) -> logits (b v), and what has been read now."""
 
     places: Tensor
@@ -204,7 +204,7 @@ def _encoder(model: Transformer, sizes: Any) -> Program:
 
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
     names = ("tokens", "lengths"), ("source_keys", "source_values")
-    return Program(Reading(model).eval(), inputs, *names, axes)
+    return Program(EncoderProgram(model).eval(), inputs, *names, axes)
 
 
 def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
@@ -232,11 +232,11 @@ def _step(model: Any, sizes: Any, *, layers: Any) -> Program:
     if both:
         axes += [{1: "rows", 3: "length"}, {1: "rows", 3: "length"}, {0: "rows"}]
         names += ["source_keys", "source_values", "lengths"]
-    step = Step(model, layers, longest=sizes.longest).eval()
+    step = DecoderStepProgram(model, layers, longest=sizes.longest).eval()
     return Program(step, inputs, tuple(names), ("logits", "new_keys", "new_values"), tuple(axes))
 
 
-class Filling(nn.Module):
+class MaskedLMProgram(nn.Module):
     """Texts (b t), their lengths (b) -> logits (b t v) of what may stand at each place."""
 
     def __init__(self, model: Bert) -> None:
@@ -253,7 +253,7 @@ def _filler(model: Bert, sizes: Any) -> Program:
         return torch.randint(sizes.marks.first, sizes.size, (rows, length)), torch.full((rows,), length)
 
     axes: tuple[Mapping[int, str], ...] = ({0: "rows", 1: "length"}, {0: "rows"})
-    return Program(Filling(model).eval(), inputs, ("tokens", "lengths"), ("logits",), axes)
+    return Program(MaskedLMProgram(model).eval(), inputs, ("tokens", "lengths"), ("logits",), axes)
 
 
 def _images(model: VisionTransformer, sizes: Any) -> Program:

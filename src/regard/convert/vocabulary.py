@@ -19,12 +19,12 @@ from torch import Tensor
 
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, DataError
-from regard.data.text.masking import MASK
-from regard.data.text.tokenizer import MARKS, Tokenizer
+from regard.data.text.masking import MASK_TOKEN
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 
-NEVER = -1e4  # added to the logit of a mark that the model of others does not have: its probability is 0
-OURS = dict(zip(("pad", "unknown", "start", "end", "mask"), (*MARKS, MASK), strict=True))
-NAMES = {  # what others call marks, most telling first
+MASKED_LOGIT = -1e4  # added to the logit of a mark that the model of others does not have: its probability is 0
+NATIVE_TOKENS = dict(zip(("pad", "unknown", "start", "end", "mask"), (*SPECIAL_TOKENS, MASK_TOKEN), strict=True))
+COMMON_SPELLINGS = {  # what others call marks, most telling first
     "pad": ("[PAD]", "<pad>"),
     "unknown": ("[UNK]", "<unk>"),
     "start": ("[CLS]", "<s>", "<|endoftext|>"),
@@ -34,31 +34,31 @@ NAMES = {  # what others call marks, most telling first
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ImportedVocabulary:
     """A tokenizer of ours, and where the rows of its tokens are."""
 
     tokenizer: Tokenizer
-    rows: Tensor  # (n) of each token its number there; -1: there is none
-    invented: tuple[int, ...]  # marks that have no row of their own there
+    source_ids: Tensor  # (n) of each token its number there; -1: there is none
+    missing_special_tokens: tuple[int, ...]  # marks that have no row of their own there
 
-    def ids(self, tokens: Tensor) -> Tensor:
+    def to_source_ids(self, tokens: Tensor) -> Tensor:
         """Tokens of ours -> their numbers there."""
-        return self.rows[tokens]
+        return self.source_ids[tokens]
 
-    def table(self, theirs: Tensor) -> Tensor:
+    def select_rows(self, theirs: Tensor) -> Tensor:
         """A table of theirs, with a row for each token (n …) -> ours; a mark that is not there has zeros."""
-        taken = theirs[self.rows.clamp(min=0)]
-        taken[self.rows < 0] = 0
+        taken = theirs[self.source_ids.clamp(min=0)]
+        taken[self.source_ids < 0] = 0
         return taken
 
-    def forbid(self, bias: Tensor) -> Tensor:
+    def suppress_missing(self, bias: Tensor) -> Tensor:
         """Numbers that are added to logits -> the same, by which marks that are not there are never foretold."""
         bias = bias.clone()
-        bias[list(self.invented)] = NEVER
+        bias[list(self.missing_special_tokens)] = MASKED_LOGIT
         return bias
 
 
-def read(path: Path, *, size: int, known: Mapping[str, Any], mask: bool = False) -> Vocabulary:
+def read_vocabulary(path: Path, *, size: int, special_token_ids: Mapping[str, Any], mask: bool = False) -> ImportedVocabulary:
     """tokenizer.json -> a vocabulary of ours for tables of `size` rows. `known` are numbers of marks by our names, as
     the model's configuration tells them; with `mask` there must be a mask mark."""
     try:
@@ -69,14 +69,14 @@ def read(path: Path, *, size: int, known: Mapping[str, Any], mask: bool = False)
     names = {number: name for name, number in engine.get_vocab(with_added_tokens=True).items()}
     if max(names, default=0) >= size:
         raise CheckpointError(f"{path}: {max(names) + 1} tokens, but the model has {size}; they belong to two models")
-    marks = {mark: _number(mark, engine, known.get(mark), size) for mark in NAMES}
+    marks = {mark: _number(mark, engine, special_token_ids.get(mark), size) for mark in COMMON_SPELLINGS}
     if mask and marks["mask"] is None:
-        raise DataError(f"{path}: there is no token {' or '.join(NAMES['mask'])} for what is covered")
+        raise DataError(f"{path}: there is no token {' or '.join(COMMON_SPELLINGS['mask'])} for what is covered")
     first = [marks[mark] for mark in ("pad", "unknown", "start", "end")]
     last = [marks["mask"]] if mask else []
     others = [number for number in range(size) if number not in (*first, *last)]
     rows = [*first, *others, *last]
-    spelt = [*MARKS, *(names.get(number, f"<unused {number}> ") for number in others), *([MASK] if mask else [])]
+    spelt = [*SPECIAL_TOKENS, *(names.get(number, f"<unused {number}> ") for number in others), *([MASK_TOKEN] if mask else [])]
     taken: set[int] = set()
     invented = []
     for place in (0, 1, 3, 2):  # a row that is start and end is the end's: only that is ever foretold
@@ -85,9 +85,9 @@ def read(path: Path, *, size: int, known: Mapping[str, Any], mask: bool = False)
         else:
             taken.add(int(first[place] or 0))
     tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(json.dumps(_renamed(state, spelt, path))))
-    if tokenizer.size != len(spelt):
-        raise DataError(f"{path}: its tokens cannot be numbered anew ({tokenizer.size} of {len(spelt)} are left)")
-    return Vocabulary(tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(invented)))
+    if tokenizer.vocab_size != len(spelt):
+        raise DataError(f"{path}: its tokens cannot be numbered anew ({tokenizer.vocab_size} of {len(spelt)} are left)")
+    return ImportedVocabulary(tokenizer, torch.tensor([-1 if row is None else row for row in rows]), tuple(sorted(invented)))
 
 
 def _number(mark: str, engine: tokenizers.Tokenizer, known: Any, size: int) -> int | None:
@@ -96,7 +96,7 @@ def _number(mark: str, engine: tokenizers.Tokenizer, known: Any, size: int) -> i
     known = known[0] if isinstance(known, list) and known else known
     if isinstance(known, int) and 0 <= known < size:
         return known
-    numbers = (engine.token_to_id(name) for name in (OURS[mark], *NAMES[mark]))
+    numbers = (engine.token_to_id(name) for name in (NATIVE_TOKENS[mark], *COMMON_SPELLINGS[mark]))
     return next((number for number in numbers if number is not None), None)
 
 
@@ -107,11 +107,11 @@ def _renamed(state: dict[str, Any], spelt: Sequence[str], path: Path) -> dict[st
     if isinstance(model["vocab"], dict):
         model["vocab"] = numbers
         if model.get("unk_token") is not None:
-            model["unk_token"] = MARKS[SpecialTokens.unknown]
+            model["unk_token"] = SPECIAL_TOKENS[SpecialTokens.unknown]
     elif model.get("type") == "Unigram":
         scores = dict(model["vocab"])
         least = min(scores.values(), default=0.0) - 10
-        model["vocab"] = [[name, scores.get(name, 0.0 if name in MARKS else least)] for name in spelt]
+        model["vocab"] = [[name, scores.get(name, 0.0 if name in SPECIAL_TOKENS else least)] for name in spelt]
         model["unk_id"] = SpecialTokens.unknown
     else:
         raise DataError(f"{path}: a tokenizer of the kind {model.get('type')}, which regard does not read")
@@ -120,7 +120,7 @@ def _renamed(state: dict[str, Any], spelt: Sequence[str], path: Path) -> dict[st
     nothing = {"type": "Sequence", "normalizers": []}
     return state | {
         "model": model,
-        "added_tokens": [token for token in added if token["content"] not in (*MARKS, MASK)],
+        "added_tokens": [token for token in added if token["content"] not in (*SPECIAL_TOKENS, MASK_TOKEN)],
         "normalizer": state.get("normalizer") or nothing,
         "post_processor": None,
         "truncation": None,
@@ -128,20 +128,20 @@ def _renamed(state: dict[str, Any], spelt: Sequence[str], path: Path) -> dict[st
     }
 
 
-def write(tokenizer: Tokenizer, folder: Path, library: Any, *, template: str, longest: int) -> None:
+def write_tokenizer(tokenizer: Tokenizer, folder: Path, library: Any, *, template: str, longest: int) -> None:
     """A tokenizer of ours as files that `AutoTokenizer` reads; `template` says where marks stand: {start} $A {end}."""
     engine = tokenizers.Tokenizer.from_str(tokenizer.engine.to_str())
-    single = [OURS[part.strip("{}")] if part.startswith("{") else part for part in template.split()]
+    single = [NATIVE_TOKENS[part.strip("{}")] if part.startswith("{") else part for part in template.split()]
     engine.post_processor = processors.TemplateProcessing(
-        single=single, special_tokens=[(name, MARKS.index(name)) for name in single if name in MARKS]
+        single=single, special_tokens=[(name, SPECIAL_TOKENS.index(name)) for name in single if name in SPECIAL_TOKENS]
     )
-    masked = {"mask_token": MASK} if engine.token_to_id(MASK) is not None else {}
+    masked = {"mask_token": MASK_TOKEN} if engine.token_to_id(MASK_TOKEN) is not None else {}
     library.PreTrainedTokenizerFast(
         tokenizer_object=engine,
-        pad_token=OURS["pad"],
-        unk_token=OURS["unknown"],
-        bos_token=OURS["start"],
-        eos_token=OURS["end"],
+        pad_token=NATIVE_TOKENS["pad"],
+        unk_token=NATIVE_TOKENS["unknown"],
+        bos_token=NATIVE_TOKENS["start"],
+        eos_token=NATIVE_TOKENS["end"],
         model_max_length=longest,
         clean_up_tokenization_spaces=False,
         **masked,

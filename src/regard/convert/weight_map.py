@@ -24,12 +24,12 @@ class WeightMapping:
     back: Callable[[Tensor], Sequence[Tensor]] = lambda other: [other]
 
 
-def both(ours: str, theirs: str) -> list[WeightMapping]:
+def same_layer(ours: str, theirs: str) -> list[WeightMapping]:
     """Weight and bias of a layer that is the same on both sides."""
     return [WeightMapping((f"{ours}.{part}",), f"{theirs}.{part}") for part in ("weight", "bias")]
 
 
-def flipped(ours: Sequence[str], theirs: str) -> list[WeightMapping]:
+def transposed_layer(ours: Sequence[str], theirs: str) -> list[WeightMapping]:
     """Layers of ours that are one of theirs, which keeps its matrix the other way round: GPT-2's."""
     count = len(ours)
     weight = WeightMapping(
@@ -57,7 +57,7 @@ def reshaped(ours: str, theirs: str, out: tuple[int, ...], back: tuple[int, ...]
     return WeightMapping((ours,), theirs, lambda own: own[0].reshape(out), lambda other: [other.reshape(back)])
 
 
-def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> WeightMapping:
+def permuted_weight(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> WeightMapping:
     """A weight whose features stand in another order there: ours[i] is theirs[order[i]], along the axes."""
     inverse = order.argsort()
 
@@ -70,23 +70,23 @@ def ordered(ours: str, theirs: str, order: Tensor, axes: Iterable[int]) -> Weigh
     return WeightMapping((ours,), theirs, lambda own: along(own[0], inverse), lambda other: [along(other, order)])
 
 
-def to_theirs(pairs: Sequence[WeightMapping], own: Mapping[str, Tensor]) -> Tensors:
+def to_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
     """Weights of ours -> theirs."""
-    return {pair.theirs: pair.out([own[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs}
+    return {pair.theirs: pair.out([tensors[name].detach() for name in pair.ours]).clone().contiguous() for pair in pairs}
 
 
-def from_theirs(pairs: Sequence[WeightMapping], other: Mapping[str, Tensor]) -> Tensors:
+def from_theirs(pairs: Sequence[WeightMapping], tensors: Mapping[str, Tensor]) -> Tensors:
     """Weights of theirs -> ours."""
     found: Tensors = {}
     for pair in pairs:
-        if pair.theirs not in other:
+        if pair.theirs not in tensors:
             raise CheckpointError(f"{pair.theirs}: the model has no such weight; it is of another layout")
-        parts = pair.back(other[pair.theirs].detach())
+        parts = pair.back(tensors[pair.theirs].detach())
         found |= {name: part.clone().contiguous() for name, part in zip(pair.ours, parts, strict=True)}
     return found
 
 
-def expect(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
+def check_supported(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
     """Refuse a model of ours whose settings the layout has not, in one line with the settings that it has."""
     for name, value in wanted.items():
         given = getattr(config, name)
@@ -94,7 +94,7 @@ def expect(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
             raise ConfigError(f"model.{name}={given!r} does not fit the layout of {layout}, which has {value!r}")
 
 
-def expect_theirs(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
+def check_theirs_supported(layout: str, config: Any, wanted: Mapping[str, Any]) -> None:
     """Refuse a model of theirs that has something which ours has not."""
     for name, values in wanted.items():
         given = getattr(config, name, None)

@@ -16,7 +16,7 @@ from regard.core.protocols import Indices, Padded
 from regard.core.seed import combine_seeds
 
 Lengths = NDArray[np.int64]
-CHAPTER = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
+SHARD_PAIRS = 4_000_000  # pairs that are planned at once: of a larger corpus, an epoch is one chapter of that size
 
 
 class PairBatch(NamedTuple):
@@ -26,36 +26,36 @@ class PairBatch(NamedTuple):
     target: Padded
 
 
-class Selection(NamedTuple):
+class LengthSelection(NamedTuple):
     """The numbers of the examples that fit the limits, and of those that are too long."""
 
-    kept: Indices
+    selected: Indices
     too_long: Indices
 
 
-def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], mark: int = SpecialTokens.pad) -> Padded:
+def pad(rows: Sequence[Sequence[int] | NDArray[np.integer]], pad_id: int = SpecialTokens.pad) -> Padded:
     """Rows of any length -> one tensor (b s) filled up with `mark`, and the lengths."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    tokens = np.full((len(rows), int(lengths.max(initial=0))), mark, dtype=np.int64)
+    tokens = np.full((len(rows), int(lengths.max(initial=0))), pad_id, dtype=np.int64)
     for i, row in enumerate(rows):
         tokens[i, : len(row)] = row
     return Padded(torch.from_numpy(tokens), torch.from_numpy(lengths))
 
 
-def select(source: Lengths, target: Lengths, *, longest: int, budget: int) -> Selection:
+def select_by_length(source: Lengths, target: Lengths, *, max_length: int, budget: int) -> LengthSelection:
     """Lengths of both sides -> the examples within `longest` and `budget`, and those that are not."""
     width = np.maximum(source, target)
     if not len(width):
         raise DataError("there is no sentence pair with text on both sides")
-    fits = width <= min(longest, budget)
+    fits = width <= min(max_length, budget)
     if not fits.any():
         smallest = int(width.min())
-        setting = f"tokens={budget}" if budget <= longest else f"longest={longest}"
+        setting = f"tokens={budget}" if budget <= max_length else f"longest={max_length}"
         raise DataError(f"no sentence pair fits {setting}; the shortest of {len(width)} needs {smallest} tokens")
-    return Selection(np.flatnonzero(fits), np.flatnonzero(~fits))
+    return LengthSelection(np.flatnonzero(fits), np.flatnonzero(~fits))
 
 
-def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed: int, epoch: int) -> list[Indices]:
+def epoch_batches(source: Lengths, target: Lengths, *, candidates: Indices, budget: int, seed: int, epoch: int) -> list[Indices]:
     """Lengths of both sides -> the epoch's batches of example numbers, the same for the same seed and epoch.
 
     A batch of n rows holds at most `budget` padded tokens on its larger side: n · max(longest source, longest target).
@@ -63,20 +63,20 @@ def plan(source: Lengths, target: Lengths, *, among: Indices, budget: int, seed:
     the differences turns round from one length to the next (as a snake), so that neighbours are alike at the seams too.
     """
     random = np.random.default_rng(combine_seeds(seed, epoch))
-    among = random.permutation(among)
-    s, t = source[among], target[among]
+    candidates = random.permutation(candidates)
+    s, t = source[candidates], target[candidates]
     width, difference = np.maximum(s, t), s - t
     if len(width) and width.max() > budget:
         raise DataError(f"a sentence pair of {width.max()} tokens is over the budget tokens={budget}; leave it out")
     order = np.lexsort((np.where(width % 2 == 0, difference, -difference), width))
-    batches = _cut(among[order], width[order], budget=budget)
+    batches = _cut(candidates[order], width[order], budget=budget)
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def chapter(pairs: int, *, epoch: int, seed: int) -> tuple[int, int]:
+def epoch_shard(pairs: int, *, epoch: int, seed: int) -> tuple[int, int]:
     """First pair and end of what an epoch goes through: all, or one chapter of a large corpus. Every chapter comes once
     before any comes again."""
-    chapters = -(-pairs // CHAPTER)
+    chapters = -(-pairs // SHARD_PAIRS)
     if chapters <= 1:
         return 0, pairs
     turn, place = divmod(epoch, chapters)
@@ -84,11 +84,11 @@ def chapter(pairs: int, *, epoch: int, seed: int) -> tuple[int, int]:
     return pairs * number // chapters, pairs * (number + 1) // chapters
 
 
-def by_length(lengths: Lengths, *, budget: int, most: int | None = None) -> list[Indices]:
+def batches_by_length(lengths: Lengths, *, budget: int, max_rows: int | None = None) -> list[Indices]:
     """Lengths -> row numbers in batches of like length, longest first: at most `budget` padded tokens and `most` rows
     in a batch, but at least one row."""
     order = np.argsort(-lengths, kind="stable")
-    return _cut(order, lengths[order], budget=budget, most=most)
+    return _cut(order, lengths[order], budget=budget, most=max_rows)
 
 
 def _cut(examples: Indices, width: Lengths, *, budget: int, most: int | None = None) -> list[Indices]:
@@ -102,7 +102,7 @@ def _cut(examples: Indices, width: Lengths, *, budget: int, most: int | None = N
     return [examples[a:b] for a, b in pairwise(edges)]
 
 
-def padding(source: Lengths, target: Lengths, batches: list[Indices]) -> float:
+def padding_fraction(source: Lengths, target: Lengths, batches: list[Indices]) -> float:
     """Batches -> the share of their positions, on both sides together, that is padding."""
     total = sum(len(b) * (int(source[b].max()) + int(target[b].max())) for b in batches)
     real = sum(int(source[b].sum() + target[b].sum()) for b in batches)

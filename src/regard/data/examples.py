@@ -18,15 +18,15 @@ from regard.core.errors import DataError, did_you_mean, pluralize
 if TYPE_CHECKING:
     from regard.core.task import Task
 
-HELD = 2**28  # bytes of text that are kept in memory rather than read again and again
+MAX_CACHED_BYTES = 2**28  # bytes of text that are kept in memory rather than read again and again
 T = TypeVar("T")
-SPLITS = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
-PACKED = (".gz", ".xz")
-ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
-RATIO = 4  # how much larger text is unpacked, about
-HELD_OUT = 1000  # examples to hold out for a split, if that is at most a twentieth
-SHARE = 20
-Splitting = Callable[..., Any]  # `complete` or `whole`
+SPLIT_ALIASES = {"train": "train", "valid": "valid", "val": "valid", "dev": "valid", "validation": "valid", "test": "test"}
+COMPRESSED_SUFFIXES = (".gz", ".xz")
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.xz")
+COMPRESSION_RATIO = 4  # how much larger text is unpacked, about
+HELD_OUT_EXAMPLES = 1000  # examples to hold out for a split, if that is at most a twentieth
+HELD_OUT_DIVISOR = 20
+SplitFunction = Callable[..., Any]  # `complete` or `whole`
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Examples(Generic[T]):
         return blake2b(f"{checksums.of_files(self.files)} {self.part}".encode(), digest_size=32).hexdigest()
 
 
-def held(rows: Examples[T]) -> Examples[T]:
+def cache_in_memory(rows: Examples[T]) -> Examples[T]:
     """The same rows, kept in memory once they have been read; of more text than HELD bytes they are read each time."""
-    if rows.bytes > HELD:
+    if rows.bytes > MAX_CACHED_BYTES:
         return rows
     kept: list[T] = []
 
@@ -68,71 +68,71 @@ def from_files(where: str, read: Callable[[], Iterator[T]], *paths: Path, key: s
     """Rows that come from files; their key changes when a file does."""
     facts = [(str(path.resolve()), path.stat()) for path in paths if path.exists()]
     stamp = "".join(f"{path}:{fact.st_size}:{fact.st_mtime_ns};" for path, fact in facts)
-    size = sum(fact.st_size * (RATIO if Path(path).suffix in PACKED else 1) for path, fact in facts)
+    size = sum(fact.st_size * (COMPRESSION_RATIO if Path(path).suffix in COMPRESSED_SUFFIXES else 1) for path, fact in facts)
     files = tuple(path for path in paths if path.is_file())
     return Examples(where, read, key=stamp + key, bytes=size, files=files if len(files) == len(paths) else (), part=key)
 
 
-def plain(path: Path) -> Path:
+def strip_compression(path: Path) -> Path:
     """The path without the suffix of a packed file: train.tsv.gz -> train.tsv."""
-    return path.with_suffix("") if path.suffix in PACKED else path
+    return path.with_suffix("") if path.suffix in COMPRESSED_SUFFIXES else path
 
 
 def split_of(stem: str) -> str | None:
     """A file's stem -> the split it holds: `train`, `news.dev`, `test_2016_flickr`; None if it names none."""
     match = re.search(r"(?:^|[.\-_])(train|validation|valid|val|dev|test)(?:[_\-.\d]\w*)?$", stem)
-    return SPLITS[match[1]] if match else None
+    return SPLIT_ALIASES[match[1]] if match else None
 
 
 def files_by_split(folder: Path, suffixes: tuple[str, ...]) -> dict[str, Path]:
     """The files of a folder that are named after splits (train.tsv, ner.dev.gz), by split; the first of each."""
     files: dict[str, Path] = {}
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        name = plain(path)
+        name = strip_compression(path)
         split = split_of(name.stem) if name.suffix in suffixes else split_of(name.name)
         if split is not None:
             files.setdefault(split, path)
     return files
 
 
-def pick(splits: dict[str, Examples[T]], name: str) -> Examples[T]:
+def get_split(splits: dict[str, Examples[T]], name: str) -> Examples[T]:
     """One split, or an error that lists those there are."""
     if name not in splits:
         raise DataError(f"the data has no split {name!r}; {did_you_mean(name, splits)}")
     return splits[name]
 
 
-def lacking(splits: Collection[str]) -> list[str]:
+def missing_splits(splits: Collection[str]) -> list[str]:
     """The splits that are cut off the training data because they were not given."""
     if "train" not in splits:
         raise DataError(f"there is no training split; the data has {', '.join(sorted(splits)) or 'nothing'}")
     return [] if "valid" in splits else [name for name in ("valid", "test") if name not in splits]
 
 
-def too_few(different: int, wanted: Sequence[str]) -> str:
+def too_few_error(num_distinct: int, split_names: Sequence[str]) -> str:
     """Why so many different texts cannot be cut into train and the splits wanted, one each at least; else nothing."""
-    if different > len(wanted):
+    if num_distinct > len(split_names):
         return ""
-    *first, last = "train", *wanted
-    verb = "is" if different == 1 else "are"
+    *first, last = "train", *split_names
+    verb = "is" if num_distinct == 1 else "are"
     return (
-        f"{pluralize(different, 'different text')} {verb} too few to split into {', '.join(first)} and {last}: at least "
-        f"{len(wanted) + 1} are needed, and equal ones count once; give more, or a folder with a file for each split"
+        f"{pluralize(num_distinct, 'different text')} {verb} too few to split into {', '.join(first)} and {last}: at least "
+        f"{len(split_names) + 1} are needed, and equal ones count once; give more, or a folder with a file for each split"
     )
 
 
-def complete(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
+def add_missing_splits(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
     """Splits as they were given -> the same with a valid split (and a test split, if neither was there) cut off train.
 
     Which part an example falls into is decided by its text alone, so equal texts are never in two parts.
     """
-    wanted = lacking(splits)
+    wanted = missing_splits(splits)
     if not wanted:
         return splits
     keys = _keys(splits["train"], seed, text_of)
     different = np.unique(keys)
-    size = min(HELD_OUT, len(different) // SHARE) or 1
-    if few := too_few(len(different), wanted):
+    size = min(HELD_OUT_EXAMPLES, len(different) // HELD_OUT_DIVISOR) or 1
+    if few := too_few_error(len(different), wanted):
         raise DataError(f"{splits['train'].where}: {few}")
     edges = [0, *(int(different[size * (i + 1)]) for i in range(len(wanted)))]
     parts = {
@@ -142,14 +142,14 @@ def complete(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T]
     return {**splits, **parts, "train": _part(splits["train"], keys, low=edges[-1], high=2**64)}
 
 
-def whole(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
+def same_for_all_splits(splits: dict[str, Examples[T]], seed: int, *, text_of: Callable[[T], str]) -> dict[str, Examples[T]]:
     """In place of `complete`, for data that is only tested on: what is no split of several is each of them."""
     return dict.fromkeys(("train", "valid", "test"), splits["train"]) if list(splits) == ["train"] else splits
 
 
-def splitting(task: Task) -> Splitting:
+def split_function_for(task: Task) -> SplitFunction:
     """How a task's data is cut into splits where it has none."""
-    return whole if task.test_only else complete
+    return same_for_all_splits if task.test_only else add_missing_splits
 
 
 def _keys(rows: Examples[T], seed: int, text_of: Callable[[T], str]) -> NDArray[np.uint64]:

@@ -11,10 +11,10 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def uniform(numbers: Indices, count: int) -> NDArray[np.float64]:
+def uniform(keys: Indices, count: int) -> NDArray[np.float64]:
     """Numbers (r) -> for each `count` numbers from [0, 1) (r count), whatever other numbers there are."""
     with np.errstate(over="ignore"):  # products modulo 2^64 are what is meant
-        seeds = _mixed(numbers.astype(np.uint64) * FACTORS[0] + STEP)
+        seeds = _mixed(keys.astype(np.uint64) * FACTORS[0] + STEP)
         places = np.arange(1, count + 1, dtype=np.uint64) * STEP
         bits = _mixed(seeds[:, None] + places) >> np.uint64(11)
     return bits.astype(np.float64) * 2.0**-53

@@ -10,16 +10,16 @@ from typing import Any
 from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.examples import SPLITS
+from regard.data.examples import SPLIT_ALIASES
 from regard.data.text.pair_files import Languages, Pair, Pairs, from_record
 
 PREFIX = "hf:"  # data.dataset="hf:owner/dataset" or "hf:owner/dataset:configuration"
-MARKERS = ("dataset_dict.json", "state.json")  # what a saved dataset has in its folder
+SAVED_DATASET_FILES = ("dataset_dict.json", "state.json")  # what a saved dataset has in its folder
 
 
 def is_saved(path: Path) -> bool:
     """Whether a folder is a dataset written by `save_to_disk`."""
-    return any((path / marker).is_file() for marker in MARKERS)
+    return any((path / marker).is_file() for marker in SAVED_DATASET_FILES)
 
 
 def read_saved(path: Path, languages: Languages) -> dict[str, Pairs]:
@@ -31,7 +31,7 @@ def read_saved(path: Path, languages: Languages) -> dict[str, Pairs]:
         raise DataError(f"{path}: not a saved dataset that can be read: {_first_line(wrong)}") from None
 
 
-def read_named(name: str, languages: Languages) -> dict[str, Pairs]:
+def read_from_hub(name: str, languages: Languages) -> dict[str, Pairs]:
     """`hf:owner/dataset` -> pairs for each split it has; downloaded by the library, or taken from its cache."""
     trust.check_network(name)
     library = require("datasets", extra="datasets")
@@ -48,7 +48,7 @@ def _first_line(wrong: Exception) -> str:
 
 def _pairs(dataset: Any, languages: Languages, where: str) -> dict[str, Pairs]:
     parts = dataset if isinstance(dataset, dict) else {"train": dataset}
-    named = {SPLITS[name]: part for name, part in parts.items() if name in SPLITS}
+    named = {SPLIT_ALIASES[name]: part for name, part in parts.items() if name in SPLIT_ALIASES}
     if not named:
         raise DataError(f"{where}: no split named train, valid or test; found {', '.join(map(str, parts))}")
     return {

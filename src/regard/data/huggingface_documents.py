@@ -10,7 +10,7 @@ from typing import Any
 from regard.core import trust
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.examples import SPLITS, Examples
+from regard.data.examples import SPLIT_ALIASES, Examples
 from regard.data.huggingface import PREFIX
 from regard.data.text.document_files import Document, Layout, from_record
 
@@ -29,7 +29,7 @@ def open_splits(source: Path | str) -> dict[str, Any]:
         reason = (str(wrong).splitlines() or [type(wrong).__name__])[0]
         raise DataError(f"{source}: cannot be loaded: {reason}") from None
     parts = opened if isinstance(opened, dict) else {"train": opened}
-    named = {SPLITS[name]: part for name, part in parts.items() if name in SPLITS}
+    named = {SPLIT_ALIASES[name]: part for name, part in parts.items() if name in SPLIT_ALIASES}
     if not named:
         raise DataError(f"{source}: no split named train, valid or test; it has {', '.join(map(str, parts))}")
     return named

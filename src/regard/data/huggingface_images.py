@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
 from regard.core.extras import require
-from regard.data.examples import SPLITS
+from regard.data.examples import SPLIT_ALIASES
 from regard.data.huggingface import PREFIX, is_saved
 
-__all__ = ["PREFIX", "Row", "is_saved", "read_named", "read_saved"]
-LABELS = ("label", "labels", "fine_label", "class")
+__all__ = ["PREFIX", "Row", "is_saved", "read_from_hub", "read_saved"]
+LABEL_COLUMNS = ("label", "labels", "fine_label", "class")
 
 
 class Row(NamedTuple):
@@ -34,7 +34,7 @@ def read_saved(path: Path) -> Iterator[Row]:
     yield from _rows(found, str(path))
 
 
-def read_named(name: str) -> Iterator[Row]:
+def read_from_hub(name: str) -> Iterator[Row]:
     """`hf:owner/dataset` -> its images; downloaded by the library, or taken from its cache."""
     library = require("datasets", extra="datasets")
     dataset, _, configuration = name.removeprefix(PREFIX).partition(":")
@@ -52,14 +52,14 @@ def _first_line(wrong: Exception) -> str:
 def _rows(found: Any, where: str) -> Iterator[Row]:
     library = require("datasets", extra="datasets")
     parts = found if isinstance(found, dict) else {"train": found}
-    named = {SPLITS[name]: part for name, part in parts.items() if name in SPLITS}
+    named = {SPLIT_ALIASES[name]: part for name, part in parts.items() if name in SPLIT_ALIASES}
     if not named:
         raise DataError(f"{where}: no split named train, valid or test; found {', '.join(map(str, parts))}")
     for split, part in named.items():
         images = [name for name, kind in part.features.items() if isinstance(kind, library.Image)]
         if not images:
             raise DataError(f"{where} {split}: no column holds images; {did_you_mean('image', part.features)}")
-        label = next((name for name in LABELS if name in part.features), None)
+        label = next((name for name in LABEL_COLUMNS if name in part.features), None)
         kind = part.features[label] if label else None
         raw = part.cast_column(images[0], library.Image(decode=False))
         for number, row in enumerate(raw, start=1):

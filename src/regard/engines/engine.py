@@ -43,7 +43,7 @@ def build(name: str, parts: LoadedRun, precision: str = "float32") -> Engine:
     return makers[name](parts, precision)
 
 
-def state_of(model: nn.Module) -> object:
+def model_fingerprint(model: nn.Module) -> object:
     """Equal for equal weights under the same hooks: another value says that the model was changed or is watched."""
     weights = tuple((weight.data_ptr(), _version(weight)) for weight in model.parameters())
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
@@ -65,7 +65,7 @@ class OptimizedModelCache:
 
     def __call__(self) -> Any:
         """The copy, or the model itself where it has none."""
-        now = state_of(self._model)
+        now = model_fingerprint(self._model)
         if self._seen != now:
             self._optimised, self._seen = optimised(self._model), now
         return self._optimised

@@ -18,7 +18,7 @@ from regard.core.extras import require
 
 LOCAL = "local"  # a cluster of this machine alone, for as long as the command runs
 QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-CHAPTER = 512  # pieces that are handed over at a time: this bounds the memory
+CHUNKS_PER_DATASET = 512  # pieces that are handed over at a time: this bounds the memory
 
 
 class ClusterError(RegardError):
@@ -26,7 +26,7 @@ class ClusterError(RegardError):
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Any]:
+def connect(address: str) -> Iterator[Any]:
     """The library, connected to the cluster at an address; `local` starts one of this machine."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -46,12 +46,12 @@ def connected(address: str) -> Iterator[Any]:
         ray.shutdown()
 
 
-def workers_of(ray: Any) -> int:
+def cluster_cpus(ray: Any) -> int:
     """How many processors the cluster has."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def in_order(work: Callable[[str], str], pieces: Iterable[str], *, ray: Any, workers: int) -> Iterator[str]:
+def map_in_order(work: Callable[[str], str], pieces: Iterable[str], *, ray: Any, workers: int) -> Iterator[str]:
     """work(piece) for every piece, in order. Both are texts; `work` must be one that can be pickled."""
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order = True
@@ -94,7 +94,7 @@ def _chapters(pieces: Iterable[str]) -> Iterator[list[str]]:
     chapter: list[str] = []
     for piece in pieces:
         chapter.append(piece)
-        if len(chapter) == CHAPTER:
+        if len(chapter) == CHUNKS_PER_DATASET:
             yield chapter
             chapter = []
     if chapter:

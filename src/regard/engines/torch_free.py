@@ -21,8 +21,8 @@ from regard.engines.ctranslate2 import cache, search
 from regard.training.migrations import migrate
 
 CODECS = "regard.data.text"  # TASK_codec.py there reads and writes texts without torch
-WIDE = 512  # features from which several threads answer a few rows faster than one whatever else runs
-Slow = Callable[[list[str]], list[list[Prediction]]]
+MIN_MULTITHREAD_DIM = 512  # features from which several threads answer a few rows faster than one whatever else runs
+FallbackPredict = Callable[[list[str]], list[list[Prediction]]]
 Table = Mapping[str, Any]
 
 
@@ -30,31 +30,31 @@ Table = Mapping[str, Any]
 class TorchFreePredictor:
     """A run that answers one kind of request by its export."""
 
-    task: TextCodec
+    codec: TextCodec
     verbs: tuple[str, ...]
-    opened: Any  # the export
+    translator: Any  # the export
     decoding: Table
-    slow: Slow  # answers texts whose search was not settled, one for one
+    fallback: FallbackPredict  # answers texts whose search was not settled, one for one
 
-    def answer(self, texts: Sequence[str]) -> list[list[Prediction]]:
+    def predict(self, texts: Sequence[str]) -> list[list[Prediction]]:
         """Texts -> the answers to each, best first."""
-        return self.begin(texts)()
+        return self.submit(texts)()
 
-    def begin(self, texts: Sequence[str], *, scored: bool = True) -> Callable[[], list[list[Prediction]]]:
+    def submit(self, texts: Sequence[str], *, return_scores: bool = True) -> Callable[[], list[list[Prediction]]]:
         """Hand texts over -> a function that waits for their answers. What cannot be read is an error at once. Where
         only their texts are wanted, scores need not be computed."""
-        rows = self.task.rows(texts)
+        rows = self.codec.rows(texts)
         full = [number for number, row in enumerate(rows) if row]
         searched = [rows[number] for number in full]
-        limits = [self.task.limit(row) for row in searched]
-        wait = search.begin(self.opened, searched, limits, decoding=self.decoding, marks=self.task.marks, scored=scored)
+        limits = [self.codec.limit(row) for row in searched]
+        wait = search.submit(self.translator, searched, limits, decoding=self.decoding, special_tokens=self.codec.marks, return_scores=return_scores)
 
         def answers() -> list[list[Prediction]]:
             found = dict(zip(full, wait(), strict=True))
             left = [number for number, hypotheses in found.items() if hypotheses is None]
-            told = self.task.answers([found.get(number) or [] for number in range(len(rows))])
+            told = self.codec.answers([found.get(number) or [] for number in range(len(rows))])
             if left:
-                for number, own in zip(left, self.slow([texts[number] for number in left]), strict=True):
+                for number, own in zip(left, self.fallback([texts[number] for number in left]), strict=True):
                     told[number] = own
             return told
 
@@ -62,7 +62,7 @@ class TorchFreePredictor:
 
 
 def from_command_line(
-    run: Path, words: Sequence[str], *, precision: str, few: bool, slow: Slow
+    run: Path, settings: Sequence[str], *, precision: str, few_inputs: bool, fallback: FallbackPredict
 ) -> TorchFreePredictor | None:
     """A run folder and the words of a request -> its quick answers; None where there are none."""
     try:
@@ -71,21 +71,21 @@ def from_command_line(
             return None
         folder, weights = cache.cache_path(run)
         entry = (
-            cache.EquivalenceCache(folder).asked(cache.words_key(run / "config.json", words))
+            cache.EquivalenceCache(folder).get_by_command(cache.command_key(run / "config.json", settings))
             if folder.is_dir()
             else None
         )
-        if entry is None or entry["why"] or not cache.is_whole(folder, weights):
+        if entry is None or entry["why"] or not cache.is_complete(folder, weights):
             return None
         checksums.check(run, table["files"])
-        single = few and (table["model"].get("dim", 0) >= WIDE or is_idle())
-        return from_cache_entry(run, folder, entry, table=table, precision=precision, single=single, slow=slow)
+        single = few_inputs and (table["model"].get("dim", 0) >= MIN_MULTITHREAD_DIM or is_idle())
+        return from_cache_entry(run, folder, entry, table=table, precision=precision, single=single, fallback=fallback)
     except (RegardError, OSError, LookupError, TypeError, AttributeError, ValueError):
         return None
 
 
 def from_cache_entry(
-    run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, slow: Slow
+    run: Path, folder: Path, entry: Table, *, table: Table, precision: str, single: bool, fallback: FallbackPredict
 ) -> TorchFreePredictor | None:
     """The same, once it is known that a request is answered alike: `table` is the run's recipe, `entry` of Agreed."""
     if f"{table['task']}_codec" not in names(CODECS):
@@ -93,8 +93,8 @@ def from_cache_entry(
     module = find(CODECS, f"{table['task']}_codec")
     task: TextCodec = module.load(table["data"], run)
     decoding = task.search(entry["options"], entry["decoding"])
-    if decoding is None or decoding["name"] not in search.SEARCHES:
+    if decoding is None or decoding["name"] not in search.SUPPORTED_STRATEGIES:
         return None
     return TorchFreePredictor(
-        task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, slow
+        task, module.VERBS, search.open_export(folder, precision=precision, single=single), decoding, fallback
     )

@@ -21,27 +21,27 @@ class Config:
     rows: int = 32
 
 
-class FewDigits(ImageClassification):
+class DigitsSubset(ImageClassification):
     """The digits, of which the first so many are learned."""
 
-    def __init__(self, whole: ImageClassification, few: int, *, folder: Path | None) -> None:
-        super().__init__(whole.config, whole.known, read=lambda: whole.collection, folder=folder)
-        self.few = few
+    def __init__(self, full_task: ImageClassification, num_examples: int, *, folder: Path | None) -> None:
+        super().__init__(full_task.config, full_task.data_info, load_collection=lambda: full_task.collection, folder=folder)
+        self.few = num_examples
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of the first images, in random order."""
         few = min(self.few, len(self.collection.split("train")))
-        return image_inputs.batches(few, self.config.batch_size, epoch=epoch, seed=seed)
+        return image_inputs.shuffled_batches(few, self.config.batch_size, epoch=epoch, seed=seed)
 
 
-def build(config: Config, folder: Path | None = None) -> FewDigits:
+def build(config: Config, folder: Path | None = None) -> DigitsSubset:
     """A config -> the task."""
-    return FewDigits(usual.build(_config(config), folder), config.examples, folder=folder)
+    return DigitsSubset(usual.build(_config(config), folder), config.examples, folder=folder)
 
 
-def load(config: Config, folder: Path) -> FewDigits:
+def load(config: Config, folder: Path) -> DigitsSubset:
     """A config and a run folder -> the task of that run."""
-    return FewDigits(usual.load(_config(config), folder), config.examples, folder=folder)
+    return DigitsSubset(usual.load(_config(config), folder), config.examples, folder=folder)
 
 
 def _config(config: Config) -> usual.Config:

@@ -20,14 +20,14 @@ class Cell(NamedTuple):
     measure: Callable[[], dict[str, float]]
 
 
-class Verdict(NamedTuple):
+class ClaimResult(NamedTuple):
     """Whether a claim holds here, and a paragraph that says by how much, over how many seeds."""
 
     holds: bool | None  # None: models have learned too little to judge by them, or seeds differ more than models do
     text: str
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """In words, for those who read no further."""
         return "not decided" if self.holds is None else "holds" if self.holds else "does not hold"
 
@@ -45,23 +45,23 @@ def budget(effort: float, steps: int) -> Budget:
     return Budget(max(2, round(2 * steps * effort / seeds)), seeds)
 
 
-def amount(effort: float, count: int, least: int) -> int:
+def scaled_count(effort: float, count: int, least: int) -> int:
     """How much data is used: all of it from a quick look on, and little to try whether an experiment runs."""
     return max(least, round(count * min(1.0, effort)))
 
 
-def seeded(name: str, seeds: int, measure: Callable[[int], dict[str, float]]) -> list[Cell]:
+def cells_per_seed(name: str, seeds: int, measure: Callable[[int], dict[str, float]]) -> list[Cell]:
     """The same cell with each seed, counted from 1."""
     return [Cell(f"{name}, seed {seed}", partial(measure, seed)) for seed in range(1, seeds + 1)]
 
 
-def seeds_of(figures: Figures) -> str:
+def describe_seeds(figures: Figures) -> str:
     """How many seeds there are, in words for a verdict."""
     count = max((int(name.rpartition(", seed ")[2]) for name in figures if ", seed " in name), default=1)
     return "One seed" if count == 1 else f"Means of {count} seeds"
 
 
-def over_seeds(figures: Figures, figure: str) -> dict[str, list[float]]:
+def seed_values(figures: Figures, figure: str) -> dict[str, list[float]]:
     """The name of a cell without its seed -> the values of one figure, one a seed."""
     found: dict[str, list[float]] = {}
     for name, numbers in figures.items():
@@ -72,22 +72,22 @@ def over_seeds(figures: Figures, figure: str) -> dict[str, list[float]]:
 
 def means(figures: Figures, figure: str) -> dict[str, float]:
     """The name of a cell without its seed -> the mean of one figure over the seeds."""
-    return {name: fmean(values) for name, values in over_seeds(figures, figure).items()}
+    return {name: fmean(values) for name, values in seed_values(figures, figure).items()}
 
 
-def apart(low: Sequence[float], high: Sequence[float]) -> bool:
+def is_separated(low: Sequence[float], high: Sequence[float]) -> bool:
     """Values of seeds: is the lowest of `high` above the highest of `low`? A difference that seeds make too is none."""
     return max(low) < min(high)
 
 
-def unsettled(one: Sequence[float], other: Sequence[float], clear: float) -> bool:
+def is_inconclusive(first: Sequence[float], second: Sequence[float], clear: float) -> bool:
     """Values of seeds: do both lie among each other, and further apart than a `clear` difference? Then seeds make more
     of a difference than what is compared, and nothing is decided."""
-    among = not apart(one, other) and not apart(other, one)
-    return among and max(max(values) - min(values) for values in (one, other)) > clear
+    among = not is_separated(first, second) and not is_separated(second, first)
+    return among and max(max(values) - min(values) for values in (first, second)) > clear
 
 
-def spread(*several: Sequence[float], form: str = ".0%") -> str:
+def format_range(*several: Sequence[float], form: str = ".0%") -> str:
     """The lowest and the highest value of the seeds of each, in words for a verdict."""
     return " and ".join(f"{min(values):{form}} to {max(values):{form}}" for values in several)
 
@@ -100,7 +100,7 @@ def exponent(xs: Iterable[float], ys: Iterable[float]) -> float:
     return slope
 
 
-def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: str) -> None:
+def plot_lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: str) -> None:
     """Curves by name, each x -> y, on axes with titles and a legend."""
     for name, points in named.items():
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
@@ -109,12 +109,12 @@ def lines(axes: Any, named: Mapping[str, Mapping[float, float]], *, x: str, y: s
     legend_above(axes, columns=2 if max(map(len, named)) > 18 or len(named) == 4 else 3)
 
 
-def listed(values: Mapping[str, float], form: str = ".1f") -> str:
+def format_values(values: Mapping[str, float], form: str = ".1f") -> str:
     """Names with their values, for a sentence."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
-def bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: str) -> None:
+def plot_bars(axes: Any, named: Mapping[str, Mapping[str, Sequence[float]]], *, y: str) -> None:
     """Groups of bars: what a colour stands for -> the name of a group -> values of its seeds. The bar is their mean,
     the line on it reaches from the lowest to the highest."""
     groups = list(dict.fromkeys(group for values in named.values() for group in values))

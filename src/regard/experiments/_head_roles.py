@@ -13,12 +13,12 @@ from regard.attention.record import record
 from regard.core.inference_mode import eval_mode
 from regard.data import batching
 from regard.data.text import pair_sources
-from regard.data.text.alignment import Links, word_numbers
+from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pair
 from regard.training.train import LoadedRun
 
 ROLES = ("token before", "same word", "delimiter", "alignment")
-PAIRS = 32
+NUM_PAIRS = 32
 Shares = NDArray[np.float64]
 
 
@@ -26,15 +26,15 @@ class Side(NamedTuple):
     """One side of a pair: its tokens, their words, and which of them are delimiters (the end mark comes last)."""
 
     tokens: list[int]
-    words: list[int]
-    marks: list[bool]
+    word_indices: list[int]
+    is_delimiter: list[bool]
 
 
 def roles(parts: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
     """(attention module, head) -> the share of its weight that each role gets, mean over rows of held-out pairs."""
     task: Any = parts.task
     model: Any = parts.model
-    pairs = task.split("valid")[:PAIRS]
+    pairs = task.split("valid")[:NUM_PAIRS]
     truth = pair_sources.true_links(task.config.origin, "valid")
     assert truth is not None
     source, target = ([_side(task.vocabularies[n], pair[n]) for pair in pairs] for n in (0, 1))
@@ -57,7 +57,7 @@ def roles(parts: LoadedRun) -> dict[tuple[str, int], dict[str, float]]:
 def _side(tokenizer: Any, text: str) -> Side:
     pieces = tokenizer.pieces(text)
     marks = [not any(map(str.isalnum, piece.text)) for piece in pieces]
-    return Side([piece.token for piece in pieces], word_numbers(text, pieces), marks)
+    return Side([piece.token for piece in pieces], word_indices(text, pieces), marks)
 
 
 def _shares(weights: Shares, axes: tuple[str, str], sides: tuple[Side, Side], links: Links) -> dict[str, float]:
@@ -65,15 +65,15 @@ def _shares(weights: Shares, axes: tuple[str, str], sides: tuple[Side, Side], li
     its self-attention is what was read by then, the start mark first."""
     source, target = sides
     if axes == ("target", "source"):
-        true = [[(s, t) in links for s in source.words] for t in target.words]
+        true = [[(s, t) in links for s in source.word_indices] for t in target.word_indices]
         rows = weights[: len(target.tokens), : len(source.tokens)]
         ended = weights[: len(target.tokens), : len(source.tokens) + 1]
-        return {"alignment": _mean(rows, true), "delimiter": _mean(ended, [[*source.marks, True]] * len(ended))}
+        return {"alignment": _mean(rows, true), "delimiter": _mean(ended, [[*source.is_delimiter, True]] * len(ended))}
     side = source if axes[0] == "source" else target
     inner = weights[: len(side.tokens), : len(side.tokens)]
     size = len(inner)
-    words = side.words if axes[0] == "source" else [-1, *side.words[:-1]]  # of what was read
-    marks = side.marks if axes[0] == "source" else [True, *side.marks[:-1]]
+    words = side.word_indices if axes[0] == "source" else [-1, *side.word_indices[:-1]]  # of what was read
+    marks = side.is_delimiter if axes[0] == "source" else [True, *side.is_delimiter[:-1]]
     return {
         "token before": _mean(inner, np.eye(size, k=-1)),
         "same word": _mean(inner, [[one == other for other in words] for one in words]),
@@ -89,5 +89,5 @@ def _mean(weights: Shares, true: Sequence[Sequence[bool]] | Any) -> float:
 def example_pairs(parts: LoadedRun) -> list[Pair]:
     """The pairs whose heads are looked at."""
     task: Any = parts.task
-    pairs: list[Pair] = task.split("valid")[:PAIRS]
+    pairs: list[Pair] = task.split("valid")[:NUM_PAIRS]
     return pairs

@@ -14,7 +14,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
-SYMBOLS, PAIRS, ROWS = 64, 16, 64
+SYMBOLS, PAIRS, BATCH_SIZE = 64, 16, 64
 
 
 class Lookup(nn.Module):
@@ -26,17 +26,17 @@ class Lookup(nn.Module):
         self.heads = MultiHeadAttention(Attend(scores.build(score, dim)), HeadDims.divided(dim, 1))
         self.readout = nn.Linear(dim, SYMBOLS)
 
-    def forward(self, keys: Tensor, partners: Tensor, asked: Tensor) -> Tensor:
+    def forward(self, keys: Tensor, partners: Tensor, queries: Tensor) -> Tensor:
         memory = self.heads.project_kv(self.symbols(keys), self.symbols(partners))
-        found: Tensor = self.readout(self.heads(self.symbols(asked[:, None]), memory)[:, 0])
+        found: Tensor = self.readout(self.heads(self.symbols(queries[:, None]), memory)[:, 0])
         return found
 
 
 def batch(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Keys, all different, partners, what is asked for, and the answer."""
-    keys = torch.rand(ROWS, SYMBOLS, generator=generator).argsort(dim=1)[:, :PAIRS]
-    partners = torch.randint(SYMBOLS, (ROWS, PAIRS), generator=generator)
-    at = torch.randint(PAIRS, (ROWS, 1), generator=generator)
+    keys = torch.rand(BATCH_SIZE, SYMBOLS, generator=generator).argsort(dim=1)[:, :PAIRS]
+    partners = torch.randint(SYMBOLS, (BATCH_SIZE, PAIRS), generator=generator)
+    at = torch.randint(PAIRS, (BATCH_SIZE, 1), generator=generator)
     return keys, partners, keys.gather(1, at)[:, 0], partners.gather(1, at)[:, 0]
 
 
@@ -55,4 +55,4 @@ def accuracy_after(model: Lookup, steps: int, *, seed: int) -> float:
         for _ in range(20):
             *shown, due = batch(generator)
             right += int((model(*shown).argmax(dim=1) == due).sum())
-    return right / (20 * ROWS)
+    return right / (20 * BATCH_SIZE)

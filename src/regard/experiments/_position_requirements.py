@@ -19,8 +19,8 @@ from regard.layers.positions._base import PositionScheme
 from regard.layers.positions.sinusoidal import sinusoids
 
 DIM = 16
-SHORT, LONGEST, BEYOND = 16, 64, 256  # a short sequence, the longest prepared for, and one that is longer still
-CLOSE = 1e-4
+SHORT, MAX_LENGTH, BEYOND = 16, 64, 256  # a short sequence, the longest prepared for, and one that is longer still
+TOLERANCE = 1e-4
 
 
 class Requirements(NamedTuple):
@@ -32,21 +32,21 @@ class Requirements(NamedTuple):
     deterministic: bool  # made twice, from different random numbers, it is the same
 
 
-def requirements(name: str) -> Requirements:
+def measure_requirements(name: str) -> Requirements:
     """The four requirements, measured on a fresh scheme of that name."""
     scheme = _fresh(name, seed=1)
-    short, long = _picture(scheme, SHORT), _picture(scheme, LONGEST)
+    short, long = _picture(scheme, SHORT), _picture(scheme, MAX_LENGTH)
     return Requirements(
-        unique=bool(torch.pdist(long).min() > CLOSE),
+        unique=bool(torch.pdist(long).min() > TOLERANCE),
         equal_distance=_close(_steps(short, SHORT), _steps(long, SHORT)),
         bounded=_is_bounded(scheme, long),
-        deterministic=_close(_picture(_fresh(name, seed=2), LONGEST, seed=2), long),
+        deterministic=_close(_picture(_fresh(name, seed=2), MAX_LENGTH, seed=2), long),
     )
 
 
-def report() -> dict[str, Requirements]:
+def all_requirements() -> dict[str, Requirements]:
     """The requirements of every scheme there is."""
-    return {name: requirements(name) for name in names("regard.layers.positions")}
+    return {name: measure_requirements(name) for name in names("regard.layers.positions")}
 
 
 def dot_by_distance(dim: int, longest: int) -> Tensor:
@@ -59,7 +59,7 @@ def dot_by_distance(dim: int, longest: int) -> Tensor:
 def _fresh(name: str, *, seed: int) -> PositionScheme:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return build(name, DIM, longest=LONGEST)
+        return build(name, DIM, longest=MAX_LENGTH)
 
 
 @torch.no_grad()
@@ -92,4 +92,4 @@ def _is_bounded(scheme: PositionScheme, usual: Tensor) -> bool:
 
 
 def _close(a: Tensor, b: Tensor) -> bool:
-    return torch.allclose(a, b, atol=CLOSE)
+    return torch.allclose(a, b, atol=TOLERANCE)

@@ -18,14 +18,14 @@ from regard.core.errors import DataError
 from regard.core.extras import require
 from regard.core.files import write_bytes
 from regard.core.seed import preserve_rng_state
-from regard.experiments._experiment import STOPPED, Cell, Figures, Verdict
+from regard.experiments._experiment import STOPPED, Cell, Figures, ClaimResult
 from regard.training.signals import Interrupted
 
 FIGURES, PAGE, PLOT = "figures.json", "page.md", "plot.png"
-Tell = Callable[[int, int, str], None]  # cells that are done, of how many, and which comes next
+ProgressCallback = Callable[[int, int, str], None]  # cells that are done, of how many, and which comes next
 
 
-class Stored(NamedTuple):
+class StoredExperiment(NamedTuple):
     """What an experiment has measured so far."""
 
     effort: float
@@ -34,23 +34,23 @@ class Stored(NamedTuple):
     machine: str = ""
 
 
-def conduct(experiment: ModuleType, name: str, out: Path, *, effort: float, tell: Tell) -> Verdict:
+def run_experiment(experiment: ModuleType, name: str, out: Path, *, effort: float, on_progress: ProgressCallback) -> ClaimResult:
     """Measure what is not measured yet, and write figures, plot and page into the folder `out`."""
     place, cells = out / FIGURES, experiment.cells(effort)
     stored = _begun(place, effort)
     try:
-        _measure(cells, stored, place, tell)
+        _measure(cells, stored, place, on_progress)
     except KeyboardInterrupt:
         raise Interrupted(STOPPED, "SIGINT") from None
-    tell(len(cells), len(cells), "")
+    on_progress(len(cells), len(cells), "")
     known = stored._replace(figures={cell.name: stored.figures[cell.name] for cell in cells})
     write_bytes(out / PLOT, _plot(experiment, known.figures))
     write_bytes(out / PAGE, ("\n".join(page(experiment, name, known, plot=PLOT)) + "\n").encode())
-    verdict: Verdict = experiment.verdict(known.figures)
+    verdict: ClaimResult = experiment.verdict(known.figures)
     return verdict
 
 
-def _measure(cells: Sequence[Cell], stored: Stored, place: Path, tell: Tell) -> None:
+def _measure(cells: Sequence[Cell], stored: StoredExperiment, place: Path, tell: ProgressCallback) -> None:
     """The cells that are not stored yet, each written as soon as it is known; that there is room is found out first."""
 
     def keep() -> None:
@@ -70,44 +70,44 @@ def _measure(cells: Sequence[Cell], stored: Stored, place: Path, tell: Tell) -> 
         keep()
 
 
-def _begun(place: Path, effort: float) -> Stored:
+def _begun(place: Path, effort: float) -> StoredExperiment:
     """What was measured before with the same effort; nothing else is mixed in, and what another has measured is laid
     aside, to be taken up by that one."""
 
     def aside(other: float) -> Path:
         return place.with_stem(f"{place.stem}-{other:g}")
 
-    stored = read(place)
+    stored = read_stored(place)
     if stored is not None and stored.effort != effort:
         os.replace(place, aside(stored.effort))
         stored = None
     if stored is None and aside(effort).exists():
         os.replace(aside(effort), place)
-        stored = read(place)
+        stored = read_stored(place)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, PyTorch {torch.__version__}"
-    return stored or Stored(effort, {}, {}, machine)
+    return stored or StoredExperiment(effort, {}, {}, machine)
 
 
-def read(place: Path) -> Stored | None:
+def read_stored(path: Path) -> StoredExperiment | None:
     """The file of an experiment; None where there is none."""
-    if not place.exists():
+    if not path.exists():
         return None
     try:
-        table = json.loads(place.read_text(encoding="utf-8"))
-        return Stored(table["effort"], dict(table["figures"]), dict(table["seconds"]), str(table["machine"]))
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return StoredExperiment(table["effort"], dict(table["figures"]), dict(table["seconds"]), str(table["machine"]))
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{place}: it is not the file of an experiment; delete it, or choose another --out") from None
+        raise DataError(f"{path}: it is not the file of an experiment; delete it, or choose another --out") from None
 
 
-def page(experiment: ModuleType, name: str, stored: Stored, *, plot: str) -> list[str]:
+def page(experiment: ModuleType, name: str, stored: StoredExperiment, *, plot: str) -> list[str]:
     """Claim, verdict, plot and table as lines of Markdown; `plot` is where the picture lies."""
-    verdict: Verdict = experiment.verdict(stored.figures)
+    verdict: ClaimResult = experiment.verdict(stored.figures)
     return [
         f"## {name}",
         "",
         f"{experiment.CLAIM} ({experiment.WHERE})",
         "",
-        f"**{verdict.said.capitalize()} here.** {verdict.text}",
+        f"**{verdict.label.capitalize()} here.** {verdict.text}",
         "",
         f"![{name}]({plot})",
         "",

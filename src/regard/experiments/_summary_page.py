@@ -6,40 +6,40 @@ import os
 from pathlib import Path
 
 from regard.core.registry import find, names
-from regard.experiments._runner import FIGURES, PLOT, Stored, page, read
+from regard.experiments._runner import FIGURES, PLOT, StoredExperiment, page, read_stored
 
 PACKAGE = "regard.experiments"
 TITLE = "# Every claim measured"
-NOT_YET = "not measured yet"
+NOT_MEASURED = "not measured yet"
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """The name of an experiment as people write it: soft-hard."""
     return name.replace("_", "-")
 
 
-def listed() -> list[str]:
+def experiment_names() -> list[str]:
     """All experiments, as people write them."""
-    return [shown(name) for name in names(PACKAGE)]
+    return [display_name(name) for name in names(PACKAGE)]
 
 
-def claims(out: Path, beside: Path) -> str:
+def summary_page(out: Path, page_folder: Path) -> str:
     """The folder in which experiments were stored -> the page as Markdown, to be written into the folder `beside`."""
     rows, parts = ["| claim | | here |", "|---|---|---|"], list[str]()
-    for name in listed():
+    for name in experiment_names():
         experiment, stored = find(PACKAGE, name.replace("-", "_")), _whole(name, out)
         verdict = None if stored is None else experiment.verdict(stored.figures)
-        said = NOT_YET if verdict is None else verdict.said
+        said = NOT_MEASURED if verdict is None else verdict.said
         link = f"[`{name}`](#{name})" if stored is not None else f"`{name}`"
         rows.append(f"| {link} | {experiment.CLAIM} | {said} |")
         if stored is not None:
-            parts += [*page(experiment, name, stored, plot=_from(beside, out / name / PLOT)), ""]
+            parts += [*page(experiment, name, stored, plot=_from(page_folder, out / name / PLOT)), ""]
     return "\n".join([TITLE, "", *_about(rows), "", *parts]).rstrip() + "\n"
 
 
-def _whole(name: str, out: Path) -> Stored | None:
+def _whole(name: str, out: Path) -> StoredExperiment | None:
     """What is stored of an experiment, if every cell of it is there."""
-    stored = read(out / name / FIGURES)
+    stored = read_stored(out / name / FIGURES)
     if stored is None:
         return None
     cells = [cell.name for cell in find(PACKAGE, name.replace("-", "_")).cells(stored.effort)]

@@ -20,7 +20,7 @@ from regard.training.signals import Interrupted
 from regard.training.train import LoadedRun, load_parts, train
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """What became of a training."""
 
     parts: LoadedRun
@@ -33,7 +33,7 @@ class Trained(NamedTuple):
 
 
 @contextmanager
-def trained(task: str, settings: Sequence[str], *, steps: int, seed: int) -> Iterator[Trained]:
+def train_small(task: str, settings: Sequence[str], *, steps: int, seed: int) -> Iterator[TrainedModel]:
     """Train with settings as a recipe has them, for so many steps; the run is there inside the block."""
     given = [
         *("training.schedule.name=cosine", f"training.schedule.warmup={max(1, steps // 10)}"),
@@ -48,7 +48,7 @@ def trained(task: str, settings: Sequence[str], *, steps: int, seed: int) -> Ite
             again = Interrupted(STOPPED)
             again.code = stopped.code
             raise again from None
-        yield Trained(load_parts(run, trust=True), _scores(run))
+        yield TrainedModel(load_parts(run, trust=True), _scores(run))
 
 
 def _scores(run: Path) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.data.text.pair_files import Pair
-from regard.experiments._experiment import amount
+from regard.experiments._experiment import scaled_count
 from regard.training.train import LoadedRun
 
 TASK = "translation"
@@ -19,10 +19,10 @@ MODELS: dict[str, tuple[str, ...]] = {  # of about the same number of weights
 }
 
 
-def data(effort: float) -> tuple[str, ...]:
+def data_settings(effort: float) -> tuple[str, ...]:
     """Which pairs, which tokens, which batches, how they are learnt and decoded."""
     return (
-        *(f"data.pairs={amount(effort, 8000, 100)}", "data.vocab_size=800", "data.max_batch_tokens=1024"),
+        *(f"data.pairs={scaled_count(effort, 8000, 100)}", "data.vocab_size=800", "data.max_batch_tokens=1024"),
         *("training.optimizer.lr=0.004", "decoding=greedy"),
     )
 

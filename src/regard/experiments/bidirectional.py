@@ -11,24 +11,24 @@ from regard.data.builtin import entities
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
-    amount,
-    apart,
-    bars,
+    ClaimResult,
+    scaled_count,
+    is_separated,
+    plot_bars,
     budget,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import trained
+from regard.experiments._train_small import train_small
 
 CLAIM = "For tagging, reading in both directions (BERT, masked words) is better pretraining than reading in one (GPT)."
 WHERE = "Devlin et al. 2019, sections 1 and 5.1"
 STEPS, TUNING = 220, 60
 TEXTS, EXAMPLES = 4000, 60  # sentences to read, and sentences with tags
 SHAPE = ("model.layers=2", "model.dim=64", "model.heads=4", "model.ffn_dim=128", "model.position=rotary")
-KINDS = {
+VARIANTS = {
     "both directions": ("masked_language", ("model=bert", *SHAPE, "model.segments=0", "model.dropout=0.0")),
     "one direction": ("language", ("model=gpt", *SHAPE, "model.dropout=0.0")),
 }
@@ -41,17 +41,17 @@ def cells(effort: float) -> list[Cell]:
     steps, seeds = budget(effort, STEPS)
     return [
         cell
-        for kind in KINDS
+        for kind in VARIANTS
         for before, text in ((READ, steps), (BARE, 1))
-        for cell in seeded(f"{kind}, {before}", seeds, partial(_measure, kind, text, effort))
+        for cell in cells_per_seed(f"{kind}, {before}", seeds, partial(_measure, kind, text, effort))
     ]
 
 
 def _measure(kind: str, steps: int, effort: float, seed: int) -> dict[str, float]:
-    task, model = KINDS[kind]
+    task, model = VARIANTS[kind]
     with TemporaryDirectory() as folder:
         text = Path(folder) / "text.txt"
-        made = entities.generate("train", amount(effort, TEXTS, 60), language="en", seed=2)
+        made = entities.generate("train", scaled_count(effort, TEXTS, 60), language="en", seed=2)
         text.write_text("\n".join(sentence.text for sentence in made) + "\n", encoding="utf-8")
         settings = [
             *(
@@ -63,30 +63,30 @@ def _measure(kind: str, steps: int, effort: float, seed: int) -> dict[str, float
             ),
             *("data.eval_tokens=2000", *model, "training.optimizer.lr=0.003"),
         ]
-        with trained(task, settings, steps=steps, seed=seed) as read:
+        with train_small(task, settings, steps=steps, seed=seed) as read:
             settings = [
                 *(f"data.examples={EXAMPLES}", "data.tokenizer=bpe", "data.lowercase=false", "data.max_length=32"),
                 *("data.batch_size=16", *model, "training.optimizer.lr=0.002"),
                 *(f"pretrained.run={read.parts.folder}", "pretrained.params=encoder.*", "pretrained.vocabulary=true"),
             ]
-            with trained("tagging", settings, steps=max(2, round(TUNING * min(1, effort))), seed=seed) as tagger:
+            with train_small("tagging", settings, steps=max(2, round(TUNING * min(1, effort))), seed=seed) as tagger:
                 return {F1: tagger.scores["f1"], "nats a token read": read.scores["nats"]}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Both directions tag better with every seed than one with any, and gain as clearly from what was read."""
     found = means(figures, F1)
-    both, one = KINDS
-    every = over_seeds(figures, F1)
-    holds = all(apart(every[other], every[f"{both}, {READ}"]) for other in (f"{one}, {READ}", f"{both}, {BARE}"))
+    both, one = VARIANTS
+    every = seed_values(figures, F1)
+    holds = all(is_separated(every[other], every[f"{both}, {READ}"]) for other in (f"{one}, {READ}", f"{both}, {BARE}"))
     told = "; ".join(
-        f"{kind} {found[f'{kind}, {READ}']:.2f} (with {BARE} {found[f'{kind}, {BARE}']:.2f})" for kind in KINDS
+        f"{kind} {found[f'{kind}, {READ}']:.2f} (with {BARE} {found[f'{kind}, {BARE}']:.2f})" for kind in VARIANTS
     )
-    return Verdict(holds, f"F1 of entities after {EXAMPLES} tagged sentences: {told}. {seeds_of(figures)}.")
+    return ClaimResult(holds, f"F1 of entities after {EXAMPLES} tagged sentences: {told}. {describe_seeds(figures)}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """F1 of both, with and without text read before."""
-    found = over_seeds(figures, F1)
-    named: dict[str, Any] = {before: {kind: found[f"{kind}, {before}"] for kind in KINDS} for before in (READ, BARE)}
-    bars(axes, named, y=F1)
+    found = seed_values(figures, F1)
+    named: dict[str, Any] = {before: {kind: found[f"{kind}, {before}"] for kind in VARIANTS} for before in (READ, BARE)}
+    plot_bars(axes, named, y=F1)

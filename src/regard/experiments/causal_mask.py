@@ -12,9 +12,9 @@ from torch import Tensor
 
 from regard.attention.masks import NO_MASK
 from regard.core.data_specs import Seq2SeqSpec
-from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, means, over_seeds, seeded, seeds_of
-from regard.experiments._train_small import trained
-from regard.experiments._translation_models import MODELS, TASK, data
+from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
+from regard.experiments._train_small import train_small
+from regard.experiments._translation_models import MODELS, TASK, data_settings
 from regard.models import transformer
 from regard.models.transformer import Config, DecoderStack, Transformer, TransformerState
 
@@ -23,12 +23,12 @@ CLAIM = (
 )
 WHERE = "Vaswani et al. 2017, section 3.2.3"
 STEPS = 350
-KINDS = {"causal mask": MODELS["transformer"], "no mask": (f"model={__name__}", *MODELS["transformer"][1:])}
+VARIANTS = {"causal mask": MODELS["transformer"], "no mask": (f"model={__name__}", *MODELS["transformer"][1:])}
 LOSS, BLEU = "loss, true words given", "BLEU, on its own"
 __all__ = ["Config"]
 
 
-class Seeing(DecoderStack):
+class UnmaskedDecoder(DecoderStack):
     """A decoder that looks at everything that is there."""
 
     def forward(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
@@ -44,30 +44,30 @@ def build(config: Config, sizes: Seq2SeqSpec) -> Transformer:
     """The Transformer, its decoder without a causal mask."""
     model = transformer.build(config, sizes)
     usual = model.decoder
-    model.decoder = Seeing(usual.embedding, list(usual.layers), usual.last)  # type: ignore[arg-type]  # they are blocks
+    model.decoder = UnmaskedDecoder(usual.embedding, list(usual.layers), usual.last)  # type: ignore[arg-type]  # they are blocks
     return model
 
 
 def cells(effort: float) -> list[Cell]:
     """Both, trained alike."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with trained(TASK, [*data(effort), *KINDS[kind]], steps=steps, seed=seed) as made:
+    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as made:
         return {LOSS: made.scores["loss"], BLEU: made.scores["bleu"]}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Its loss is below that of the masked model, its translations are worth less than half."""
     loss, bleu = means(figures, LOSS), means(figures, BLEU)
     holds = loss["no mask"] < loss["causal mask"] and bleu["no mask"] < 0.5 * bleu["causal mask"]
-    return Verdict(
+    return ClaimResult(
         holds,
         f"Without the mask the loss is {loss['no mask']:.2f} nats a token, with it {loss['causal mask']:.2f}, where the"
         f" true words are given. Left to itself the model without the mask reaches {bleu['no mask']:.1f} BLEU, the"
-        f" other {bleu['causal mask']:.1f}. {seeds_of(figures)}.",
+        f" other {bleu['causal mask']:.1f}. {describe_seeds(figures)}.",
     )
 
 
@@ -75,12 +75,12 @@ def draw(figures: Figures, axes: Any) -> None:
     """Loss and BLEU of both, each as a share of the larger one."""
     shares = {}
     for figure in (LOSS, BLEU):
-        found = over_seeds(figures, figure)
+        found = seed_values(figures, figure)
         most = max(max(values) for values in found.values()) or 1.0
         shares[figure] = {kind: [value / most for value in values] for kind, values in found.items()}
-    bars(axes, shares, y="share of the larger one")
+    plot_bars(axes, shares, y="share of the larger one")
     for number, (figure, form) in enumerate(((LOSS, "{:.2f} nats"), (BLEU, "{:.1f} BLEU"))):
-        for place, kind in enumerate(KINDS):
+        for place, kind in enumerate(VARIANTS):
             height = max(shares[figure][kind])
             axes.text(place + 0.4 * number - 0.2, height + 0.03, form.format(means(figures, figure)[kind]), ha="center")
     axes.set_ylim(0, 1.15)

@@ -16,7 +16,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines, listed
+from regard.experiments._experiment import Cell, Figures, ClaimResult, exponent, plot_lines, format_values
 
 CLAIM = (
     "A layer of self-attention costs O(n²·d), a recurrent one O(n·d²), a convolution O(k·n·d²); attention over a window"
@@ -34,7 +34,7 @@ EXPECTED = {
     "recurrent": (1, 2),
     "convolution": (1, 2),
 }
-TIME, KEPT = "milliseconds", "kB kept for the gradient"
+TIME, SAVED_MEMORY = "milliseconds", "kB kept for the gradient"
 STEPS = "steps from end to end"
 Layer = Callable[[Tensor], Tensor]
 
@@ -61,7 +61,7 @@ def _convolution(dim: int) -> Layer:
     return lambda x: net(x.mT)
 
 
-KINDS: dict[str, Callable[[int], Layer]] = {
+VARIANTS: dict[str, Callable[[int], Layer]] = {
     "self-attention": lambda dim: _attention(dim, NO_MASK),
     TABLE: _table,
     "local attention": lambda dim: _attention(dim, Mask.local(back=WINDOW, ahead=WINDOW)),
@@ -76,13 +76,13 @@ def cells(effort: float) -> list[Cell]:
     long = LENGTHS if effort >= 1 else LENGTHS[:2]
     sizes = [(n, WIDTH) for n in long] + [(LENGTH, d) for d in WIDTHS[: len(long)]]
     timed = [
-        Cell(f"{kind}, n = {n}, d = {d}", partial(_measure, kind, n, d, repeats)) for kind in KINDS for n, d in sizes
+        Cell(f"{kind}, n = {n}, d = {d}", partial(_measure, kind, n, d, repeats)) for kind in VARIANTS for n, d in sizes
     ]
-    return [*timed, *(Cell(f"{kind}, path", partial(_path, kind)) for kind in KINDS)]
+    return [*timed, *(Cell(f"{kind}, path", partial(_path, kind)) for kind in VARIANTS)]
 
 
 def _measure(kind: str, n: int, d: int, repeats: int) -> dict[str, float]:
-    layer, x = KINDS[kind](d), torch.randn(1, n, d)
+    layer, x = VARIANTS[kind](d), torch.randn(1, n, d)
     taken = []
     with torch.no_grad():
         layer(x)
@@ -90,10 +90,10 @@ def _measure(kind: str, n: int, d: int, repeats: int) -> dict[str, float]:
             begun = time.process_time()
             layer(x)
             taken.append(time.process_time() - begun)
-    return {"n": n, "d": d, TIME: 1000 * median(taken), KEPT: kept(layer, x) / 1000}
+    return {"n": n, "d": d, TIME: 1000 * median(taken), SAVED_MEMORY: saved_tensor_bytes(layer, x) / 1000}
 
 
-def kept(layer: Layer, x: Tensor) -> int:
+def saved_tensor_bytes(layer: Layer, x: Tensor) -> int:
     """Bytes of all that a layer keeps for its gradient, each tensor once; its weights are not counted."""
     sizes: dict[int, int] = {}
 
@@ -115,7 +115,7 @@ def _path(kind: str) -> dict[str, float]:
     torch.set_default_dtype(torch.float64)  # what a recurrent net passes on from far is less than float32 knows
     try:
         x = torch.randn(1, LENGTH, WIDTH, requires_grad=True)
-        out = KINDS[kind](WIDTH)(x)
+        out = VARIANTS[kind](WIDTH)(x)
     finally:
         torch.set_default_dtype(usual)
     last = out[..., -1] if kind == "convolution" else out.reshape(1, LENGTH, -1)[:, -1]
@@ -134,11 +134,11 @@ def _curve(figures: Figures, kind: str, figure: str, *, along: str = "n") -> dic
 
 def _fitted(figures: Figures, figure: str, *, along: str = "n") -> dict[str, float]:
     """Kind -> the exponent of a figure."""
-    curves = {kind: _curve(figures, kind, figure, along=along) for kind in KINDS}
+    curves = {kind: _curve(figures, kind, figure, along=along) for kind in VARIANTS}
     return {kind: exponent(points, points.values()) for kind, points in curves.items()}
 
 
-def crossing(one: dict[float, float], other: dict[float, float]) -> float:
+def crossover_length(one: dict[float, float], other: dict[float, float]) -> float:
     """The length from which `one`, which grows faster, takes longer than `other`, by straight lines in logarithms."""
     (p, at), (q, beside) = (
         (exponent(points, points.values()), fmean(map(math.log, points.values()))) for points in (one, other)
@@ -147,33 +147,33 @@ def crossing(one: dict[float, float], other: dict[float, float]) -> float:
     return math.exp(middle + (beside - at) / (p - q)) if p > q else math.inf
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Fitted exponents of the length are as claimed, and attention alone has a way of one step; exponents of the width
     are told, small matrices being faster."""
-    by_length, by_width, memory = _fitted(figures, TIME), _fitted(figures, TIME, along="d"), _fitted(figures, KEPT)
-    steps = {kind: figures[f"{kind}, path"][STEPS] for kind in KINDS}
-    shortest = [kind for kind in KINDS if steps[kind] == 1]
-    grows = all(abs(by_length[kind] - EXPECTED[kind][0]) < 0.5 for kind in KINDS)
+    by_length, by_width, memory = _fitted(figures, TIME), _fitted(figures, TIME, along="d"), _fitted(figures, SAVED_MEMORY)
+    steps = {kind: figures[f"{kind}, path"][STEPS] for kind in VARIANTS}
+    shortest = [kind for kind in VARIANTS if steps[kind] == 1]
+    grows = all(abs(by_length[kind] - EXPECTED[kind][0]) < 0.5 for kind in VARIANTS)
     told = "; ".join(
         f"{kind} n^{by_length[kind]:.1f} (claimed {n}) and d^{by_width[kind]:.1f} (claimed {d}), memory"
         f" n^{memory[kind]:.1f}"
         for kind, (n, d) in EXPECTED.items()
     )
-    times = {kind: _curve(figures, kind, TIME) for kind in KINDS}
+    times = {kind: _curve(figures, kind, TIME) for kind in VARIANTS}
     crosses = ", ".join(
-        f"{crossing(times[TABLE], times[kind]):.0f} for {kind}" for kind in ("recurrent", "convolution")
+        f"{crossover_length(times[TABLE], times[kind]):.0f} for {kind}" for kind in ("recurrent", "convolution")
     )
-    return Verdict(
+    return ClaimResult(
         grows and set(shortest) == {"self-attention", TABLE},
         f"Fitted to times: {told}. Judged by the exponents of n; those of d are flattened where small products are far"
         f" from the speed of the machine. Counted operations cross at n = d = {WIDTH}; here the table takes longer from"
-        f" n = {crosses}. Steps from the first of {LENGTH} inputs to the last output: {listed(steps, '.0f')}.",
+        f" n = {crosses}. Steps from the first of {LENGTH} inputs to the last output: {format_values(steps, '.0f')}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Time against length."""
-    curves = {kind: _curve(figures, kind, TIME) for kind in KINDS}
-    lines(axes, curves, x=f"length n (d = {WIDTH})", y="milliseconds")
+    curves = {kind: _curve(figures, kind, TIME) for kind in VARIANTS}
+    plot_lines(axes, curves, x=f"length n (d = {WIDTH})", y="milliseconds")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from regard.core.inference_mode import eval_mode
 from regard.data.text import pair_corpus
-from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, means, over_seeds, seeded, seeds_of
-from regard.experiments._train_small import trained
-from regard.experiments._translation_models import MODELS, TASK, data, held_out
+from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
+from regard.experiments._train_small import train_small
+from regard.experiments._translation_models import MODELS, TASK, data_settings, held_out
 from regard.training.train import LoadedRun
 
 CLAIM = (
@@ -21,22 +21,22 @@ CLAIM = (
 )
 WHERE = "Bengio et al. 2015, section 2; Ranzato et al. 2016, section 1"
 STEPS = 350
-KINDS = ("luong", "transformer")
+VARIANTS = ("luong", "transformer")
 PARTS = ("first third", "second third", "last third")
-GIVEN, ALONE = "true words given", "on its own"
-PAIRS = 300  # sentence pairs that are foretold
-CLEAR = 0.02  # by which the difference must grow along the sentence
+TEACHER_FORCED, FREE_RUNNING = "true words given", "on its own"
+NUM_PAIRS = 300  # sentence pairs that are foretold
+MIN_DIFFERENCE = 0.02  # by which the difference must grow along the sentence
 
 
 def cells(effort: float) -> list[Cell]:
     """Each model, asked in both ways."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with trained(TASK, [*data(effort), *MODELS[kind]], steps=steps, seed=seed) as made:
-        right = {GIVEN: dict.fromkeys(PARTS, 0.0), ALONE: dict.fromkeys(PARTS, 0.0)}
+    with train_small(TASK, [*data_settings(effort), *MODELS[kind]], steps=steps, seed=seed) as made:
+        right = {TEACHER_FORCED: dict.fromkeys(PARTS, 0.0), FREE_RUNNING: dict.fromkeys(PARTS, 0.0)}
         count = dict.fromkeys(PARTS, 0)
         for due, told in _told(made.parts):
             for part, places in zip(PARTS, np.array_split(np.arange(len(due)), 3), strict=True):
@@ -52,8 +52,8 @@ def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     """Of each held-out pair the true tokens, and what was said with the true words given and on its own."""
     known: Any = parts.task
     model: Any = parts.model
-    rows = pair_corpus.in_memory(held_out(parts)[:PAIRS], *known.vocabularies)
-    batch = rows.batch(np.arange(rows.pairs), known.marks)
+    rows = pair_corpus.encode_in_memory(held_out(parts)[:NUM_PAIRS], *known.vocabularies)
+    batch = rows.batch(np.arange(rows.num_pairs), known.marks)
     with eval_mode(model):
         target: Tensor = batch.target.tokens
         logits, _ = model(target[:, :-1], model.start(batch.source))
@@ -64,32 +64,32 @@ def _told(parts: LoadedRun) -> list[tuple[list[int], dict[str, list[int]]]]:
     found = []
     for number, length in enumerate((batch.target.lengths - 1).tolist()):
         due = target[number, 1 : length + 1].tolist()
-        found.append((due, {GIVEN: given[number][:length], ALONE: [*own[number][0].tokens, known.marks.end]}))
+        found.append((due, {TEACHER_FORCED: given[number][:length], FREE_RUNNING: [*own[number][0].tokens, known.marks.end]}))
     return found
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Less is right on its own, and the difference grows along the sentence."""
-    whole = {way: means(figures, f"{way}, all") for way in (GIVEN, ALONE)}
+    whole = {way: means(figures, f"{way}, all") for way in (TEACHER_FORCED, FREE_RUNNING)}
     gaps = {
-        kind: [means(figures, f"{GIVEN}, {part}")[kind] - means(figures, f"{ALONE}, {part}")[kind] for part in PARTS]
-        for kind in KINDS
+        kind: [means(figures, f"{TEACHER_FORCED}, {part}")[kind] - means(figures, f"{FREE_RUNNING}, {part}")[kind] for part in PARTS]
+        for kind in VARIANTS
     }
-    holds = all(gap[-1] > gap[0] + CLEAR and whole[GIVEN][kind] > whole[ALONE][kind] for kind, gap in gaps.items())
+    holds = all(gap[-1] > gap[0] + MIN_DIFFERENCE and whole[TEACHER_FORCED][kind] > whole[FREE_RUNNING][kind] for kind, gap in gaps.items())
     told = "; ".join(
-        f"{kind} {whole[GIVEN][kind]:.0%} with the true words given, {whole[ALONE][kind]:.0%} on its own, the"
+        f"{kind} {whole[TEACHER_FORCED][kind]:.0%} with the true words given, {whole[FREE_RUNNING][kind]:.0%} on its own, the"
         f" difference {100 * gap[0]:.0f} points in the first third of a sentence and {100 * gap[-1]:.0f} in the last"
         for kind, gap in gaps.items()
     )
-    return Verdict(holds, f"Tokens that are right at their place: {told}. {seeds_of(figures)}.")
+    return ClaimResult(holds, f"Tokens that are right at their place: {told}. {describe_seeds(figures)}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Shares that are right, by the third of the sentence."""
     named = {
-        f"{kind}, {way}": {part: over_seeds(figures, f"{way}, {part}")[kind] for part in PARTS}
-        for kind in KINDS
-        for way in (GIVEN, ALONE)
+        f"{kind}, {way}": {part: seed_values(figures, f"{way}, {part}")[kind] for part in PARTS}
+        for kind in VARIANTS
+        for way in (TEACHER_FORCED, FREE_RUNNING)
     }
-    bars(axes, named, y="tokens right at their place")
+    plot_bars(axes, named, y="tokens right at their place")
     axes.set_ylim(0, 1.05)

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.attention.masks import Mask
-from regard.experiments._experiment import Cell, Figures, Verdict, lines, means
+from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_lines, means
 from regard.layers.multihead import HeadDims, MultiHeadAttention
 
 CLAIM = "Recurrent networks lose what came early; attention shortens the way from an output to any input to one step."
 WHERE = "Bahdanau et al. 2015, section 1; Vaswani et al. 2017, table 1"
-DIM, ROWS, LENGTH = 32, 16, 128
+DIM, BATCH_SIZE, LENGTH = 32, 16, 128
 DISTANCES = (1, 8, 32, 64, 127)
 SEEDS = 3
 Net = Callable[[Tensor], Tensor]  # inputs (b t d) -> the last output (b d)
@@ -65,7 +65,7 @@ def cells(effort: float) -> list[Cell]:
 
 def _measure(name: str, seed: int) -> dict[str, float]:
     torch.manual_seed(seed)
-    net, x = NETS[name](), torch.randn(ROWS, LENGTH, DIM, dtype=torch.float64, requires_grad=True)
+    net, x = NETS[name](), torch.randn(BATCH_SIZE, LENGTH, DIM, dtype=torch.float64, requires_grad=True)
     out = net(x)
     (slope,) = torch.autograd.grad((out * torch.randn_like(out)).sum(), x)
     by_place = slope.norm(dim=2).mean(dim=0)  # (t)
@@ -79,12 +79,12 @@ def _lost(figures: Figures, name: str) -> float:
     return near / far
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Recurrent networks lose orders of magnitude over the distance, attention does not."""
     lost = {name: _lost(figures, name) for name in NETS}
     told = ", ".join(f"{name} {value:.2g}" for name, value in lost.items())
     holds = min(lost["RNN"], lost["LSTM"]) > 100 and max(lost["LSTM with attention"], lost["self-attention"]) < 10
-    return Verdict(
+    return ClaimResult(
         holds,
         f"The gradient at the input one step back is so many times that at the input {DISTANCES[-1]} steps back, before"
         f" any training: {told}. Mean of {SEEDS} seeds, width {DIM}.",
@@ -96,5 +96,5 @@ def draw(figures: Figures, axes: Any) -> None:
     curves = {
         name: {float(distance): means(figures, f"{distance} back")[name] for distance in DISTANCES} for name in NETS
     }
-    lines(axes, curves, x="steps back", y="share of the gradient")
+    plot_lines(axes, curves, x="steps back", y="share of the gradient")
     axes.set_yscale("log")

@@ -10,20 +10,20 @@ from regard.data.text import pair_corpus
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
-    apart,
-    bars,
+    ClaimResult,
+    is_separated,
+    plot_bars,
     budget,
-    listed,
+    format_values,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
 from regard.experiments._head_roles import ROLES, example_pairs, roles
-from regard.experiments._train_small import trained
-from regard.experiments._translation_models import TASK, data
-from regard.inspection.interventions import Interventions, changed
+from regard.experiments._train_small import train_small
+from regard.experiments._translation_models import TASK, data_settings
+from regard.inspection.interventions import Interventions, apply_interventions
 from regard.tasks._shared.teacher_forcing import loss_per_token
 from regard.training.train import LoadedRun
 
@@ -32,14 +32,14 @@ WHERE = "Vaswani et al. 2017, sections 3.2.2 and 6.2, table 3 (A); Clark et al. 
 STEPS = 300
 COUNTS = (1, 2, 4, 8)
 MODEL = ("model=transformer", "model.layers=2", "model.dim=64", "model.ffn_dim=128")
-LITTLE = 0.02  # nats a token that may be lost by a head that can go
+MAX_LOSS_INCREASE = 0.02  # nats a token that may be lost by a head that can go
 BLEU, LOSS, IDLE = "BLEU", "loss", "heads that can go"
 
 
 def cells(effort: float) -> list[Cell]:
     """Each number of heads."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for count in COUNTS for cell in seeded(_name(count), seeds, partial(_measure, count, effort, steps))]
+    return [cell for count in COUNTS for cell in cells_per_seed(_name(count), seeds, partial(_measure, count, effort, steps))]
 
 
 def _name(count: int) -> str:
@@ -47,7 +47,7 @@ def _name(count: int) -> str:
 
 
 def _measure(count: int, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with trained(TASK, [*data(effort), *MODEL, f"model.heads={count}"], steps=steps, seed=seed) as made:
+    with train_small(TASK, [*data_settings(effort), *MODEL, f"model.heads={count}"], steps=steps, seed=seed) as made:
         found: dict[str, float] = {BLEU: made.scores["bleu"], LOSS: made.scores["loss"], "weights": made.parameters}
         looks = roles(made.parts)
         for role in ROLES:
@@ -59,34 +59,34 @@ def _idle(parts: LoadedRun, count: int) -> float:
     """The share of heads without which, one at a time, the loss hardly rises."""
     task: Any = parts.task
     model: Any = parts.model
-    rows = pair_corpus.in_memory(example_pairs(parts), *task.vocabularies)
-    measure = partial(loss_per_token, model, rows, task.marks, longest=task.config.longest, budget=4096)
+    rows = pair_corpus.encode_in_memory(example_pairs(parts), *task.vocabularies)
+    measure = partial(loss_per_token, model, rows, task.marks, max_length=task.config.longest, budget=4096)
     usual, idle = measure(), 0
     every = [(name, head) for name in attentions(model) for head in range(count)]
     for head in every:
-        with changed(model, Interventions(off=(head,))):
-            idle += measure() - usual < LITTLE
+        with apply_interventions(model, Interventions(off=(head,))):
+            idle += measure() - usual < MAX_LOSS_INCREASE
     return idle / len(every)
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Some number of heads beyond one has less loss with every seed than one head with any."""
     bleu, loss, idle = (means(figures, figure) for figure in (BLEU, LOSS, IDLE))
     best, one, many = min(loss, key=lambda name: loss[name]), _name(1), _name(COUNTS[-1])
-    losses = over_seeds(figures, LOSS)
+    losses = seed_values(figures, LOSS)
     looks = {role: means(figures, f"most on {role}")[many] for role in ROLES}
-    return Verdict(
-        best != one and apart(losses[best], losses[one]),
-        f"Nats a token at the same number of weights: {listed(loss, '.2f')}; BLEU: {listed(bleu)}. {best} is best. Of"
-        f" the model with {many}, {idle[many]:.0%} of the heads can go one at a time for less than {LITTLE} nats, of"
+    return ClaimResult(
+        best != one and is_separated(losses[best], losses[one]),
+        f"Nats a token at the same number of weights: {format_values(loss, '.2f')}; BLEU: {format_values(bleu)}. {best} is best. Of"
+        f" the model with {many}, {idle[many]:.0%} of the heads can go one at a time for less than {MAX_LOSS_INCREASE} nats, of"
         f" that with {one} {idle[one]:.0%}. The head that looks most at each gives so much of its weight to the"
-        f" {listed(looks, '.0%')}. {seeds_of(figures)}.",
+        f" {format_values(looks, '.0%')}. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """What the keenest head of each kind gives to its role, the share of heads that can go, and BLEU."""
-    bleu = {name: [value / 100 for value in values] for name, values in over_seeds(figures, BLEU).items()}
-    named = {"BLEU / 100": bleu, IDLE: over_seeds(figures, IDLE)}
-    bars(axes, named | {f"most on {role}": over_seeds(figures, f"most on {role}") for role in ROLES}, y="share")
+    bleu = {name: [value / 100 for value in values] for name, values in seed_values(figures, BLEU).items()}
+    named = {"BLEU / 100": bleu, IDLE: seed_values(figures, IDLE)}
+    plot_bars(axes, named | {f"most on {role}": seed_values(figures, f"most on {role}") for role in ROLES}, y="share")
     axes.set_ylim(0, 1.05)

@@ -14,27 +14,27 @@ from regard.core.protocols import ImageCondition
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
+    ClaimResult,
     budget,
     exponent,
-    lines,
-    listed,
+    plot_lines,
+    format_values,
     means,
-    seeded,
-    seeds_of,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import trained
+from regard.experiments._train_small import train_small
 from regard.models import image_transformer
-from regard.tasks.image_generation.generate import teacher_forced
+from regard.tasks.image_generation.generate import teacher_forcing_loss
 
 CLAIM = "Attention over local windows makes images affordable: the cost grows with the pixels, not with their square."
 WHERE = "Parmar et al. 2018, section 3.3"
 STEPS = 220
-KINDS = ("full", "local_1d", "local_2d")
+VARIANTS = ("full", "local_1d", "local_2d")
 SIDES = (16, 24, 32, 48, 64, 96)
-FITTED = 4  # of the largest sizes, where a step is mostly attention: there the power is fitted
+NUM_FITTED_SIZES = 4  # of the largest sizes, where a step is mostly attention: there the power is fitted
 LEVELS = 16
-CLOSE = 1.1  # times the bits of full attention that a local one may need
+MAX_BITS_RATIO = 1.1  # times the bits of full attention that a local one may need
 BITS, TIME = "bits a pixel", "milliseconds"
 
 
@@ -42,9 +42,9 @@ def cells(effort: float) -> list[Cell]:
     """Each kind trained on small digits, and timed on larger images."""
     steps, seeds = budget(effort, STEPS)
     sides, repeats = (SIDES if effort >= 1 else SIDES[:2]), max(1, round(3 * effort))
-    quality = [cell for kind in KINDS for cell in seeded(f"{kind}, digits", seeds, partial(_train, kind, steps))]
+    quality = [cell for kind in VARIANTS for cell in cells_per_seed(f"{kind}, digits", seeds, partial(_train, kind, steps))]
     return quality + [
-        Cell(f"{kind}, side {side}", partial(_cost, kind, side, repeats)) for kind in KINDS for side in sides
+        Cell(f"{kind}, side {side}", partial(_cost, kind, side, repeats)) for kind in VARIANTS for side in sides
     ]
 
 
@@ -61,7 +61,7 @@ def _train(kind: str, steps: int, seed: int) -> dict[str, float]:
         *(f"model.attention={kind}", "model.query_block=[2, 4]", "model.memory_block=[3, 4]", "model.block_1d=[8, 16]"),
         "training.optimizer.lr=0.004",
     ]
-    with trained("images", settings, steps=steps, seed=seed) as made:
+    with train_small("images", settings, steps=steps, seed=seed) as made:
         return {BITS: made.scores["bits"]}
 
 
@@ -76,7 +76,7 @@ def _cost(kind: Any, side: int, repeats: int) -> dict[str, float]:
     taken = []
     for _ in range(repeats + 1):
         begun = time.process_time()
-        teacher_forced(model, image, nothing, levels=LEVELS).backward()
+        teacher_forcing_loss(model, image, nothing, num_levels=LEVELS).backward()
         taken.append(time.process_time() - begun)
     return {"pixels": side**2, TIME: 1000 * median(taken[1:])}
 
@@ -85,25 +85,25 @@ def _costs(figures: Figures) -> dict[str, dict[float, float]]:
     """Kind -> pixels -> milliseconds."""
     return {
         kind: {row["pixels"]: row[TIME] for name, row in figures.items() if name.startswith(f"{kind}, side")}
-        for kind in KINDS
+        for kind in VARIANTS
     }
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Local kinds grow more slowly than full attention, and come near it in bits."""
     bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
     costs = _costs(figures)
-    large = {kind: dict(sorted(each.items())[-FITTED:]) for kind, each in costs.items()}
+    large = {kind: dict(sorted(each.items())[-NUM_FITTED_SIZES:]) for kind, each in costs.items()}
     growth = {kind: exponent(each, each.values()) for kind, each in large.items()}
     largest = max(costs["full"])
-    near = all(bits[kind] < CLOSE * bits["full"] for kind in KINDS[1:])
-    slower = all(growth[kind] < growth["full"] - 0.2 for kind in KINDS[1:])
+    near = all(bits[kind] < MAX_BITS_RATIO * bits["full"] for kind in VARIANTS[1:])
+    slower = all(growth[kind] < growth["full"] - 0.2 for kind in VARIANTS[1:])
     last = {kind: each[largest] for kind, each in costs.items()}
-    return Verdict(
+    return ClaimResult(
         near and slower,
-        f"Bits a pixel of digits: {listed(bits, '.2f')}. From {min(large['full']):.0f} pixels on the time of a step"
-        f" grows with them to the power of {listed(growth, '.2f')}; at {largest:.0f} pixels it is {listed(last, '.0f')}"
-        f" milliseconds. {seeds_of(figures)}.",
+        f"Bits a pixel of digits: {format_values(bits, '.2f')}. From {min(large['full']):.0f} pixels on the time of a step"
+        f" grows with them to the power of {format_values(growth, '.2f')}; at {largest:.0f} pixels it is {format_values(last, '.0f')}"
+        f" milliseconds. {describe_seeds(figures)}.",
     )
 
 
@@ -111,7 +111,7 @@ def draw(figures: Figures, axes: Any) -> None:
     """Time against pixels, the quality in the legend."""
     bits = {name.partition(",")[0]: value for name, value in means(figures, BITS).items()}
     curves = {f"{kind} ({bits[kind]:.2f} bits a pixel of digits)": each for kind, each in _costs(figures).items()}
-    lines(axes, curves, x="pixels", y="milliseconds of a training step")
+    plot_lines(axes, curves, x="pixels", y="milliseconds of a training step")
     sizes = [int(pixels) for pixels in _costs(figures)["full"]]
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.core.data_specs import Seq2SeqSpec, SpecialTokens
 from regard.core.protocols import Padded
 from regard.decoding.strategy import build as decoder
-from regard.experiments._experiment import Cell, Figures, Verdict, exponent, lines
+from regard.experiments._experiment import Cell, Figures, ClaimResult, exponent, plot_lines
 from regard.models import bahdanau, seq2seq, transformer
 
 CLAIM = (
@@ -22,8 +22,8 @@ CLAIM = (
 )
 WHERE = "Vaswani et al. 2017, sections 1 and 3.1"
 LENGTHS = (16, 32, 64, 128)
-ROWS, TOKENS = 8, 100
-KINDS = ("seq2seq", "bahdanau", "transformer")
+BATCH_SIZE, TOKENS = 8, 100
+VARIANTS = ("seq2seq", "bahdanau", "transformer")
 
 
 def _model(kind: str) -> Any:
@@ -38,13 +38,13 @@ def _model(kind: str) -> Any:
 def cells(effort: float) -> list[Cell]:
     """Each kind at each length; nothing is trained, more effort repeats the timing more often."""
     repeats, lengths = max(1, round(5 * effort)), LENGTHS if effort >= 1 else LENGTHS[:2]
-    return [Cell(f"{kind}, n = {n}", partial(_measure, kind, n, repeats)) for kind in KINDS for n in lengths]
+    return [Cell(f"{kind}, n = {n}", partial(_measure, kind, n, repeats)) for kind in VARIANTS for n in lengths]
 
 
 def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
     model, marks = _model(kind), SpecialTokens()
-    source = Padded(torch.randint(marks.first, TOKENS, (ROWS, n)), torch.full((ROWS,), n))
-    target = torch.randint(marks.first, TOKENS, (ROWS, n + 1))
+    source = Padded(torch.randint(marks.first, TOKENS, (BATCH_SIZE, n)), torch.full((BATCH_SIZE,), n))
+    target = torch.randint(marks.first, TOKENS, (BATCH_SIZE, n + 1))
 
     def learn() -> Tensor:
         features, _ = model.features(target[:, :-1], model.start(source))
@@ -55,7 +55,7 @@ def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
     def tell() -> None:
         search = decoder("greedy", min_length=n)
         with torch.no_grad():
-            search(model, model.start(source), marks=marks, limits=torch.full((ROWS,), n))
+            search(model, model.start(source), marks=marks, limits=torch.full((BATCH_SIZE,), n))
 
     waits = longest_chain(learn())
     seconds = {"training": _seconds(learn, repeats), "decoding": _seconds(tell, repeats)}
@@ -64,7 +64,7 @@ def _measure(kind: str, n: int, repeats: int) -> dict[str, float]:
         "operations in a chain, training": waits,
         "calls of the decoder, training": _calls(model, learn),
         "calls of the decoder, decoding": _calls(model, tell),
-        **{f"tokens/s, {what}": ROWS * n / taken for what, taken in seconds.items()},
+        **{f"tokens/s, {what}": BATCH_SIZE * n / taken for what, taken in seconds.items()},
     }
 
 
@@ -114,30 +114,30 @@ def _curve(figures: Figures, kind: str, figure: str) -> dict[float, float]:
     return {row["n"]: row[figure] for name, row in figures.items() if name.startswith(f"{kind},")}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """The chain of the Transformer does not grow in training, that of the others does; decoding takes n calls."""
-    chains = {kind: _curve(figures, kind, "operations in a chain, training") for kind in KINDS}
+    chains = {kind: _curve(figures, kind, "operations in a chain, training") for kind in VARIANTS}
     growth = {kind: exponent(chain, chain.values()) for kind, chain in chains.items()}
-    calls = {kind: _curve(figures, kind, "calls of the decoder, decoding") for kind in KINDS}
+    calls = {kind: _curve(figures, kind, "calls of the decoder, decoding") for kind in VARIANTS}
     longest = max(chains["transformer"])
-    speed = {kind: _curve(figures, kind, "tokens/s, training")[longest] for kind in KINDS}
-    told = {kind: _curve(figures, kind, "tokens/s, decoding")[longest] for kind in KINDS}
+    speed = {kind: _curve(figures, kind, "tokens/s, training")[longest] for kind in VARIANTS}
+    told = {kind: _curve(figures, kind, "tokens/s, decoding")[longest] for kind in VARIANTS}
     step_by_step = all(count >= n for each in calls.values() for n, count in each.items())
     holds = growth["transformer"] < 0.1 and min(growth["seq2seq"], growth["bahdanau"]) > 0.7 and step_by_step
-    waits = ", ".join(f"{kind} {chains[kind][longest]:.0f} (n^{growth[kind]:.1f})" for kind in KINDS)
-    rates = ", ".join(f"{kind} {speed[kind]:.0f} and {told[kind]:.0f}" for kind in KINDS)
-    return Verdict(
+    waits = ", ".join(f"{kind} {chains[kind][longest]:.0f} (n^{growth[kind]:.1f})" for kind in VARIANTS)
+    rates = ", ".join(f"{kind} {speed[kind]:.0f} and {told[kind]:.0f}" for kind in VARIANTS)
+    return ClaimResult(
         holds,
         f"At {longest:.0f} tokens so many operations wait for one another in a training step: {waits}. In decoding"
         f" every one of them is asked {min(each[longest] for each in calls.values()):.0f} times for a token. Tokens a"
-        f" second in training and in decoding, {ROWS} rows at once: {rates}.",
+        f" second in training and in decoding, {BATCH_SIZE} rows at once: {rates}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Chains against length."""
-    curves = {f"{kind}, training": _curve(figures, kind, "operations in a chain, training") for kind in KINDS}
+    curves = {f"{kind}, training": _curve(figures, kind, "operations in a chain, training") for kind in VARIANTS}
     curves["every one, decoding (calls)"] = _curve(figures, "transformer", "calls of the decoder, decoding")
-    lines(axes, curves, x="tokens n", y="operations, one after the other")
+    plot_lines(axes, curves, x="tokens n", y="operations, one after the other")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

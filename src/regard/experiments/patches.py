@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from regard.experiments._experiment import Cell, Figures, Verdict, budget, lines, means, seeded, seeds_of
-from regard.experiments._train_small import trained
+from regard.experiments._experiment import Cell, Figures, ClaimResult, budget, plot_lines, means, cells_per_seed, describe_seeds
+from regard.experiments._train_small import train_small
 
 CLAIM = "Transformers need much data, then they can replace convolution: with few images a convolution is far ahead."
 WHERE = "Dosovitskiy et al. 2021, section 4.3"
 STEPS = 1000
 SIZES = (60, 250, 1000)
-KINDS = {
+VARIANTS = {
     "ViT": ("model=vit", "model.layers=2", "model.dim=48", "model.heads=4", "model.patch=2"),
     "CNN": ("model=cnn", "model.dim=16", "model.stages=2"),
 }
-NEAR = 3.0  # points of accuracy within which a rival counts as replaced
+MAX_ACCURACY_GAP = 3.0  # points of accuracy within which a rival counts as replaced
 SCORE = "accuracy"
 
 
@@ -25,19 +25,19 @@ def cells(effort: float) -> list[Cell]:
     steps, seeds = budget(effort, STEPS)
     return [
         cell
-        for kind in KINDS
+        for kind in VARIANTS
         for size in SIZES
-        for cell in seeded(f"{kind}, {size} images", seeds, partial(_measure, kind, size, steps))
+        for cell in cells_per_seed(f"{kind}, {size} images", seeds, partial(_measure, kind, size, steps))
     ]
 
 
 def _measure(kind: str, size: int, steps: int, seed: int) -> dict[str, float]:
-    settings = [f"data.examples={size}", *KINDS[kind], "training.optimizer.lr=0.003"]
-    with trained("regard.experiments._digits_subset_task", settings, steps=steps, seed=seed) as made:
+    settings = [f"data.examples={size}", *VARIANTS[kind], "training.optimizer.lr=0.003"]
+    with train_small("regard.experiments._digits_subset_task", settings, steps=steps, seed=seed) as made:
         return {SCORE: made.scores["accuracy"], "weights": made.parameters}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """With the fewest images the convolution leads clearly, with the most hardly."""
     found = means(figures, SCORE)
     lead = {size: found[f"CNN, {size} images"] - found[f"ViT, {size} images"] for size in SIZES}
@@ -45,18 +45,18 @@ def verdict(figures: Figures) -> Verdict:
         f"{size} images: ViT {found[f'ViT, {size} images']:.1f} %, CNN {found[f'CNN, {size} images']:.1f} %"
         for size in SIZES
     )
-    return Verdict(
-        lead[SIZES[0]] > NEAR > lead[SIZES[-1]],
+    return ClaimResult(
+        lead[SIZES[0]] > MAX_ACCURACY_GAP > lead[SIZES[-1]],
         f"Digits recognised after the same number of steps, by images to learn from: {told}. The convolution leads by"
-        f" {lead[SIZES[0]]:.1f} points with the fewest and {lead[SIZES[-1]]:.1f} with the most. {seeds_of(figures)}.",
+        f" {lead[SIZES[0]]:.1f} points with the fewest and {lead[SIZES[-1]]:.1f} with the most. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Accuracy against the number of images."""
     found = means(figures, SCORE)
-    curves = {kind: {float(size): found[f"{kind}, {size} images"] for size in SIZES} for kind in KINDS}
-    lines(axes, curves, x="images to learn from", y="accuracy, %")
+    curves = {kind: {float(size): found[f"{kind}, {size} images"] for size in SIZES} for kind in VARIANTS}
+    plot_lines(axes, curves, x="images to learn from", y="accuracy, %")
     axes.set_xscale("log")
     axes.set_xticks(SIZES, list(map(str, SIZES)))
     axes.minorticks_off()

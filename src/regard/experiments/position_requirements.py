@@ -9,8 +9,8 @@ import torch
 
 from regard.core.errors import ShapeError
 from regard.core.registry import names
-from regard.experiments._experiment import Cell, Figures, Verdict
-from regard.experiments._position_requirements import DIM, LONGEST, requirements
+from regard.experiments._experiment import Cell, Figures, ClaimResult
+from regard.experiments._position_requirements import DIM, MAX_LENGTH, measure_requirements
 from regard.layers.positions import build
 
 CLAIM = (
@@ -18,7 +18,7 @@ CLAIM = (
     " deterministic; the index, a fraction of the length and binary numbers fail or waste, sinusoids do not."
 )
 WHERE = "Vaswani et al. 2017, section 3.5"
-ASKED = ("unique", "equal_distance", "bounded", "deterministic")
+REQUIREMENTS = ("unique", "equal_distance", "bounded", "deterministic")
 NAIVE = ("index", "fraction", "binary")
 
 
@@ -28,39 +28,39 @@ def cells(effort: float) -> list[Cell]:
 
 
 def _measure(name: str) -> dict[str, float]:
-    kept = {asked: float(value) for asked, value in requirements(name)._asdict().items()}
+    kept = {asked: float(value) for asked, value in measure_requirements(name)._asdict().items()}
     return kept | {"features_in_use": _in_use(name)}
 
 
 def _in_use(name: str) -> float:
     """The share of the features that are not the same at every place; 1 for schemes inside the score."""
     try:
-        added = build(name, DIM, longest=LONGEST).of_length(LONGEST)
+        added = build(name, DIM, longest=MAX_LENGTH).of_length(MAX_LENGTH)
     except ShapeError:
         added = None
     return 1.0 if added is None else float((added.std(dim=0) > 1e-6).float().mean())
 
 
 def _all_kept(numbers: Any) -> bool:
-    return all(numbers[asked] for asked in ASKED)
+    return all(numbers[asked] for asked in REQUIREMENTS)
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Sinusoids keep all and use every feature; each naive way lacks something."""
     lacks = {
-        name: [asked.replace("_", " ") for asked in ASKED if not numbers[asked]]
+        name: [asked.replace("_", " ") for asked in REQUIREMENTS if not numbers[asked]]
         + ([f"uses {numbers['features_in_use']:.0%} of the features"] if numbers["features_in_use"] < 1 else [])
         for name, numbers in figures.items()
     }
     holds = not lacks["sinusoidal"] and all(lacks[name] for name in NAIVE)
     whole = ", ".join(name for name, lack in lacks.items() if not lack)
     told = "; ".join(f"{name}: {', '.join(lack)}" for name, lack in lacks.items() if lack)
-    return Verdict(holds, f"All four kept, with every feature in use: {whole}. What the others lack: {told}.")
+    return ClaimResult(holds, f"All four kept, with every feature in use: {whole}. What the others lack: {told}.")
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Schemes × requirements: filled where it is kept."""
-    columns = [*ASKED, "features_in_use"]
+    columns = [*REQUIREMENTS, "features_in_use"]
     values = torch.tensor([[numbers[column] for column in columns] for numbers in figures.values()])
     axes.imshow(values.numpy(), cmap="Blues", vmin=0, vmax=2.5, aspect="auto")
     axes.set_xticks(range(len(columns)), [column.replace("_", " ") for column in columns])

@@ -22,16 +22,16 @@ from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
-    amount,
-    bars,
+    ClaimResult,
+    scaled_count,
+    plot_bars,
     budget,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import trained
+from regard.experiments._train_small import train_small
 
 CLAIM = (
     "Queries and keys need learned matrices W_Q and W_K: where likeness means liking in one feature and disliking in"
@@ -39,13 +39,13 @@ CLAIM = (
 )
 WHERE = "Vaswani et al. 2017, section 3.2.2"
 STEPS = 400
-USERS, ITEMS, CHOSEN, TOP = 400, 120, 12, 10
+USERS, ITEMS, ITEMS_PER_USER, TOP = 400, 120, 12, 10
 PULL = 2.5  # how strongly a feature attracts or repels
-KNOWN = CHOSEN - 2  # films that are learned from; of the last two one is asked for in validation, one in the test
-CHANCE = TOP / (ITEMS - KNOWN)
+NUM_TRAIN_ITEMS = ITEMS_PER_USER - 2  # films that are learned from; of the last two one is asked for in validation, one in the test
+CHANCE = TOP / (ITEMS - NUM_TRAIN_ITEMS)
 HIT = f"hit among {TOP}"
-KINDS = {"as they are": "none", "learned": "learned"}
-TRUTH = "who knows the taste"
+VARIANTS = {"as they are": "none", "learned": "learned"}
+ORACLE = "who knows the taste"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Config:
     weights: Literal["learned", "none"] = "learned"  # W_Q and W_K, or nothing
 
 
-class ByProfile(nn.Module):
+class ProfileRecommender(nn.Module):
     """A `Chooser` in the sense of core.choosing: score = β · (W_Q user) · (W_K item), of the profiles alone."""
 
     fields = ()
@@ -85,26 +85,26 @@ class ByProfile(nn.Module):
         """Left out: scores are few."""
 
 
-def build(config: Config, sizes: RecommendationSpec) -> ByProfile:
+def build(config: Config, sizes: RecommendationSpec) -> ProfileRecommender:
     """Choices and what the data decided -> a model."""
-    return ByProfile(config, sum(sizes.user_fields))
+    return ProfileRecommender(config, sum(sizes.user_fields))
 
 
-class Made(NamedTuple):
+class SyntheticUsers(NamedTuple):
     """What is known of the users that were made."""
 
-    worth: np.ndarray[Any, np.dtype[np.float64]]  # (u i) of every film to every user
-    chosen: np.ndarray[Any, np.dtype[np.int64]]  # (u c) films in the order in which they were chosen
+    utility: np.ndarray[Any, np.dtype[np.float64]]  # (u i) of every film to every user
+    choices: np.ndarray[Any, np.dtype[np.int64]]  # (u c) films in the order in which they were chosen
 
 
-def make(folder: Path, users: int, *, seed: int) -> Made:
+def write_dataset(folder: Path, users: int, *, seed: int) -> SyntheticUsers:
     """Tables of users and films with the same two features, and what was chosen: who is merry likes merry films, whose
     life is fast likes slow ones."""
     chance = np.random.default_rng(seed)
     people, films = chance.uniform(-1, 1, (users, 2)), chance.uniform(-1, 1, (ITEMS, 2))
     worth = PULL * (people[:, :1] @ films[:, :1].T - people[:, 1:] @ films[:, 1:].T)
     rows = ["user,item,rating,time"]
-    drawn = (worth + chance.gumbel(size=worth.shape)).argsort(axis=1)[:, ::-1][:, :CHOSEN]
+    drawn = (worth + chance.gumbel(size=worth.shape)).argsort(axis=1)[:, ::-1][:, :ITEMS_PER_USER]
     chosen = chance.permuted(drawn, axis=1)  # the best is not always first
     for user, order in enumerate(chosen):
         rows += [f"u{user},f{film},4,{1_600_000_000 + 86_400 * place}" for place, film in enumerate(order)]
@@ -114,51 +114,51 @@ def make(folder: Path, users: int, *, seed: int) -> Made:
             f"{key[0] if key == 'user' else 'f'}{i},{merry:.3f},{fast:.3f}" for i, (merry, fast) in enumerate(table)
         ]
         (folder / f"{name}.csv").write_text("\n".join([f"{key},merry,fast", *listed]) + "\n", encoding="utf-8")
-    return Made(worth, chosen)
+    return SyntheticUsers(worth, chosen)
 
 
 def cells(effort: float) -> list[Cell]:
     """With and without the matrices, and what can be reached at all."""
     steps, seeds = budget(effort, STEPS)
-    users = amount(effort, USERS, 40)
-    known = seeded(TRUTH, seeds, partial(_truth, users))
-    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, users, steps))] + known
+    users = scaled_count(effort, USERS, 40)
+    known = cells_per_seed(ORACLE, seeds, partial(_truth, users))
+    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, users, steps))] + known
 
 
 def _measure(kind: str, users: int, steps: int, seed: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
-        make(Path(folder), users, seed=seed)
+        write_dataset(Path(folder), users, seed=seed)
         settings = [
             *(f"data.path={folder}", f"data.eval_k={TOP}", "data.batch_size=32", "training.optimizer.lr=0.02"),
-            *(f"model={__name__}", f"model.weights={KINDS[kind]}"),
+            *(f"model={__name__}", f"model.weights={VARIANTS[kind]}"),
         ]
-        with trained("recommendation", settings, steps=steps, seed=seed) as made:
+        with train_small("recommendation", settings, steps=steps, seed=seed) as made:
             return {HIT: made.scores[f"hr@{TOP}"], "loss": made.scores["loss"]}
 
 
 def _truth(users: int, seed: int) -> dict[str, float]:
     """The same question, answered by what films are truly worth: films chosen before are left out, as for a model."""
     with TemporaryDirectory() as folder:
-        worth, chosen = make(Path(folder), users, seed=seed)
-    np.put_along_axis(worth, chosen[:, :KNOWN], -np.inf, axis=1)
-    ranks = (worth > np.take_along_axis(worth, chosen[:, KNOWN : KNOWN + 1], axis=1)).sum(axis=1)
+        worth, chosen = write_dataset(Path(folder), users, seed=seed)
+    np.put_along_axis(worth, chosen[:, :NUM_TRAIN_ITEMS], -np.inf, axis=1)
+    ranks = (worth > np.take_along_axis(worth, chosen[:, NUM_TRAIN_ITEMS : NUM_TRAIN_ITEMS + 1], axis=1)).sum(axis=1)
     return {HIT: float((ranks < TOP).mean())}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Learned matrices are far better than none, which do no better than chance."""
     hit, chance = means(figures, HIT), CHANCE
-    plain, learned = (hit[kind] for kind in KINDS)
-    return Verdict(
+    plain, learned = (hit[kind] for kind in VARIANTS)
+    return ClaimResult(
         learned > 1.5 * max(plain, chance) and plain < 1.5 * chance,
         f"Among the {TOP} films that suit best is the one that was chosen next in {learned:.0%} of cases with learned"
         f" matrices, in {plain:.0%} with profiles compared as they are; chance has {chance:.0%}, who knows the taste"
-        f" {hit[TRUTH]:.0%}. {seeds_of(figures)}.",
+        f" {hit[ORACLE]:.0%}. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Hits of each, and chance as a line."""
-    bars(axes, {HIT: over_seeds(figures, HIT)}, y=f"chosen film among the best {TOP}")
+    plot_bars(axes, {HIT: seed_values(figures, HIT)}, y=f"chosen film among the best {TOP}")
     axes.axhline(CHANCE, color="#555555", linestyle="--", linewidth=1)
     axes.annotate("chance", (0.5, CHANCE), xytext=(0, 4), textcoords="offset points", ha="center")

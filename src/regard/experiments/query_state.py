@@ -15,17 +15,17 @@ from regard.core.data_specs import Seq2SeqSpec
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
-    apart,
-    bars,
+    ClaimResult,
+    is_separated,
+    plot_bars,
     budget,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import step_milliseconds, trained
-from regard.experiments._translation_models import MODELS, TASK, data
+from regard.experiments._train_small import step_milliseconds, train_small
+from regard.experiments._translation_models import MODELS, TASK, data_settings
 from regard.models.luong import Config, Luong, LuongState
 
 CLAIM = (
@@ -34,10 +34,10 @@ CLAIM = (
 )
 WHERE = "Luong et al. 2015, section 3.1"
 STEPS = 300
-LEARNED = 20.0  # BLEU that the best must reach for a comparison
-FASTER = 0.8  # share of the time that asking at once may take
+MIN_BLEU = 20.0  # BLEU that the best must reach for a comparison
+MAX_TIME_RATIO = 0.8  # share of the time that asking at once may take
 SAME = (*MODELS["luong"][1:], "model.cell=gru")
-KINDS = {
+VARIANTS = {
     "state before": (f"model={__name__}", *SAME),
     "state of the step": ("model=luong", *SAME),
     "state of the step, all at once": ("model=luong", *SAME, "model.input_feeding=false"),
@@ -46,7 +46,7 @@ BLEU, ERROR, TIME = "BLEU", "alignment error", "milliseconds a step"
 __all__ = ["Config"]
 
 
-class AskingBefore(Luong):
+class PreviousStateLuong(Luong):
     """Luong's model, whose question is the state that the decoder had before the step."""
 
     def _step(self, words: Tensor, state: LuongState) -> tuple[Tensor, LuongState]:
@@ -57,42 +57,42 @@ class AskingBefore(Luong):
         return attentional, state._replace(memory=memory, fed=attentional[:, -1])
 
 
-def build(config: Config, sizes: Seq2SeqSpec) -> AskingBefore:
+def build(config: Config, sizes: Seq2SeqSpec) -> PreviousStateLuong:
     """Choices and what the data decided -> the model that asks before the step."""
-    return AskingBefore(config, sizes)
+    return PreviousStateLuong(config, sizes)
 
 
 def cells(effort: float) -> list[Cell]:
     """Each way to ask, trained alike."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    with trained(TASK, [*data(effort), *KINDS[kind]], steps=steps, seed=seed) as made:
+    with train_small(TASK, [*data_settings(effort), *VARIANTS[kind]], steps=steps, seed=seed) as made:
         parts = made.parts
         error = parts.task.extra_metrics(parts.model, "valid", parts.recipe.decoding)["aer"]
         return {BLEU: made.scores["bleu"], ERROR: error, TIME: step_milliseconds(parts)}
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """The state of the step aligns better, translates no worse, and is faster where all steps ask at once."""
     bleu, error, taken = (means(figures, figure) for figure in (BLEU, ERROR, TIME))
-    before, of_step, at_once = KINDS
-    errors = over_seeds(figures, ERROR)
-    aligns, faster = apart(errors[of_step], errors[before]), taken[at_once] < FASTER * taken[before]
-    weak = max(bleu.values()) < LEARNED
+    before, of_step, at_once = VARIANTS
+    errors = seed_values(figures, ERROR)
+    aligns, faster = is_separated(errors[of_step], errors[before]), taken[at_once] < MAX_TIME_RATIO * taken[before]
+    weak = max(bleu.values()) < MIN_BLEU
     more = " Too little is learned to judge; --minutes 15 trains longer." if weak else ""
     holds = aligns and bleu[of_step] > bleu[before] - 1 and faster
     told = "; ".join(
         f"{kind}: {bleu[kind]:.1f} BLEU, alignment error {error[kind]:.2f}, {taken[kind]:.0f} ms a step"
-        for kind in KINDS
+        for kind in VARIANTS
     )
-    return Verdict(None if weak else holds, f"{told}. {seeds_of(figures)}.{more}")
+    return ClaimResult(None if weak else holds, f"{told}. {describe_seeds(figures)}.{more}")
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """BLEU and alignment error of each."""
-    bleu, error = over_seeds(figures, BLEU), over_seeds(figures, ERROR)
+    bleu, error = seed_values(figures, BLEU), seed_values(figures, ERROR)
     shown = {kind: [value / 100 for value in values] for kind, values in bleu.items()}
-    bars(axes, {"BLEU / 100": shown, ERROR: error}, y="share")
+    plot_bars(axes, {"BLEU / 100": shown, ERROR: error}, y="share")

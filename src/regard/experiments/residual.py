@@ -20,17 +20,17 @@ from regard.data.builtin import reviews
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
-    amount,
-    apart,
+    ClaimResult,
+    scaled_count,
+    is_separated,
     budget,
-    lines,
+    plot_lines,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import trained
+from regard.experiments._train_small import train_small
 from regard.layers.norm import PreNorm, Sublayer
 from regard.models import gpt
 
@@ -40,7 +40,7 @@ STEPS = 90
 DEPTHS = (2, 6, 12)
 NATS, ALIKE = "nats a token", "likeness of places at the start"
 Around = Literal["both", "no residual", "no norm", "neither"]
-KINDS: tuple[Around, ...] = ("both", "no residual", "no norm", "neither")
+VARIANTS: tuple[Around, ...] = ("both", "no residual", "no norm", "neither")
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,16 @@ def cells(effort: float) -> list[Cell]:
     depths = DEPTHS if effort >= 1 else DEPTHS[:2]
     return [
         cell
-        for kind in KINDS
+        for kind in VARIANTS
         for depth in depths
-        for cell in seeded(f"{kind}, {depth} layers", seeds, partial(_measure, kind, depth, effort, steps))
+        for cell in cells_per_seed(f"{kind}, {depth} layers", seeds, partial(_measure, kind, depth, effort, steps))
     ]
 
 
 def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         text = Path(folder) / "reviews.txt"
-        made = reviews.generate("train", amount(effort, 1500, 40), language="en", seed=1)
+        made = reviews.generate("train", scaled_count(effort, 1500, 40), language="en", seed=1)
         text.write_text("\n".join(review.text for review in made) + "\n", encoding="utf-8")
         settings = [
             *(
@@ -119,7 +119,7 @@ def _measure(kind: Around, depth: int, effort: float, steps: int, seed: int) -> 
             ),
             *(f"model={__name__}", f"model.layers={depth}", f"model.around={kind}", "training.optimizer.lr=0.003"),
         ]
-        with trained("language", settings, steps=steps, seed=seed) as learnt:
+        with train_small("language", settings, steps=steps, seed=seed) as learnt:
             return {NATS: learnt.scores["nats"], ALIKE: _alike(kind, depth, seed)}
 
 
@@ -136,33 +136,33 @@ def _alike(kind: Around, depth: int, seed: int) -> float:
     return float((both.sum() - both.diagonal(dim1=1, dim2=2).sum()) / (both.numel() - both.shape[0] * both.shape[1]))
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """At the greatest depth what lacks either is clearly worse than both together."""
     nats, alike = means(figures, NATS), means(figures, ALIKE)
     depths = sorted({int(name.split(", ")[1].split()[0]) for name in nats})
     low, high = depths[0], depths[-1]
-    deep = {kind: nats[f"{kind}, {high} layers"] for kind in KINDS}
-    shallow = {kind: nats[f"{kind}, {low} layers"] for kind in KINDS}
-    every = over_seeds(figures, NATS)
-    worse = {kind: apart(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in KINDS[1:]}
-    needed = [kind.removeprefix("no ") for kind in KINDS[1:3] if worse[kind]]
+    deep = {kind: nats[f"{kind}, {high} layers"] for kind in VARIANTS}
+    shallow = {kind: nats[f"{kind}, {low} layers"] for kind in VARIANTS}
+    every = seed_values(figures, NATS)
+    worse = {kind: is_separated(every[f"both, {high} layers"], every[f"{kind}, {high} layers"]) for kind in VARIANTS[1:]}
+    needed = [kind.removeprefix("no ") for kind in VARIANTS[1:3] if worse[kind]]
     short = "both are needed" if len(needed) == 2 else f"only the {needed[0]} is needed" if needed else "neither is"
     told = "; ".join(
-        f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {alike[f'{kind}, {high} layers']:.2f}" for kind in KINDS
+        f"{kind} {shallow[kind]:.2f} and {deep[kind]:.2f}, {alike[f'{kind}, {high} layers']:.2f}" for kind in VARIANTS
     )
-    return Verdict(
+    return ClaimResult(
         all(worse.values()),
         f"With {high} layers {short}. Nats a token with {low} and with {high} layers, and how alike the features of two"
         f" places are after {high} layers before training (1: nothing is left of what tells them apart): {told}."
-        f" {seeds_of(figures)}.",
+        f" {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Nats against depth."""
-    curves: dict[str, dict[float, float]] = {kind: {} for kind in KINDS}
+    curves: dict[str, dict[float, float]] = {kind: {} for kind in VARIANTS}
     for name, value in means(figures, NATS).items():
         kind, depth = name.split(", ")
         curves[kind][float(depth.split()[0])] = value
-    lines(axes, curves, x="layers", y="nats a token")
+    plot_lines(axes, curves, x="layers", y="nats a token")
     axes.set_xticks(sorted({depth for points in curves.values() for depth in points}))

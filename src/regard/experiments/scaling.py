@@ -10,7 +10,7 @@ import torch
 
 from regard.attention import scores
 from regard.attention.weigh import Weigh
-from regard.experiments._experiment import Cell, Figures, Verdict, apart, lines, means, over_seeds
+from regard.experiments._experiment import Cell, Figures, ClaimResult, is_separated, plot_lines, means, seed_values
 from regard.experiments._lookup_task import Lookup, accuracy_after
 
 CLAIM = "Dot products grow with the width, so the softmax saturates and its gradient dies; dividing by √d prevents it."
@@ -19,7 +19,7 @@ WIDTHS = (16, 64, 256)
 KEYS, QUERIES = 64, 256
 NAMES = {"dot": "not divided", "scaled_dot": "divided by √d"}
 SEEDS = 3
-CLEAR = 0.05  # share of right answers that the division must be worth in the widest layer
+MIN_ACCURACY_GAIN = 0.05  # share of right answers that the division must be worth in the widest layer
 ENTROPY, SLOPE, QUALITY = (
     "entropy, share of the most",
     "gradient at the scores of half the queries",
@@ -59,18 +59,18 @@ def _at(name: str, dim: int) -> str:
     return f"{NAMES[name]}, d = {dim}"
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Undivided scores grow with the width, the gradient at them dies, and the widest model learns clearly worse."""
     spread, entropy, slope = (means(figures, figure) for figure in ("deviation of scores", ENTROPY, SLOPE))
-    quality, every = means(figures, QUALITY), over_seeds(figures, QUALITY)
+    quality, every = means(figures, QUALITY), seed_values(figures, QUALITY)
     low, high = WIDTHS[0], WIDTHS[-1]
     grows = spread[_at("dot", high)] / spread[_at("dot", low)]
     stays = spread[_at("scaled_dot", high)] / spread[_at("scaled_dot", low)]
     left = slope[_at("dot", high)] / slope[_at("scaled_dot", high)]
     better = quality[_at("scaled_dot", high)] - quality[_at("dot", high)]
-    learns = better > CLEAR and apart(every[_at("dot", high)], every[_at("scaled_dot", high)])
+    learns = better > MIN_ACCURACY_GAIN and is_separated(every[_at("dot", high)], every[_at("scaled_dot", high)])
     holds = grows > 0.7 * math.sqrt(high / low) and stays < 1.3 and left < 0.5 and learns
-    return Verdict(
+    return ClaimResult(
         holds,
         f"From d = {low} to {high} scores grow {grows:.1f} times where they are not divided (√{high // low} ="
         f" {math.sqrt(high / low):.0f}) and {stays:.1f} times where they are. At d = {high} the entropy of the weights"
@@ -89,7 +89,7 @@ def draw(figures: Figures, axes: Any) -> None:
         found = means(figures, figure)
         for score, name in NAMES.items():
             curves[f"{word}, {name}"] = {float(dim): found[_at(score, dim)] for dim in WIDTHS}
-    lines(axes, curves, x="width d", y="share")
+    plot_lines(axes, curves, x="width d", y="share")
     axes.set_xscale("log", base=2)
     axes.set_xticks(WIDTHS, list(map(str, WIDTHS)))
     axes.set_ylim(0, 1.05)

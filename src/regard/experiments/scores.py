@@ -9,16 +9,16 @@ from regard.core.registry import names
 from regard.experiments._experiment import (
     Cell,
     Figures,
-    Verdict,
+    ClaimResult,
     budget,
     legend_above,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
 )
-from regard.experiments._train_small import step_milliseconds, trained
-from regard.experiments._translation_models import MODELS, TASK, data
+from regard.experiments._train_small import step_milliseconds, train_small
+from regard.experiments._translation_models import MODELS, TASK, data_settings
 
 CLAIM = (
     "Queries and keys can be compared in several ways (dot, scaled dot, general, additive, concat, cosine); those with"
@@ -26,9 +26,9 @@ CLAIM = (
 )
 WHERE = "Luong et al. 2015, section 3.1; Bahdanau et al. 2015, appendix A.1.2; Vaswani et al. 2017, section 3.2.1"
 STEPS = 250
-CLOSE = 0.8  # share of the best BLEU that every score must reach
-DEARER = 1.05  # times the time of scores without a matrix
-FREE = ("dot", "scaled_dot", "cosine")  # no matrix of their own
+MIN_BLEU_RATIO = 0.8  # share of the best BLEU that every score must reach
+MIN_TIME_RATIO = 1.05  # times the time of scores without a matrix
+PARAMETER_FREE = ("dot", "scaled_dot", "cosine")  # no matrix of their own
 BLEU, LOSS, TIME, WEIGHTS = "BLEU", "loss", "milliseconds a step", "weights of the score"
 
 
@@ -38,13 +38,13 @@ def cells(effort: float) -> list[Cell]:
     return [
         cell
         for score in names("regard.attention.scores")
-        for cell in seeded(score, seeds, partial(_measure, score, effort, steps))
+        for cell in cells_per_seed(score, seeds, partial(_measure, score, effort, steps))
     ]
 
 
 def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, float]:
-    settings = [*data(effort), *MODELS["luong"], "model.input_feeding=false", f"model.score={score}"]
-    with trained(TASK, settings, steps=steps, seed=seed) as made:
+    settings = [*data_settings(effort), *MODELS["luong"], "model.input_feeding=false", f"model.score={score}"]
+    with train_small(TASK, settings, steps=steps, seed=seed) as made:
         attention: Any = made.parts.model.cross_attn
         return {
             BLEU: made.scores["bleu"],
@@ -54,27 +54,27 @@ def _measure(score: str, effort: float, steps: int, seed: int) -> dict[str, floa
         }
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Every score comes near the best, and those with matrices take longer on average."""
     bleu, taken, weights = (means(figures, figure) for figure in (BLEU, TIME, WEIGHTS))
     best, worst = (choose(bleu, key=lambda score: bleu[score]) for choose in (max, min))
-    free = [taken[score] for score in taken if score in FREE]
-    own = [taken[score] for score in taken if score not in FREE]
+    free = [taken[score] for score in taken if score in PARAMETER_FREE]
+    own = [taken[score] for score in taken if score not in PARAMETER_FREE]
     dearer = sum(own) / len(own) / (sum(free) / len(free))
     told = "; ".join(
         f"{score} {bleu[score]:.1f} BLEU, {taken[score]:.0f} ms, {weights[score]:.0f} weights" for score in bleu
     )
-    return Verdict(
-        bleu[worst] >= CLOSE * bleu[best] and dearer > DEARER,
+    return ClaimResult(
+        bleu[worst] >= MIN_BLEU_RATIO * bleu[best] and dearer > MIN_TIME_RATIO,
         f"{told}. Best is {best}, last {worst} with {bleu[worst] / max(bleu[best], 1e-9):.0%} of its BLEU; scores with"
-        f" matrices of their own take {dearer:.2f} times as long a training step. {seeds_of(figures)}.",
+        f" matrices of their own take {dearer:.2f} times as long a training step. {describe_seeds(figures)}.",
     )
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """BLEU against the time of a step."""
     taken = means(figures, TIME)
-    for score, values in over_seeds(figures, BLEU).items():
+    for score, values in seed_values(figures, BLEU).items():
         axes.scatter([taken[score]] * len(values), values, label=score)
     axes.margins(x=0.15)
     axes.set_xlabel("milliseconds of a training step")

@@ -11,19 +11,19 @@ from regard.experiments._experiment import (
     MORE,
     Cell,
     Figures,
-    Verdict,
-    amount,
-    apart,
-    bars,
+    ClaimResult,
+    scaled_count,
+    is_separated,
+    plot_bars,
     budget,
     means,
-    over_seeds,
-    seeded,
-    seeds_of,
-    spread,
-    unsettled,
+    seed_values,
+    cells_per_seed,
+    describe_seeds,
+    format_range,
+    is_inconclusive,
 )
-from regard.experiments._train_small import step_milliseconds, trained
+from regard.experiments._train_small import step_milliseconds, train_small
 from regard.training.train import LoadedRun
 
 CLAIM = (
@@ -31,22 +31,22 @@ CLAIM = (
 )
 WHERE = "Xu et al. 2015, section 4"
 STEPS = 1200
-KINDS = ("soft", "hard")
-DRAWS = 8  # gradients of one batch
-CLEAR = 5.0  # BLEU-4: seeds that differ by more, and lie among each other, decide nothing
+VARIANTS = ("soft", "hard")
+NUM_GRADIENT_SAMPLES = 8  # gradients of one batch
+MIN_DIFFERENCE = 5.0  # BLEU-4: seeds that differ by more, and lie among each other, decide nothing
 BLEU, NOISE, TIME = "BLEU-4", "variance of the gradient", "milliseconds a step"
 
 
 def cells(effort: float) -> list[Cell]:
     """Both, trained alike on scenes of coloured shapes."""
     steps, seeds = budget(effort, STEPS)
-    return [cell for kind in KINDS for cell in seeded(kind, seeds, partial(_measure, kind, effort, steps))]
+    return [cell for kind in VARIANTS for cell in cells_per_seed(kind, seeds, partial(_measure, kind, effort, steps))]
 
 
 def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float]:
     settings = [
         *(
-            f"data.scenes={amount(effort, 1500, 40)}",
+            f"data.scenes={scaled_count(effort, 1500, 40)}",
             "data.height=32",
             "data.width=32",
             "data.objects_per_scene=[1, 2]",
@@ -61,7 +61,7 @@ def _measure(kind: str, effort: float, steps: int, seed: int) -> dict[str, float
         ),
         "decoding=greedy",
     ]
-    with trained("captioning", settings, steps=steps, seed=seed) as made:
+    with train_small("captioning", settings, steps=steps, seed=seed) as made:
         return {
             BLEU: made.scores["bleu4"],
             "pointing": made.scores["pointing"],
@@ -78,7 +78,7 @@ def _noise(parts: LoadedRun) -> float:
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     batch, drawn = task.collate(task.epoch_batches(0, 1)[0]), []
     model.train()
-    for seed in range(DRAWS):
+    for seed in range(NUM_GRADIENT_SAMPLES):
         torch.manual_seed(seed)
         slopes = torch.autograd.grad(task.loss(model, batch).total, weights, allow_unused=True)
         drawn.append(torch.cat([slope.flatten() for slope in slopes if slope is not None]))
@@ -87,28 +87,28 @@ def _noise(parts: LoadedRun) -> float:
     return float(every.var(dim=0).sum() / every.mean(dim=0).square().sum())
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Soft attention tells better captions by gradients with less variance, with every seed."""
     bleu, noise, taken, pointing = (means(figures, figure) for figure in (BLEU, NOISE, TIME, "pointing"))
     told = "; ".join(
         f"{kind}: {bleu[kind]:.1f} BLEU-4, looks at the right place for {pointing[kind]:.0f} % of the words, variance"
         f" of the gradient {noise[kind]:.2g} of its square, {taken[kind]:.0f} ms a step"
-        for kind in KINDS
+        for kind in VARIANTS
     )
-    told_well, noisy = over_seeds(figures, BLEU), over_seeds(figures, NOISE)
+    told_well, noisy = seed_values(figures, BLEU), seed_values(figures, NOISE)
     both = told_well["hard"], told_well["soft"]
-    unclear = unsettled(*both, CLEAR)
-    more = f" Seeds differ by more than the two do ({spread(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
-    holds = None if unclear else apart(*both) and apart(noisy["soft"], noisy["hard"])
-    return Verdict(holds, f"{told}. {seeds_of(figures)}.{more}")
+    unclear = is_inconclusive(*both, MIN_DIFFERENCE)
+    more = f" Seeds differ by more than the two do ({format_range(*both, form='.0f')} BLEU-4); {MORE}." if unclear else ""
+    holds = None if unclear else is_separated(*both) and is_separated(noisy["soft"], noisy["hard"])
+    return ClaimResult(holds, f"{told}. {describe_seeds(figures)}.{more}")
 
 
 def draw(figures: Figures, axes: Any) -> None:
     """Quality of both, and the variance below it."""
     shares = {
-        figure: {kind: [value / 100 for value in values] for kind, values in over_seeds(figures, figure).items()}
+        figure: {kind: [value / 100 for value in values] for kind, values in seed_values(figures, figure).items()}
         for figure in (BLEU, "pointing")
     }
     noise = means(figures, NOISE)
-    bars(axes, {f"{name} / 100": each for name, each in shares.items()}, y="share")
-    axes.set_xticks(range(len(KINDS)), [f"{kind}\nvariance of the gradient {noise[kind]:.2g}" for kind in KINDS])
+    plot_bars(axes, {f"{name} / 100": each for name, each in shares.items()}, y="share")
+    axes.set_xticks(range(len(VARIANTS)), [f"{kind}\nvariance of the gradient {noise[kind]:.2g}" for kind in VARIANTS])

@@ -13,7 +13,7 @@ from regard.attention import scores
 from regard.attention.attend import Attend
 from regard.core.errors import ShapeError
 from regard.core.registry import names
-from regard.experiments._experiment import Cell, Figures, Verdict, bars, budget, means, over_seeds, seeded, seeds_of
+from regard.experiments._experiment import Cell, Figures, ClaimResult, plot_bars, budget, means, seed_values, cells_per_seed, describe_seeds
 from regard.layers import positions
 from regard.layers.block import Block
 from regard.layers.embedding import Embedding, table
@@ -24,7 +24,7 @@ from regard.layers.positions._base import PositionScheme
 
 CLAIM = "Self-attention encodes a set: permuting its input permutes its output; positions give it order."
 WHERE = "Vaswani et al. 2017, section 3.5"
-SYMBOLS, DIM, HEADS, ROWS = 20, 32, 2, 64
+SYMBOLS, DIM, HEADS, BATCH_SIZE = 20, 32, 2, 64
 STEPS = 300
 SHORT, LONG = 16, 48  # tokens of the training texts, and of texts that are longer
 
@@ -62,7 +62,7 @@ def cells(effort: float) -> list[Cell]:
     return [
         cell
         for name in names("regard.layers.positions")
-        for cell in seeded(name, seeds, partial(_measure, name, steps))
+        for cell in cells_per_seed(name, seeds, partial(_measure, name, steps))
     ]
 
 
@@ -73,7 +73,7 @@ def _measure(name: str, steps: int, seed: int) -> dict[str, float]:
     found = {MOVED: _moved(model, generator)}
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
-        tokens = torch.randint(1, SYMBOLS, (ROWS, SHORT), generator=generator)
+        tokens = torch.randint(1, SYMBOLS, (BATCH_SIZE, SHORT), generator=generator)
         loss = cross_entropy(model(tokens)[:, 1:].flatten(0, 1), tokens[:, :-1].flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -91,7 +91,7 @@ def _moved(model: Reader, generator: torch.Generator) -> float:
 
 @torch.no_grad()
 def _right(model: Reader, length: int, generator: torch.Generator) -> float:
-    tokens = torch.randint(1, SYMBOLS, (4 * ROWS, length), generator=generator)
+    tokens = torch.randint(1, SYMBOLS, (4 * BATCH_SIZE, length), generator=generator)
     try:
         said = model(tokens)[:, 1:].argmax(dim=-1)
     except ShapeError:  # a table that ends
@@ -99,18 +99,18 @@ def _right(model: Reader, length: int, generator: torch.Generator) -> float:
     return float((said == tokens[:, :-1]).float().mean())
 
 
-def verdict(figures: Figures) -> Verdict:
+def verdict(figures: Figures) -> ClaimResult:
     """Nothing moves without positions; with them it does, and the best scheme says what came before."""
     moved, short, long = (means(figures, figure) for figure in (MOVED, *_rights()))
     others = [name for name in moved if name != "none"]
     best, far = (max(others, key=lambda name: found[name]) for found in (short, long))
     set_like = moved["none"] < 1e-4 < min(moved[name] for name in others)
     good = ", ".join(name for name in others if short[name] > 0.9) or "none"
-    return Verdict(
+    return ClaimResult(
         set_like and short["none"] < 0.5 and short[best] > 0.9,
         f"Without positions a permutation moves nothing but rounding ({moved['none']:.0e}), and the token before a"
         f" place is known in {short['none']:.0%} of cases. Above 90 % at the trained length of {SHORT}: {good};"
-        f" at {LONG} tokens {far} is best with {long[far]:.0%}. {seeds_of(figures)}.",
+        f" at {LONG} tokens {far} is best with {long[far]:.0%}. {describe_seeds(figures)}.",
     )
 
 
@@ -120,5 +120,5 @@ def _rights() -> list[str]:
 
 def draw(figures: Figures, axes: Any) -> None:
     """Bars of each scheme, at the trained length and beyond."""
-    named = {figure.removeprefix("right at "): over_seeds(figures, figure) for figure in _rights()}
-    bars(axes, named, y="token before it, share right")
+    named = {figure.removeprefix("right at "): seed_values(figures, figure) for figure in _rights()}
+    plot_bars(axes, named, y="token before it, share right")

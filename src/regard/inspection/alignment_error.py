@@ -8,27 +8,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.core.inspectable import Axis, Inspectable
-from regard.data.text.alignment import Links, error_rate, links
-from regard.inspection.json_format import Map, Measured
-from regard.inspection.map_tiles import Numbers
+from regard.data.text.alignment import Links, error_rate, align_words
+from regard.inspection.json_format import Map, AlignmentResult
+from regard.inspection.map_tiles import FloatArray
 
 
-class Words(NamedTuple):
+class AxisWords(NamedTuple):
     """The items of an axis that belong to a word, and the word of each."""
 
     items: list[int]
-    numbers: list[int]
+    word_indices: list[int]
 
 
-def measure(maps: Sequence[Map], shown: Inspectable) -> Measured | None:
+def measure_alignment(maps: Sequence[Map], inspectable: Inspectable) -> AlignmentResult | None:
     """Maps and the truth -> the error rate of each map between those axes, and the best; None where there is none."""
-    truth = shown.truth
+    truth = inspectable.truth
     if truth is None:
         return None
     between = [one for one in maps if (one.queries, one.keys) == (truth.queries, truth.keys)]
     if not between:
         return None
-    queries, keys = shown.axes[truth.queries], shown.axes[truth.keys]
+    queries, keys = inspectable.axes[truth.queries], inspectable.axes[truth.keys]
     rows, columns = _words(queries), _words(keys)
     rates: dict[str, dict[str, Any]] = {}
     for attention in between:
@@ -43,18 +43,18 @@ def measure(maps: Sequence[Map], shown: Inspectable) -> Measured | None:
         for s, key in zip(*columns, strict=True)
         if (key, query) in truth.links and _spoken(queries, t) and _spoken(keys, s)
     )
-    return Measured(truth.queries, truth.keys, drawn, rates, min(rates, key=lambda name: rates[name]["mean"]))
+    return AlignmentResult(truth.queries, truth.keys, drawn, rates, min(rates, key=lambda name: rates[name]["mean"]))
 
 
-def _words(axis: Axis) -> Words:
+def _words(axis: Axis) -> AxisWords:
     pairs = [(i, item.word) for i, item in enumerate(axis.items) if item.word is not None]
-    return Words([i for i, _ in pairs], [word for _, word in pairs])
+    return AxisWords([i for i, _ in pairs], [word for _, word in pairs])
 
 
-def _rate(weights: Numbers, rows: Words, columns: Words, true: Links) -> float:
+def _rate(weights: FloatArray, rows: AxisWords, columns: AxisWords, true: Links) -> float:
     """The error rate of one head (t s)."""
     inside = weights[np.ix_(rows.items, columns.items)]
-    return error_rate([links(inside, source=columns.numbers, target=rows.numbers)], [true])
+    return error_rate([align_words(inside, source=columns.word_indices, target=rows.word_indices)], [true])
 
 
 def _spoken(axis: Axis, item: int) -> bool:

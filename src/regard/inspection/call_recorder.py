@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from regard.attention.masks import NO_MASK, Mask
 from regard.attention.record import attentions
 from regard.attention.score import Projected
-from regard.inspection.map_tiles import Bits
+from regard.inspection.map_tiles import BoolArray
 
 
-class Call(NamedTuple):
+class AttentionCall(NamedTuple):
     """One use of attention."""
 
     q: Tensor  # (b h t d)
@@ -24,11 +24,11 @@ class Call(NamedTuple):
     mask: Mask = NO_MASK
 
     @staticmethod
-    def of(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> Call:
+    def from_inputs(q: Tensor, k: Tensor | Projected, v: Tensor, mask: Mask = NO_MASK) -> AttentionCall:
         """What an `Attend` was given."""
-        return Call(q, k.tensor if isinstance(k, Projected) else k, v, mask)
+        return AttentionCall(q, k.tensor if isinstance(k, Projected) else k, v, mask)
 
-    def allowed(self, batch: int) -> Bits:
+    def attention_mask(self, batch: int) -> BoolArray:
         """(1 or h, t, s): who may look at whom in one row of the batch."""
         t, s = self.q.shape[-2], self.k.shape[-2]
         dense = self.mask.dense(t, s, device=self.q.device)
@@ -39,9 +39,9 @@ class Call(NamedTuple):
 
 
 @contextmanager
-def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
+def record_calls(model: nn.Module) -> Iterator[dict[str, list[AttentionCall]]]:
     """Every use of attention inside the block, by module path, in order."""
-    seen: dict[str, list[Call]] = {name: [] for name in attentions(model)}
+    seen: dict[str, list[AttentionCall]] = {name: [] for name in attentions(model)}
     hooks = [
         module.register_forward_hook(_note(seen[name]), with_kwargs=True) for name, module in attentions(model).items()
     ]
@@ -52,17 +52,17 @@ def calls(model: nn.Module) -> Iterator[dict[str, list[Call]]]:
             hook.remove()
 
 
-def _note(seen: list[Call]) -> Callable[..., None]:
+def _note(seen: list[AttentionCall]) -> Callable[..., None]:
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor) -> None:
-        seen.append(Call.of(*inputs, **kwargs))
+        seen.append(AttentionCall.from_inputs(*inputs, **kwargs))
 
     return hook
 
 
-def allowed(seen: Sequence[Call], batch: int, size: tuple[int, int]) -> Bits | None:
+def combined_mask(recorded_calls: Sequence[AttentionCall], batch: int, size: tuple[int, int]) -> BoolArray | None:
     """(1 or h, t, s): who may look at whom, of all calls one below the other; None where everybody may."""
     rows, columns = size
-    parts = [call.allowed(batch) for call in seen]
+    parts = [call.attention_mask(batch) for call in recorded_calls]
     heads, longest = max(len(part) for part in parts), max(part.shape[-1] for part in parts)
     whole = [
         np.pad(np.broadcast_to(part, (heads, *part.shape[1:])), ((0, 0), (0, 0), (0, longest - part.shape[-1])))

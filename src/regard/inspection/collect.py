@@ -20,13 +20,13 @@ from regard.core.inspectable import Inspectable
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy
 from regard.inspection import faithfulness
-from regard.inspection.alignment_error import measure
-from regard.inspection.attention_steps import steps
-from regard.inspection.call_recorder import calls
-from regard.inspection.interventions import UNCHANGED, HiddenItems, Interventions, changed
-from regard.inspection.json_format import Inspection, Probe
-from regard.inspection.maps import arrange, is_long
-from regard.inspection.parameter_tables import Tables, tables
+from regard.inspection.alignment_error import measure_alignment
+from regard.inspection.attention_steps import collect_steps
+from regard.inspection.call_recorder import record_calls
+from regard.inspection.interventions import NO_INTERVENTIONS, HiddenItems, Interventions, apply_interventions
+from regard.inspection.json_format import Inspection, TrainingSnapshot
+from regard.inspection.maps import to_maps, is_long
+from regard.inspection.parameter_tables import ParameterTables, collect_tables
 
 
 @dataclass(frozen=True)
@@ -39,72 +39,72 @@ class RunInfo:
 
 
 @dataclass(frozen=True)
-class Subject:
+class InspectionTarget:
     """What is looked into: the parts of a run. `tables` are those of an earlier look at the same model, if any."""
 
     task: Task
     model: nn.Module
     decoding: DecodingStrategy | None
-    about: RunInfo
+    run_info: RunInfo
     options: Any = None  # of the task's Options; None: its defaults
-    tables: Tables | None = None
-    probes: tuple[Probe, ...] = ()
-    read: Callable[[str], Any] | None = None  # a text to an input; None: as the task reads it
+    tables: ParameterTables | None = None
+    probes: tuple[TrainingSnapshot, ...] = ()
+    parse_input: Callable[[str], Any] | None = None  # a text to an input; None: as the task reads it
 
     @property
-    def attends(self) -> bool:
+    def has_attention(self) -> bool:
         """Whether there is any attention to look at."""
         return bool(attentions(self.model))
 
-    def show(self, given: Any) -> Inspectable:
+    def inspect(self, raw_input: Any) -> Inspectable:
         """An input, or the text that the task reads it from -> what there is to see."""
-        read = (self.read or self.task.parse_input)(given) if isinstance(given, str) else given
-        options = options_of(self.task) if self.options is None else self.options
+        read = (self.parse_input or self.task.parse_input)(raw_input) if isinstance(raw_input, str) else raw_input
+        options = default_options(self.task) if self.options is None else self.options
         return self.task.inspect(self.model, read, options, self.decoding)
 
 
-def options_of(task: Task) -> Any:
+def default_options(task: Task) -> Any:
     """The default request: a value of the dataclass `Options` in the file of the task's class."""
     options = getattr(sys.modules[type(task).__module__], "Options", None)
     return None if options is None else options()
 
 
-def collect(subject: Subject, given: Any, *, changes: Interventions = UNCHANGED) -> Inspection:
+def collect(subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS) -> Inspection:
     """An input -> everything worth seeing of how the model treated it. A model without attention is an error, unless
     its task has something else to show (extra values for views of its own)."""
-    inspection = inspect(subject, given, changes=changes)
-    if not subject.attends and not inspection.extra:
-        name = subject.about.model
+    inspection = inspect(subject, raw_input, interventions=interventions)
+    if not subject.has_attention and not inspection.extra:
+        name = subject.run_info.model
         raise RegardError(f"{name} has no attention to look at; regard compare shows it beside models that have")
     return inspection
 
 
-def inspect(subject: Subject, given: Any, *, changes: Interventions = UNCHANGED) -> Inspection:
+def inspect(subject: InspectionTarget, raw_input: Any, *, interventions: Interventions = NO_INTERVENTIONS) -> Inspection:
     """The same, but a model without attention gives an Inspection without maps."""
     with eval_mode(subject.model):
         # Only what was shown without changes says which items there are to be forbidden.
-        usual = subject.show(given) if changes.forbid else None
-        with changed(subject.model, changes, usual) as forbidden:
-            shown = subject.show(given)
+        usual = subject.inspect(raw_input) if interventions.forbid else None
+        with apply_interventions(subject.model, interventions, usual) as forbidden:
+            shown = subject.inspect(raw_input)
             check_cancelled()
-            inspection = _described(subject, given, shown)
-            if not subject.attends:
+            inspection = _described(subject, raw_input, shown)
+            if not subject.has_attention:
                 return inspection
-            return _with_maps(inspection, subject, shown=shown, off=changes.off, forbidden=forbidden)
+            return _with_maps(inspection, subject, shown=shown, off=interventions.off, forbidden=forbidden)
 
 
-def inspect_quickly(subject: Subject, given: Any) -> Inspection:
+def inspect_quickly(subject: InspectionTarget, raw_input: Any) -> Inspection:
     """Only the output and its maps, quickly: what is kept of a probe through training."""
     with eval_mode(subject.model):
-        shown = subject.show(given)
+        shown = subject.inspect(raw_input)
         with record(subject.model) as recorded:
             shown.replay()
-    axes, maps = arrange(recorded, shown)
-    return replace(_described(subject, given, shown), axes=axes, maps=maps)
+    axes, maps = to_maps(recorded, shown)
+    return replace(_described(subject, raw_input, shown), axes=axes, maps=maps)
 
 
-def _described(subject: Subject, given: Any, shown: Inspectable) -> Inspection:
-    about = subject.about
+def _described(subject: InspectionTarget, given: Any, shown: Inspectable) -> Inspection:
+    about = subject.run_info
     parameters = sum(weight.numel() for weight in subject.model.parameters())
     return Inspection(
         text=given if isinstance(given, str) else shown.title,
@@ -124,27 +124,27 @@ def _described(subject: Subject, given: Any, shown: Inspectable) -> Inspection:
 
 def _with_maps(
     inspection: Inspection,
-    subject: Subject,
+    subject: InspectionTarget,
     *,
     shown: Inspectable,
     off: Collection[tuple[str, int]],
     forbidden: HiddenItems,
 ) -> Inspection:
     model = subject.model
-    with calls(model) as seen, record(model) as recorded:
+    with record_calls(model) as seen, record(model) as recorded:
         shown.replay()
-    axes, maps = arrange(recorded, shown, seen=seen, off=off)
+    axes, maps = to_maps(recorded, shown, recorded_calls=seen, disabled_heads=off)
     short = [attention for attention in maps if not is_long(attention.weights)]
-    evidence = faithfulness.evidence(model, shown, [attention.keys for attention in short], forbidden=forbidden)
-    figures = {attention.name: faithfulness.figures(attention, evidence, shown.answered) for attention in short}
+    evidence = faithfulness.gather_evidence(model, shown, [attention.keys for attention in short], hidden_items=forbidden)
+    figures = {attention.name: faithfulness.measure_faithfulness(attention, evidence, shown.answered) for attention in short}
     check_cancelled()
-    known = subject.tables or tables(model, shown.vocabularies)
+    known = subject.tables or collect_tables(model, shown.vocabularies)
     inspection = replace(
         inspection,
         axes=axes,
         maps=tuple(replace(attention, honesty=figures.get(attention.name)) for attention in maps),
-        truth=measure(short, shown),
+        truth=measure_alignment(short, shown),
         positions=known.positions,
         embeddings=known.embeddings,
     )
-    return replace(inspection, steps=steps(model, seen, inspection))
+    return replace(inspection, steps=collect_steps(model, seen, inspection))

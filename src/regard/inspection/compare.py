@@ -14,7 +14,7 @@ COLUMNS = ("run", "model", "parameters", "output", "log p", "alignment error", "
 Row = tuple[str | int | float | None, ...]
 
 
-def told_apart(folders: Sequence[Path]) -> list[str]:
+def unique_names(folders: Sequence[Path]) -> list[str]:
     """Folders -> a short name for each: as many of their last parts as tell them apart, numbered where nothing does."""
     paths = [folder.resolve().parts for folder in folders]
     longest = max(map(len, paths))

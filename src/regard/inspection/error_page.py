@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from regard.inspection.html_bundle import started
+from regard.inspection.html_bundle import standalone_script
 from regard.inspection.static_page import static_page
 
 MAIN = """<section class="card">
@@ -19,17 +19,17 @@ MAIN = """<section class="card">
 {others}</section>"""
 
 
-MOST_LINES = 6  # of the box
+MAX_TEXTAREA_ROWS = 6  # of the box
 
 
-def error_page(line: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
+def error_page(message: str, text: str = "", *, run: str = "", others: Sequence[str] = ()) -> str:
     """An error and the input that it is about -> a page; with the run it is about and the others that there are."""
     links = (f'<a href="/?run={quote(name, safe="")}">{html.escape(name)}</a>' for name in others)
     main = MAIN.format(
-        line=html.escape(line),
+        line=html.escape(message),
         text=html.escape(text, quote=True),
-        rows=min(MOST_LINES, text.count("\n") + 1),
+        rows=min(MAX_TEXTAREA_ROWS, text.count("\n") + 1),
         hidden=f'<input type="hidden" name="run" value="{html.escape(run, quote=True)}">' if others else "",
         others=f'<p><span id="others">Runs here:</span> {", ".join(links)}</p>\n' if others else "",
     )
-    return static_page("regard", main, script=started("refusal.js"))
+    return static_page("regard", main, script=standalone_script("refusal.js"))

@@ -18,34 +18,34 @@ from torch import Tensor, nn
 
 from regard.core.cancellation import check_cancelled
 from regard.core.inspectable import Axis, Inspectable
-from regard.inspection.interventions import HiddenItems, Interventions, changed
+from regard.inspection.interventions import HiddenItems, Interventions, apply_interventions
 from regard.inspection.json_format import Faithfulness, Map
 
 Array = NDArray[np.float64]
-Tables = dict[str, Array]  # axis -> (answers items)
-FEWEST = 3  # items that must be ranked before a rank correlation says anything
-ANSWERS = 48  # whose gradients are computed, evenly chosen of more: a page should not keep people waiting
-MOST = 64  # items taken away by running the model again
+EvidenceTables = dict[str, Array]  # axis -> (answers items)
+MIN_RANKED_ITEMS = 3  # items that must be ranked before a rank correlation says anything
+MAX_GRADIENT_OUTPUTS = 48  # whose gradients are computed, evenly chosen of more: a page should not keep people waiting
+MAX_REMOVED_ITEMS = 64  # items taken away by running the model again
 
 
 class Evidence(NamedTuple):
     """How much each answer depends on each item of an axis."""
 
-    gradient: Tables  # rows of answers that were not tried are NaN
-    removal: Tables  # 1 = the answer changes
+    gradient: EvidenceTables  # rows of answers that were not tried are NaN
+    removal: EvidenceTables  # 1 = the answer changes
 
 
-def evidence(
-    model: nn.Module, shown: Inspectable, axes: Iterable[str], *, forbidden: HiddenItems | None = None
+def gather_evidence(
+    model: nn.Module, inspectable: Inspectable, axes: Iterable[str], *, hidden_items: HiddenItems | None = None
 ) -> Evidence:
     """A model and what it answered -> the tables of these axes, of those that can be made. What is `forbidden` by a
     change around this call stays so while other items are taken away."""
-    wanted = [name for name in dict.fromkeys(axes) if name in shown.axes]
-    wanted.sort(key=lambda name: shown.axes[name].parent is not None)  # of levels, the upper first
-    return Evidence(_gradients(model, shown, wanted), _removals(model, shown, wanted, forbidden))
+    wanted = [name for name in dict.fromkeys(axes) if name in inspectable.axes]
+    wanted.sort(key=lambda name: inspectable.axes[name].parent is not None)  # of levels, the upper first
+    return Evidence(_gradients(model, inspectable, wanted), _removals(model, inspectable, wanted, hidden_items))
 
 
-def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> Tables:
+def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> EvidenceTables:
     """|gradient × input| of the log probability of each answer, summed over the features of an item."""
     wanted = {name: shown.axes[name] for name in axes if shown.axes[name].input in shown.inputs}
     inputs = {axis.input: shown.inputs[axis.input] for axis in wanted.values()}
@@ -57,7 +57,7 @@ def _gradients(model: nn.Module, shown: Inspectable, axes: Iterable[str]) -> Tab
         return {}
     wanted = {name: axis for name, axis in wanted.items() if axis.input in leaves}
     tables = {name: np.full((len(answers), len(axis.items)), np.nan) for name, axis in wanted.items()}
-    for number in np.unique(np.linspace(0, len(answers) - 1, ANSWERS).round().astype(int)):
+    for number in np.unique(np.linspace(0, len(answers) - 1, MAX_GRADIENT_OUTPUTS).round().astype(int)):
         check_cancelled()
         products = _products(answers[number], leaves, inputs)
         for name, axis in wanted.items():
@@ -132,9 +132,9 @@ def _same(given: Any, wanted: Tensor) -> bool:
 
 
 @torch.no_grad()
-def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None) -> Tables:
+def _removals(model: nn.Module, shown: Inspectable, axes: Iterable[str], forbidden: HiddenItems | None) -> EvidenceTables:
     """Does an answer change without an item? Taken away as the task does it, or else hidden from attention."""
-    usual, left, tables = shown.replay().argmax(dim=-1), MOST, {}
+    usual, left, tables = shown.replay().argmax(dim=-1), MAX_REMOVED_ITEMS, {}
     for name in axes:
         if name in shown.without and (without := _taken(shown, name, forbidden)) is not None:
             answers = without.argmax(dim=-1)  # (m n)
@@ -154,22 +154,22 @@ def _taken(shown: Inspectable, axis: str, forbidden: HiddenItems | None) -> Tens
         return shown.without[axis]()
     if not shown.taken_out[axis]:
         return None
-    with forbidden.without(axis):
+    with forbidden.remove_each_item(axis):
         return shown.without[axis]()
 
 
 def _hidden(model: nn.Module, shown: Inspectable, axis: str, item: int) -> Tensor:
     check_cancelled()
-    with changed(model, Interventions(forbid=((axis, item),)), shown):
+    with apply_interventions(model, Interventions(forbid=((axis, item),)), shown):
         return shown.replay().argmax(dim=-1)
 
 
-def figures(attention: Map, evidence: Evidence, answered: str) -> Faithfulness | None:
+def measure_faithfulness(attention: Map, evidence: Evidence, answer_axis: str) -> Faithfulness | None:
     """A map and the evidence -> its two figures per head; None where there is no evidence of its keys."""
     gradient, removal = evidence.gradient.get(attention.keys), evidence.removal.get(attention.keys)
     if gradient is None and removal is None:
         return None
-    by_row = attention.queries == answered
+    by_row = attention.queries == answer_axis
     agreement, changes = (_agreement, _changes) if by_row else (_agreement_received, _changes_received)
     on = [bool(weights.any()) for weights in attention.weights]  # a head that is switched off looks at nothing
     return Faithfulness(
@@ -188,7 +188,7 @@ def _agreement(attention: Map, head: int, gradient: Array) -> float | None:
     weights, allowed = attention.weights[head], attention.allowed
     seen = np.ones_like(weights, dtype=bool) if allowed is None else allowed[min(head, len(allowed) - 1)]
     rows = zip(weights, gradient, seen, strict=True)
-    return _mean([rank_agreement(row[may], owed[may]) for row, owed, may in rows if not np.isnan(owed).any()])
+    return _mean([rank_correlation(row[may], owed[may]) for row, owed, may in rows if not np.isnan(owed).any()])
 
 
 def _changes(attention: Map, head: int, removal: Array) -> float | None:
@@ -197,7 +197,7 @@ def _changes(attention: Map, head: int, removal: Array) -> float | None:
 
 def _agreement_received(attention: Map, head: int, gradient: Array) -> float | None:
     """Rows that emit nothing: what each item receives is compared with what all answers owe it."""
-    return rank_agreement(attention.weights[head].mean(axis=0), np.nansum(gradient, axis=0))
+    return rank_correlation(attention.weights[head].mean(axis=0), np.nansum(gradient, axis=0))
 
 
 def _changes_received(attention: Map, head: int, removal: Array) -> float | None:
@@ -205,11 +205,11 @@ def _changes_received(attention: Map, head: int, removal: Array) -> float | None
     return _mean([matters[int(row.argmax())] for row in attention.weights[head]])
 
 
-def rank_agreement(one: Any, other: Any) -> float | None:
+def rank_correlation(first: Any, second: Any) -> float | None:
     """Spearman's rank correlation, ties averaged, or None where there is nothing to rank."""
-    if len(one) < FEWEST or np.ptp(one) == 0 or np.ptp(other) == 0:
+    if len(first) < MIN_RANKED_ITEMS or np.ptp(first) == 0 or np.ptp(second) == 0:
         return None
-    return float(np.asarray(np.corrcoef(_ranks(one), _ranks(other)))[0, 1])
+    return float(np.asarray(np.corrcoef(_ranks(first), _ranks(second)))[0, 1])
 
 
 def _ranks(values: Any) -> Array:

@@ -26,7 +26,7 @@ def save(inspection: Inspection, path: Path) -> None:
     kind = path.suffix.lower()
     if kind not in (".png", ".pdf"):
         raise RegardError(f"{path}: figures are drawn as .png or .pdf, not {kind or 'without a suffix'}")
-    first = inspection.first
+    first = inspection.primary_map
     if first is None:
         raise RegardError(f"{inspection.model} has no attention map to draw")
     matplotlib = require("matplotlib", extra="plots")

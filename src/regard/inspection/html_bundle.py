@@ -40,9 +40,9 @@ def escape(data: dict[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def scripts(named: Iterable[str] = ()) -> list[str]:
+def scripts(view_names: Iterable[str] = ()) -> list[str]:
     """The page's own modules, then those of each view from elsewhere, then the line that starts the page."""
-    views = {name: view_file(name) for name in dict.fromkeys([*BEFORE, *named, *AFTER])}
+    views = {name: view_file(name) for name in dict.fromkeys([*BEFORE, *view_names, *AFTER])}
     texts: dict[Path, str] = {}
     own: list[Path] = []
     foreign: list[list[Path]] = []
@@ -62,7 +62,7 @@ def scripts(named: Iterable[str] = ()) -> list[str]:
     return [_begun(body) for body in bodies]
 
 
-def started(name: str) -> str:
+def standalone_script(name: str) -> str:
     """A module of the page -> a script of it and all that it imports, which calls its `start`."""
     texts: dict[Path, str] = {}
     _visit(PAGE / name, texts, ())

@@ -36,10 +36,10 @@ class Interventions:
             raise RegardError(f"temperature={self.temperature} must lie between 0.01 and 100")
 
 
-UNCHANGED = Interventions()
+NO_INTERVENTIONS = Interventions()
 
 
-class Tempered(nn.Module):
+class TemperatureNormalizer(nn.Module):
     """A normaliser whose scores are divided by a temperature first."""
 
     def __init__(self, normalizer: nn.Module, temperature: float) -> None:
@@ -60,7 +60,7 @@ class HiddenItems:
         self.taken: str | None = None  # the axis of which row i of the batch lacks item i
 
     @contextmanager
-    def without(self, axis: str) -> Iterator[None]:
+    def remove_each_item(self, axis: str) -> Iterator[None]:
         """Inside the block, row i of every batch is the input without item i of an axis: those behind it move up."""
         self.taken = axis
         try:
@@ -70,25 +70,25 @@ class HiddenItems:
 
 
 @contextmanager
-def changed(model: nn.Module, changes: Interventions, shown: Inspectable | None = None) -> Iterator[HiddenItems]:
+def apply_interventions(model: nn.Module, interventions: Interventions, inspectable: Inspectable | None = None) -> Iterator[HiddenItems]:
     """The model behaves as changed inside the block, and as always after it. What axes and their items mean to the
     model is said by `shown`; only to forbid items it is needed."""
-    modules, forbidden = attentions(model), HiddenItems(changes.forbid)
+    modules, forbidden = attentions(model), HiddenItems(interventions.forbid)
     with ExitStack() as undo:
-        for name, head in changes.off:
+        for name, head in interventions.off:
             if name not in modules:
                 raise RegardError(
                     f"no attention module {name!r} to switch a head off in; {did_you_mean(name, modules)}"
                 )
             undo.callback(modules[name].register_forward_hook(_silence(name, head)).remove)
-        if changes.forbid and shown is not None:
-            _check(changes.forbid, shown.axes)
+        if interventions.forbid and inspectable is not None:
+            _check(interventions.forbid, inspectable.axes)
             for module in modules.values():
-                if hidden := _hidden(changes.forbid, shown.columns.get(module.keys, ())):
+                if hidden := _hidden(interventions.forbid, inspectable.columns.get(module.keys, ())):
                     hook = _forbid(hidden, forbidden)
                     undo.callback(module.register_forward_pre_hook(hook, with_kwargs=True).remove)
-        for module in modules.values() if changes.temperature != 1 else ():
-            undo.enter_context(_tempered(module, changes.temperature))
+        for module in modules.values() if interventions.temperature != 1 else ():
+            undo.enter_context(_tempered(module, interventions.temperature))
         yield forbidden
 
 
@@ -106,7 +106,7 @@ def _tempered(module: Attend, temperature: float) -> Iterator[None]:
     """Without its fast kernels, which know no temperature."""
     weigh = module.weigh
     usual = weigh.normalizer, weigh.soft
-    weigh.normalizer, weigh.soft = Tempered(weigh.normalizer, temperature), False
+    weigh.normalizer, weigh.soft = TemperatureNormalizer(weigh.normalizer, temperature), False
     try:
         yield
     finally:
@@ -124,7 +124,7 @@ def _silence(name: str, head: int) -> Hook:
     return hook
 
 
-class Key(NamedTuple):
+class HiddenKey(NamedTuple):
     """A key to hide."""
 
     axis: str
@@ -132,14 +132,14 @@ class Key(NamedTuple):
     column: int
 
 
-def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[AxisRef]) -> list[Key]:
+def _hidden(forbid: Sequence[tuple[str, int]], places: Sequence[AxisRef]) -> list[HiddenKey]:
     """The keys to hide. An axis that is the only one of its name is hidden in every row: while an output is searched
     for, the rows are hypotheses of one input."""
     alone = len(places) == 1
-    return [Key(axis, None if alone else p.batch, i) for p in places for axis, i in forbid if axis == p.axis]
+    return [HiddenKey(axis, None if alone else p.batch, i) for p in places for axis, i in forbid if axis == p.axis]
 
 
-def _forbid(hidden: Sequence[Key], forbidden: HiddenItems) -> Hook:
+def _forbid(hidden: Sequence[HiddenKey], forbidden: HiddenItems) -> Hook:
     """One more mask; a key that is not there yet, as an output grows, needs no hiding."""
 
     def hook(_: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

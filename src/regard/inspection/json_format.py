@@ -24,11 +24,11 @@ from typing import Any
 
 from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, Item, Output, Parent
-from regard.inspection.map_tiles import Bits, Budget, Numbers, pack_bits, pack_floats, pack_map
+from regard.inspection.map_tiles import BoolArray, Budget, FloatArray, pack_bits, pack_floats, pack_map
 
 VERSION = 2
-NUMBERS = ("queries", "keys", "values")  # of a step
-ROOM = 1_500_000  # numbers of the steps of all heads that are packed into a page: 8 MB
+STEP_ARRAYS = ("queries", "keys", "values")  # of a step
+MAX_STEP_NUMBERS = 1_500_000  # numbers of the steps of all heads that are packed into a page: 8 MB
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class Map:
     module: str
     queries: str
     keys: str
-    weights: Numbers  # (h t s)
+    weights: FloatArray  # (h t s)
     group: str  # maps of one group differ in layer alone
     title: str  # of the group
     layer: int = 0
     inward: bool = False  # self-attention: queries and keys are the same sequence
     batch: int = 0
     parent: Parent | None = None
-    allowed: Bits | None = None  # (1 or h, t, s)
+    allowed: BoolArray | None = None  # (1 or h, t, s)
     honesty: Faithfulness | None = None
 
 
 @dataclass(frozen=True)
-class Measured:
+class AlignmentResult:
     """True links (query item, key item) between two axes, and the error rate of each map: of all heads and of each."""
 
     queries: str
@@ -75,20 +75,20 @@ class Stage:
     """One step of a score: its name, and its value for every query and key."""
 
     name: str
-    values: Numbers  # (t s)
+    values: FloatArray  # (t s)
 
 
 @dataclass(frozen=True)
-class Step:
+class HeadComputation:
     """All the numbers of one head."""
 
     map: str
     head: int
     formula: str
     normalizer: str
-    queries: Numbers  # (t d)
-    keys: Numbers  # (s d), as the score has projected them
-    values: Numbers  # (s e)
+    queries: FloatArray  # (t d)
+    keys: FloatArray  # (s d), as the score has projected them
+    values: FloatArray  # (s e)
     stages: tuple[Stage, ...]
     key: str = "k"  # what the score has made of a key
 
@@ -103,8 +103,8 @@ class Positions:
     """Positional encodings (n d), and the mean dot product of two of them by distance (n,)."""
 
     scheme: str
-    table: Numbers
-    by_distance: Numbers
+    table: FloatArray
+    by_distance: FloatArray
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ class Embeddings:
     name: str
     method: str
     labels: tuple[str, ...]
-    points: Numbers  # (n 2)
+    points: FloatArray  # (n 2)
     neighbours: tuple[tuple[tuple[int, float], ...], ...]
 
 
 @dataclass(frozen=True)
-class Probe:
+class TrainingSnapshot:
     """The maps of a fixed example at one step of training."""
 
     step: int
@@ -143,11 +143,11 @@ class Inspection:
     answered: str = ""
     outputs: tuple[Output, ...] = ()
     facts: dict[str, str | int | float] = field(default_factory=dict)
-    truth: Measured | None = None
-    steps: tuple[Step, ...] = ()
+    truth: AlignmentResult | None = None
+    steps: tuple[HeadComputation, ...] = ()
     positions: Positions | None = None
     embeddings: tuple[Embeddings, ...] = ()
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[TrainingSnapshot, ...] = ()
     views: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -161,7 +161,7 @@ class Inspection:
                 )
 
     @property
-    def first(self) -> Map | None:
+    def primary_map(self) -> Map | None:
         """The map worth looking at first: the one nearest to the truth, else the last look from the answers, or from
         anywhere, at something other than themselves, else the first; of the uppermost level there is."""
         if not self.maps:
@@ -190,7 +190,7 @@ def to_json(inspection: Inspection, *, budget: Budget | None = None) -> dict[str
         "axes": axes_to_json(inspection.axes),
         "maps": [_map(attention, budget) for attention in inspection.maps],
         "answered": inspection.answered,
-        "first": inspection.first and inspection.first.name,
+        "first": inspection.primary_map and inspection.primary_map.name,
         "outputs": [_output(output) for output in inspection.outputs],
         "truth": inspection.truth and vars(inspection.truth),
         "steps": _steps(inspection.steps),
@@ -239,27 +239,27 @@ def _output(output: Output) -> dict[str, Any]:
     return {**vars(output), "tokens": [token._asdict() for token in output.tokens]}
 
 
-def _packed(table: Positions | Embeddings | Step, *names: str) -> dict[str, Any]:
+def _packed(table: Positions | Embeddings | HeadComputation, *names: str) -> dict[str, Any]:
     """The fields of a dataclass, those named packed as numbers."""
     return {**vars(table), **{name: pack_floats(getattr(table, name)) for name in names}}
 
 
-def _steps(steps: tuple[Step, ...]) -> list[dict[str, Any]]:
+def _steps(steps: tuple[HeadComputation, ...]) -> list[dict[str, Any]]:
     """Every head; the numbers of as many as there is room for, the others can be asked for one by one."""
-    room, found = ROOM, []
+    room, found = MAX_STEP_NUMBERS, []
     for step in steps:
         room -= step.size
-        found.append(step_to_json(step) if room >= 0 else {**vars(step), **dict.fromkeys(NUMBERS), "stages": None})
+        found.append(step_to_json(step) if room >= 0 else {**vars(step), **dict.fromkeys(STEP_ARRAYS), "stages": None})
     return found
 
 
-def step_to_json(step: Step) -> dict[str, Any]:
+def step_to_json(step: HeadComputation) -> dict[str, Any]:
     """All the numbers of one head; mask and weights are those of its map."""
     stages = [{"name": stage.name, "values": pack_floats(stage.values)} for stage in step.stages]
-    return {**_packed(step, *NUMBERS), "stages": stages}
+    return {**_packed(step, *STEP_ARRAYS), "stages": stages}
 
 
-def _probe(probe: Probe, budget: Budget) -> dict[str, Any]:
+def _probe(probe: TrainingSnapshot, budget: Budget) -> dict[str, Any]:
     maps = [_map(attention, budget) for attention in probe.maps]
     return {
         "step": probe.step,

@@ -11,14 +11,14 @@ import torch
 from regard.attention.record import AttentionMap
 from regard.core.errors import ShapeError
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item
-from regard.inspection.call_recorder import Call, allowed
+from regard.inspection.call_recorder import AttentionCall, combined_mask
 from regard.inspection.json_format import Map
-from regard.inspection.map_tiles import TILE, Numbers
+from regard.inspection.map_tiles import TILE, FloatArray
 
 Axes = dict[str, Axis]
 
 
-class Spot(NamedTuple):
+class MapAxes(NamedTuple):
     """One row of the batch of a recorded map, and the axes of its queries and keys."""
 
     batch: int
@@ -26,27 +26,27 @@ class Spot(NamedTuple):
     keys: str
 
 
-def arrange(
+def to_maps(
     recorded: Mapping[str, AttentionMap],
-    shown: Inspectable,
+    inspectable: Inspectable,
     *,
-    seen: Mapping[str, Sequence[Call]] | None = None,
-    off: Collection[tuple[str, int]] = (),
+    recorded_calls: Mapping[str, Sequence[AttentionCall]] | None = None,
+    disabled_heads: Collection[tuple[str, int]] = (),
 ) -> tuple[Axes, tuple[Map, ...]]:
     """Recorded maps -> all axes and, for every batch row that the input names, a map; groups stay together, layers are
     numbered. With the calls of attention (`seen`), short maps have their masks. A switched-off head is zeros."""
-    axes, layers, maps = dict(shown.axes), dict[str, int](), list[Map]()
+    axes, layers, maps = dict(inspectable.axes), dict[str, int](), list[Map]()
     for module, attention in recorded.items():
-        spots = _spots(module, attention, shown, axes)
+        spots = _spots(module, attention, inspectable, axes)
         for spot in spots:
             name = module if len(spots) == 1 else f"{module} #{spot.batch + 1}"
             queries, keys = axes[spot.queries], axes[spot.keys]
             weights = _cut(name, attention, spot, rows=len(queries.items), columns=len(keys.items))
-            weights[[head for head in range(len(weights)) if (module, head) in off]] = 0
+            weights[[head for head in range(len(weights)) if (module, head) in disabled_heads]] = 0
             group = f"{spot.queries} > {spot.keys}"
             layers[group] = layers.get(group, -1) + 1
             inward = attention.queries == attention.keys
-            mask = None if seen is None or is_long(weights) else allowed(seen[module], spot.batch, weights.shape[1:])
+            mask = None if recorded_calls is None or is_long(weights) else combined_mask(recorded_calls[module], spot.batch, weights.shape[1:])
             maps.append(
                 Map(
                     name,
@@ -73,18 +73,18 @@ def title_of(queries: str, keys: str, *, inward: bool) -> str:
     return title[:1].upper() + title[1:]
 
 
-def is_long(weights: Numbers) -> bool:
+def is_long(weights: FloatArray) -> bool:
     """Whether a map (h t s) is too long for anything but its picture."""
     return bool(max(weights.shape[1:]) > TILE)
 
 
-def _spots(module: str, attention: AttentionMap, shown: Inspectable, axes: Axes) -> list[Spot]:
+def _spots(module: str, attention: AttentionMap, shown: Inspectable, axes: Axes) -> list[MapAxes]:
     _, _, t, s = attention.weights.shape
     rows = shown.rows.get(attention.queries) or (_numbered(attention.queries, t, axes),)
     columns = shown.columns.get(attention.keys) or (_numbered(attention.keys, s, axes),)
     named = {place.batch for place in (*rows, *columns) if place.batch is not None} or {0}
     pairs = [(batch, _axis(rows, batch), _axis(columns, batch)) for batch in sorted(named)]
-    spots = [Spot(batch, queries, keys) for batch, queries, keys in pairs if queries is not None and keys is not None]
+    spots = [MapAxes(batch, queries, keys) for batch, queries, keys in pairs if queries is not None and keys is not None]
     if not spots or spots[-1].batch >= len(attention.weights):
         raise ShapeError(
             f"map {module}: of the {len(attention.weights)} rows of its batch, rows {sorted(named)} are named; name "
@@ -105,7 +105,7 @@ def _numbered(name: str, size: int, axes: Axes) -> AxisRef:
 
 
 @torch.no_grad()
-def _cut(name: str, attention: AttentionMap, spot: Spot, *, rows: int, columns: int) -> Numbers:
+def _cut(name: str, attention: AttentionMap, spot: MapAxes, *, rows: int, columns: int) -> FloatArray:
     """(h t s) of one row of the batch, without padding. Keys of padding get no weight; queries of padding may look, but
     only a batch of several rows has them."""
     whole = attention.weights

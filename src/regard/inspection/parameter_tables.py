@@ -11,23 +11,23 @@ from torch import nn
 from regard.core.inspectable import Vocabulary
 from regard.core.pca import project_2d
 from regard.inspection.json_format import Embeddings, Positions
-from regard.inspection.map_tiles import Numbers
+from regard.inspection.map_tiles import FloatArray
 from regard.layers.positions._base import PositionScheme
 
-PLACES = 64
-NEAREST = 8
+MAX_POSITIONS = 64
+NUM_NEIGHBOURS = 8
 
 
-class Tables(NamedTuple):
+class ParameterTables(NamedTuple):
     """What belongs to a model rather than to an input: made once, used for every input."""
 
     positions: Positions | None
     embeddings: tuple[Embeddings, ...]
 
 
-def tables(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> Tables:
+def collect_tables(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> ParameterTables:
     """Both pictures of a model."""
-    return Tables(positions(model), embeddings(model, vocabularies))
+    return ParameterTables(positions(model), embeddings(model, vocabularies))
 
 
 @torch.no_grad()
@@ -36,7 +36,7 @@ def positions(model: nn.Module) -> Positions | None:
     for scheme in model.modules():
         if not isinstance(scheme, PositionScheme):
             continue
-        count = min(PLACES, scheme.longest)
+        count = min(MAX_POSITIONS, scheme.longest)
         device = next(model.parameters()).device
         added = scheme.encode(torch.arange(count, device=device), count)
         if added is not None and added.dim() == 2:
@@ -45,7 +45,7 @@ def positions(model: nn.Module) -> Positions | None:
     return None
 
 
-def by_distance(table: Numbers) -> Numbers:
+def by_distance(table: FloatArray) -> FloatArray:
     """(n d) -> (n,): the mean dot product of two rows by how far apart they stand."""
     products = table @ table.T
     return np.array([products.diagonal(n).mean() for n in range(len(table))], dtype=np.float32)
@@ -58,7 +58,7 @@ def embeddings(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> tuple[
     spaces = []
     for number, vocabulary in enumerate(vocabularies):
         fitting = [table for table in layers if table.num_embeddings == vocabulary.size]
-        if not fitting or len(vocabulary.tokens) < NEAREST:
+        if not fitting or len(vocabulary.tokens) < NUM_NEIGHBOURS:
             continue
         table = fitting[min(number, len(fitting) - 1)]  # both vocabularies may have one size, or share one table
         vectors = table.weight[list(vocabulary.tokens)].float().cpu().numpy()
@@ -69,12 +69,12 @@ def embeddings(model: nn.Module, vocabularies: tuple[Vocabulary, ...]) -> tuple[
     return tuple(spaces)
 
 
-def neighbours(vectors: Numbers) -> tuple[tuple[tuple[int, float], ...], ...]:
+def neighbours(vectors: FloatArray) -> tuple[tuple[tuple[int, float], ...], ...]:
     """(n d) -> for each row the nearest others by cosine."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     cosines = unit @ unit.T
     np.fill_diagonal(cosines, -np.inf)
-    order = np.argsort(-cosines, axis=1)[:, :NEAREST]
+    order = np.argsort(-cosines, axis=1)[:, :NUM_NEIGHBOURS]
     return tuple(
         tuple((int(j), round(float(row[j]), 4)) for j in best) for row, best in zip(cosines, order, strict=True)
     )

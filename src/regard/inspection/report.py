@@ -16,7 +16,7 @@ from regard.core.files import write_text
 from regard.core.task import Task
 from regard.decoding.strategy import DecodingStrategy
 from regard.inspection import training_snapshots
-from regard.inspection.collect import RunInfo, Subject, collect
+from regard.inspection.collect import RunInfo, InspectionTarget, collect
 from regard.inspection.html_bundle import bundle
 from regard.inspection.json_format import Inspection, to_json
 
@@ -75,24 +75,24 @@ class InspectionReport:
         return f'<iframe title="{title}" style="{style}" srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
 
 
-def look(
-    run: RunLike, given: Any, *, options: Any = None, decoding: DecodingStrategy | None = None
+def inspect_run(
+    run: RunLike, raw_input: Any, *, options: Any = None, decoding: DecodingStrategy | None = None
 ) -> InspectionReport:
     """An input through a run -> its page; `options` and `decoding` are those of the request, or else the run's own."""
-    return InspectionReport(collect(subject(run, options=options, decoding=decoding), given))
+    return InspectionReport(collect(target_of(run, options=options, decoding=decoding), raw_input))
 
 
-def subject(
+def target_of(
     run: RunLike, *, options: Any = None, decoding: DecodingStrategy | None = None, name: str | None = None
-) -> Subject:
+) -> InspectionTarget:
     """A run -> what `collect` looks into; `name` is what it is called, the folder's own unless told."""
     recipe = run.recipe
     about = RunInfo(recipe.task.name, recipe.model.name, {"run": name or run.folder.name or str(run.folder)})
-    chosen = several(decoding or recipe.decoding)
-    return Subject(run.task, run.model, chosen, about, options=options, probes=training_snapshots.read(run.folder))
+    chosen = with_nbest_outputs(decoding or recipe.decoding)
+    return InspectionTarget(run.task, run.model, chosen, about, options=options, probes=training_snapshots.read_snapshots(run.folder))
 
 
-def several(decoding: DecodingStrategy | None) -> DecodingStrategy | None:
+def with_nbest_outputs(decoding: DecodingStrategy | None) -> DecodingStrategy | None:
     """The same decoder, asked for several outputs where it can give them."""
     if decoding is None or not decoding.has("nbest"):
         return decoding

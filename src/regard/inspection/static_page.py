@@ -24,7 +24,7 @@ SHELL = """<!doctype html>
 </body>
 </html>
 """
-ALLOWED = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
+CONTENT_SECURITY_POLICY = "default-src 'none'; img-src data:; form-action 'self'; style-src 'unsafe-inline'"  # only what is in the page
 
 
 def static_page(title: str, main: str, *, facts: str = "", style: str = "", script: str = "") -> str:
@@ -36,7 +36,7 @@ def static_page(title: str, main: str, *, facts: str = "", style: str = "", scri
         main=main,
         facts=facts,
         style=whole,
-        allowed=f"{ALLOWED}; script-src 'unsafe-inline'" if script else ALLOWED,
+        allowed=f"{CONTENT_SECURITY_POLICY}; script-src 'unsafe-inline'" if script else CONTENT_SECURITY_POLICY,
         script=f'\n<script type="module">{script}</script>' if script else "",
     )
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from regard.core.cancellation import Ask, Cancelled
 
-LONGEST = 60.0  # seconds that a request may take
-TOO_LONG = "it took longer than {:g} seconds; ask for less at a time"
-LEFT = "the client has gone; nothing was computed further"
-ENDED = "the server has been told to end"
-LOOKED = 0.2  # seconds between two looks at those who wait
+REQUEST_TIMEOUT_S = 60.0  # seconds that a request may take
+TIMEOUT_MESSAGE = "it took longer than {:g} seconds; ask for less at a time"
+DISCONNECTED_MESSAGE = "the client has gone; nothing was computed further"
+SHUTDOWN_MESSAGE = "the server has been told to end"
+POLL_INTERVAL_S = 0.2  # seconds between two looks at those who wait
 Receive = Callable[[], Awaitable[Any]]
 T = TypeVar("T")
 
@@ -27,65 +27,65 @@ async def run_until_disconnect(request: Any, work: Callable[[Ask], T]) -> T:
 
     def ask() -> None:
         if gone.is_set():
-            raise Cancelled(LEFT)
+            raise Cancelled(DISCONNECTED_MESSAGE)
 
     watching = asyncio.ensure_future(_left(request.receive))
     watching.add_done_callback(lambda _: gone.set())
     try:
-        async with asyncio.timeout(LONGEST):
+        async with asyncio.timeout(REQUEST_TIMEOUT_S):
             return await asyncio.get_running_loop().run_in_executor(request.app.state.looks, work, ask)
     except TimeoutError:
-        raise Cancelled(f"it took longer than {LONGEST:g} seconds; give a shorter input") from None
+        raise Cancelled(f"it took longer than {REQUEST_TIMEOUT_S:g} seconds; give a shorter input") from None
     except asyncio.CancelledError:
-        raise Cancelled(ENDED) from None
+        raise Cancelled(SHUTDOWN_MESSAGE) from None
     finally:
         gone.set()
         watching.cancel()
 
 
 @dataclass(eq=False)
-class Waiting:
+class PendingRequest:
     """Somebody who waits for an answer."""
 
-    coming: asyncio.Future[Any]
+    future: asyncio.Future[Any]
     receive: Receive
-    ends: float  # when it is too late, by time.monotonic
-    seen: bool = False  # at a look before
+    deadline: float  # when it is too late, by time.monotonic
+    polled: bool = False  # at a look before
     watching: asyncio.Task[None] | None = None  # hears that the client has gone
 
-    def look(self, now: float) -> None:
+    def poll(self, now: float) -> None:
         """Give up what is late. Whoever waits for the second look is listened to: to do so for each request that is
         answered at once would cost more than all else that is done for it here."""
-        if now > self.ends and not self.coming.done():
-            self.coming.set_exception(Cancelled(TOO_LONG.format(LONGEST)))
-        elif self.seen and self.watching is None:
+        if now > self.deadline and not self.future.done():
+            self.future.set_exception(Cancelled(TIMEOUT_MESSAGE.format(REQUEST_TIMEOUT_S)))
+        elif self.polled and self.watching is None:
             self.watching = asyncio.ensure_future(_left(self.receive))
             self.watching.add_done_callback(self._gone)
-        self.seen = True
+        self.polled = True
 
     def _gone(self, watching: asyncio.Task[None]) -> None:
-        if not watching.cancelled() and not self.coming.done():
-            self.coming.set_exception(Cancelled(LEFT))
+        if not watching.cancelled() and not self.future.done():
+            self.future.set_exception(Cancelled(DISCONNECTED_MESSAGE))
 
 
-class Watch:
+class DisconnectMonitor:
     """Looks at those who wait in one loop, all at once, now and then."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._all = loop, set[Waiting]()
+        self._loop, self._all = loop, set[PendingRequest]()
         self._looks = False
 
-    async def wait_for_result(self, coming: asyncio.Future[T], receive: Receive, ends: float) -> T:
+    async def wait_for_result(self, future: asyncio.Future[T], receive: Receive, deadline: float) -> T:
         """What is awaited, unless the client goes or it takes too long."""
-        waiting = Waiting(coming, receive, ends)
+        waiting = PendingRequest(future, receive, deadline)
         self._all.add(waiting)
         if not self._looks:
             self._looks = True
-            self._loop.call_later(LOOKED, self._look)
+            self._loop.call_later(POLL_INTERVAL_S, self._look)
         try:
-            return await coming
+            return await future
         except asyncio.CancelledError:  # it has been told so for longer than a request takes
-            raise Cancelled(ENDED) from None
+            raise Cancelled(SHUTDOWN_MESSAGE) from None
         finally:
             self._all.discard(waiting)
             if waiting.watching is not None:
@@ -94,10 +94,10 @@ class Watch:
     def _look(self) -> None:
         now = time.monotonic()
         for waiting in list(self._all):
-            waiting.look(now)
+            waiting.poll(now)
         self._looks = bool(self._all)
         if self._looks:
-            self._loop.call_later(LOOKED, self._look)
+            self._loop.call_later(POLL_INTERVAL_S, self._look)
 
 
 async def _left(receive: Receive) -> None:

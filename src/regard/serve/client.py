@@ -13,19 +13,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from regard.api.verbs import Verbs, listed
+from regard.api.verbs import Verbs, as_list
 from regard.core.errors import ConfigError, RegardError
 from regard.core.task import Prediction
 
-BROKEN = (OSError, http.client.HTTPException)  # a connection that ends, or bytes that are no HTTP
-PLAIN = ("text", "score", "rank", "remarks", "files")  # of an answer; the rest is the task's own
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)  # a connection that ends, or bytes that are no HTTP
+PREDICTION_FIELDS = ("text", "score", "rank", "remarks", "files")  # of an answer; the rest is the task's own
 
 
 class ServerError(RegardError):
     """What a server says is wrong; `status` is its number, `seconds` when to come again (0: it did not say)."""
 
-    def __init__(self, line: str, status: int = 0, seconds: int = 0) -> None:
-        super().__init__(line)
+    def __init__(self, message: str, status: int = 0, seconds: int = 0) -> None:
+        super().__init__(message)
         self.status, self.seconds = status, seconds
 
 
@@ -59,17 +59,17 @@ class Client(Verbs):
     def __repr__(self) -> str:
         return f"Client({self._url!r}: {self.name}, {self.about['model']} for {self.about['task']})"
 
-    def answer(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
+    def predict(self, inputs: Sequence[Any], **options: Any) -> list[list[Prediction]]:
         """Inputs -> the answers to each, best first. `files=[".png"]` also fetches what answers can be written as."""
-        inputs = listed(inputs, self.verb)
+        inputs = as_list(inputs, self.verb)
         if not inputs:
             return []
         found = self._read(f"/v1/{self.verb}", "answers", self._asked(inputs, options))
         return [[_answer(row) for row in rows] for rows in found]
 
-    def stream(self, given: Any = "", **options: Any) -> Iterator[str]:
+    def stream(self, raw_input: Any = "", **options: Any) -> Iterator[str]:
         """The answer to one input while it is decoded: the whole text so far, again and again, at last the answer's."""
-        asked = self._asked([given], options) | {"stream": True}
+        asked = self._asked([raw_input], options) | {"stream": True}
         name = ""
         for line in self._lines(self._open(f"/v1/{self.verb}", asked)):
             kind, _, value = line.decode().rstrip("\n").partition(": ")
@@ -83,9 +83,9 @@ class Client(Verbs):
         if name != "answers":
             raise self._gone()
 
-    def look(self, given: Any, **changes: Any) -> dict[str, Any]:
+    def inspect(self, raw_input: Any, **changes: Any) -> dict[str, Any]:
         """Every attention map of an input, as plain values; `off`, `forbid` and `temperature` are a what-if."""
-        asked = {"run": self.name, "input": self._sent(given), **changes}
+        asked = {"run": self.name, "input": self._sent(raw_input), **changes}
         found: dict[str, Any] = self._read("/v1/look", None, asked)
         return found
 
@@ -110,7 +110,7 @@ class Client(Verbs):
             with self._open(path, asked) as answer:
                 found = json.loads(answer.read())
             return found if part is None else found[part]
-        except BROKEN:
+        except CONNECTION_ERRORS:
             raise self._gone() from None
         except (ValueError, LookupError, TypeError):
             raise ServerError(f"{self._url}: what answers there is no server of regard; is the port right?") from None
@@ -119,7 +119,7 @@ class Client(Verbs):
         """The lines of an answer as they come."""
         try:
             yield from answer
-        except BROKEN:
+        except CONNECTION_ERRORS:
             raise self._gone() from None
 
     def _gone(self) -> ServerError:
@@ -139,7 +139,7 @@ class Client(Verbs):
         except urllib.error.HTTPError as wrong:
             with wrong:
                 raise _told(wrong) from None
-        except (*BROKEN, ValueError) as wrong:
+        except (*CONNECTION_ERRORS, ValueError) as wrong:
             why = " ".join(str(wrong).split())
             raise ServerError(f"{self._url}: no server answers ({why}); is it started? regard serve RUN") from None
 
@@ -148,7 +148,7 @@ def _told(wrong: urllib.error.HTTPError) -> ServerError:
     """What the server said."""
     try:
         line = str(json.loads(wrong.read())["error"])
-    except (*BROKEN, ValueError, LookupError, TypeError):
+    except (*CONNECTION_ERRORS, ValueError, LookupError, TypeError):
         line = f"the server answered {wrong.code}"
     seconds = wrong.headers.get("Retry-After", "")
     return ServerError(line, wrong.code, int(seconds) if seconds.isdecimal() else 0)
@@ -166,7 +166,7 @@ def _file(given: Path | str) -> dict[str, str]:
 
 def _answer(row: Mapping[str, Any]) -> Prediction:
     files = {suffix: partial(base64.b64decode, data) for suffix, data in row.get("files", {}).items()}
-    data = {key: value for key, value in row.items() if key not in PLAIN}
+    data = {key: value for key, value in row.items() if key not in PREDICTION_FIELDS}
     return Prediction(
         row["text"], row["score"], row["rank"], files=files, remarks=tuple(row.get("remarks", ())), data=data
     )

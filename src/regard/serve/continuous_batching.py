@@ -23,10 +23,10 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.protocols import Decoder, Grammar, Hypothesis, State
 from regard.decoding.strategy import DecoderInputs, DecodingStrategy, Search, SearchState
 
-WATCHED = 0.25  # seconds between two questions whether a search is still wanted
+CANCEL_POLL_S = 0.25  # seconds between two questions whether a search is still wanted
 
-Found = list[list[Hypothesis]]
-Told = Callable[[Sequence[int]], None]  # hears the tokens of the best so far
+SourceHypotheses = list[list[Hypothesis]]
+TokenCallback = Callable[[Sequence[int]], None]  # hears the tokens of the best so far
 
 
 class RetryAlone(Exception):
@@ -38,15 +38,15 @@ class SearchRequest:
     """A search that takes part: the arguments of Search.begin, and who waits for it."""
 
     search: Search
-    kind: Hashable  # those of one kind are steps of the same decoder; None: of its own
+    batch_key: Hashable  # those of one kind are steps of the same decoder; None: of its own
     state: State
     limits: Tensor  # (s)
     first: Tensor | None
-    numbers: Tensor | None
-    told: Told | None = None
-    gone: bool = False
-    found: dict[int, list[Hypothesis]] = field(default_factory=dict)
-    done: Future[Found] = field(default_factory=Future)
+    sample_indices: Tensor | None
+    on_tokens: TokenCallback | None = None
+    cancelled: bool = False
+    results: dict[int, list[Hypothesis]] = field(default_factory=dict)
+    done: Future[SourceHypotheses] = field(default_factory=Future)
 
     @property
     def size(self) -> int:
@@ -55,19 +55,19 @@ class SearchRequest:
 
     def begin(self) -> SearchState:
         """Before its first token."""
-        return self.search.begin(self.state, self.limits, first=self.first, numbers=self.numbers)
+        return self.search.begin(self.state, self.limits, first=self.first, numbers=self.sample_indices)
 
-    def end(self, place: int, hypotheses: list[Hypothesis]) -> None:
+    def end(self, index: int, hypotheses: list[Hypothesis]) -> None:
         """One of its sources has ended; with the last of them, whoever waits hears of it."""
-        self.found[place] = hypotheses
-        if len(self.found) == self.size:
+        self.results[index] = hypotheses
+        if len(self.results) == self.size:
             with suppress(InvalidStateError):
-                self.done.set_result([self.found[each] for each in range(self.size)])
+                self.done.set_result([self.results[each] for each in range(self.size)])
 
-    def fail(self, wrong: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """It cannot be part of a batch."""
         with suppress(InvalidStateError):
-            self.done.set_exception(wrong)
+            self.done.set_exception(error)
 
 
 @dataclass(eq=False)
@@ -75,43 +75,43 @@ class DecodingBatch:
     """Searches of one kind, decoded side by side; its sources by number, and whose they are."""
 
     search: Search
-    running: SearchState
-    tickets: dict[int, tuple[SearchRequest, int]]
+    state: SearchState
+    owners: dict[int, tuple[SearchRequest, int]]
 
     def add(self, more: SearchState, wanted: Sequence[SearchRequest]) -> None:
         """Beside those that run."""
-        base = self.running.begun
-        self.running = self.search.join(self.running, more)
-        self.tickets |= {base + number: ticket for number, ticket in tickets_of(wanted).items()}
+        base = self.state.begun
+        self.state = self.search.join(self.state, more)
+        self.owners |= {base + number: ticket for number, ticket in owners_of(wanted).items()}
 
     def step(self) -> None:
         """One token more for each; those that have ended leave."""
         self._drop()
-        self.running, finished = self.search.step(self.running)
+        self.state, finished = self.search.step(self.state)
         for number, hypotheses in finished.items():
-            wanted, place = self.tickets.pop(number)
+            wanted, place = self.owners.pop(number)
             wanted.end(place, hypotheses)
-        if any(wanted.told is not None for wanted, _ in self.tickets.values()):
+        if any(wanted.on_tokens is not None for wanted, _ in self.owners.values()):
             self._tell()
 
     def _drop(self) -> None:
         """What nobody wants any more has reached its limit: it ends with the next token."""
-        gone = {number for number, (wanted, _) in self.tickets.items() if wanted.gone}
+        gone = {number for number, (wanted, _) in self.owners.items() if wanted.cancelled}
         if gone:
-            kept = torch.tensor([number not in gone for number in self.running.sources.tolist()])
-            limits = self.running.limits * kept.to(self.running.limits.device)
-            self.running = self.running._replace(limits=limits, spare=0)
+            kept = torch.tensor([number not in gone for number in self.state.sources.tolist()])
+            limits = self.state.limits * kept.to(self.state.limits.device)
+            self.state = self.state._replace(limits=limits, spare=0)
 
     def _tell(self) -> None:
-        running = self.running
+        running = self.state
         for row, number in enumerate(running.sources.tolist()):
-            wanted, place = self.tickets.get(number, (None, 0))
-            if wanted is not None and wanted.told is not None and place == 0:
+            wanted, place = self.owners.get(number, (None, 0))
+            if wanted is not None and wanted.on_tokens is not None and place == 0:
                 best, length = int(running.sums[row].argmax()), int(running.lengths[row])
-                wanted.told(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
+                wanted.on_tokens(running.tokens[row, best, running.tokens.shape[2] - length :].tolist())
 
 
-def tickets_of(wanted: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest, int]]:
+def owners_of(wanted: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest, int]]:
     """Sources in their order, numbered from 0 -> whose each is, and which of theirs."""
     flat = [(each, place) for each in wanted for place in range(each.size)]
     return dict(enumerate(flat))
@@ -120,17 +120,17 @@ def tickets_of(wanted: Sequence[SearchRequest]) -> dict[int, tuple[SearchRequest
 class ContinuousBatcher:
     """The thread that decodes, and what it decodes."""
 
-    def __init__(self, told: Callable[[int], None] | None = None) -> None:
-        self.told = told  # hears how many sources each step has
+    def __init__(self, on_step: Callable[[int], None] | None = None) -> None:
+        self.told = on_step  # hears how many sources each step has
         self._changed = threading.Condition()
         self._coming: list[SearchRequest] = []
         self._lanes: dict[Hashable, DecodingBatch] = {}
         self._thread: threading.Thread | None = None
 
-    def run(self, wanted: SearchRequest) -> Found:
+    def run(self, request: SearchRequest) -> SourceHypotheses:
         """The hypotheses of each source, best first; given up where the request is."""
         with self._changed:
-            self._coming.append(wanted)
+            self._coming.append(request)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
@@ -138,10 +138,10 @@ class ContinuousBatcher:
         try:
             while True:
                 with suppress(TimeoutError):
-                    return wanted.done.result(timeout=WATCHED)
+                    return request.done.result(timeout=CANCEL_POLL_S)
                 check_cancelled()
         finally:
-            wanted.gone = True  # if it has not ended, it ends now
+            request.cancelled = True  # if it has not ended, it ends now
 
     def _run(self) -> None:
         """Decode until there is nothing to do for a while."""
@@ -159,13 +159,13 @@ class ContinuousBatcher:
         """Those of one kind are joined with each other first: what runs is copied once."""
         kinds: dict[Hashable, list[SearchRequest]] = {}
         for wanted in coming:
-            kinds.setdefault(wanted if wanted.kind is None else wanted.kind, []).append(wanted)
+            kinds.setdefault(wanted if wanted.batch_key is None else wanted.batch_key, []).append(wanted)
         for kind, some in kinds.items():
             try:
                 lane, search = self._lanes.get(kind), some[0].search
                 more = reduce(search.join, [wanted.begin() for wanted in some])
                 if lane is None:
-                    self._lanes[kind] = DecodingBatch(search, more, tickets_of(some))
+                    self._lanes[kind] = DecodingBatch(search, more, owners_of(some))
                 else:
                     lane.add(more, some)
             except Exception as wrong:  # whatever it is, each finds out for itself
@@ -175,39 +175,39 @@ class ContinuousBatcher:
     def _step(self, kind: Hashable, lane: DecodingBatch) -> None:
         try:
             if self.told is not None:
-                self.told(lane.running.sources.numel())
+                self.told(lane.state.sources.numel())
             lane.step()
         except Exception as wrong:
-            for wanted, _ in lane.tickets.values():
+            for wanted, _ in lane.owners.values():
                 wanted.fail(RetryAlone(str(wrong)))
-            lane.tickets.clear()
-        if not lane.tickets:
+            lane.owners.clear()
+        if not lane.owners:
             del self._lanes[kind]
 
 
 @dataclass(frozen=True)
-class Pooled(DecodingStrategy):
+class BatchedStrategy(DecodingStrategy):
     """A decoder like any other, whose searches are made by a pool."""
 
-    pool: ContinuousBatcher = field(default_factory=ContinuousBatcher, compare=False)
-    told: Told | None = field(default=None, compare=False)
-    begun: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
-    places: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
+    batcher: ContinuousBatcher = field(default_factory=ContinuousBatcher, compare=False)
+    on_tokens: TokenCallback | None = field(default=None, compare=False)
+    on_search_start: Callable[[], None] = field(default=lambda: None, compare=False)  # hears that all is ready to be searched for
+    request_indices: tuple[int, ...] = field(default=(), compare=False)  # of each input in its own request; (): it is all of one
 
     def numbers(self, count: int) -> list[int]:
         """As Decoding: what is drawn for an input is what is drawn when its request is answered alone."""
-        return list(self.places) if self.places else super().numbers(count)
+        return list(self.request_indices) if self.request_indices else super().numbers(count)
 
-    def decode(self, model: Decoder, sources: DecoderInputs) -> Found:
+    def decode(self, model: Decoder, sources: DecoderInputs) -> SourceHypotheses:
         """As Decoding: the state before the first token, one row a source -> hypotheses of each source, best first."""
         state, marks, limits, first, numbers, grammar = sources
         if not limits.numel():
             return []
         search = self.search(model, marks=marks, grammar=grammar)
-        self.begun()
+        self.on_search_start()
         try:
-            return self.pool.run(
-                SearchRequest(search, self._kind(marks, grammar), state, limits, first, numbers, self.told)
+            return self.batcher.run(
+                SearchRequest(search, self._kind(marks, grammar), state, limits, first, numbers, self.on_tokens)
             )
         except RetryAlone:
             return super().decode(model, sources)

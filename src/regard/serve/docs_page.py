@@ -19,7 +19,7 @@ FACTS = """
 <span class="facts"><a href="/">explorer</a> <a href="/openapi.json">openapi.json</a>
 <a href="/metrics">metrics</a></span>
 """
-LONG = 60  # letters of a file in an example that are shown
+MAX_EXAMPLE_CHARACTERS = 60  # letters of a file in an example that are shown
 
 
 def docs_page(document: dict[str, Any], address: str) -> str:
@@ -55,7 +55,7 @@ def _curl(url: str, example: Any) -> str:
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: f"{each[:LONG]}…" if key == "file" and len(each) > LONG else _short(each)
+            key: f"{each[:MAX_EXAMPLE_CHARACTERS]}…" if key == "file" and len(each) > MAX_EXAMPLE_CHARACTERS else _short(each)
             for key, each in value.items()
         }
     return [_short(each) for each in value] if isinstance(value, list) else value

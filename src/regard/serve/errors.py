@@ -12,11 +12,11 @@ from regard.core.extras import require
 from regard.serve.requests import NotFound
 from regard.serve.scheduler import QueueFull, ShuttingDown
 
-OURS = "something went wrong in the server, which is not your mistake; its log says what"
-PROGRAMS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths that no person reads
+INTERNAL_ERROR_MESSAGE = "something went wrong in the server, which is not your mistake; its log says what"
+API_PATHS = ("/api/", "/v1/", "/health", "/metrics", "/openapi.json")  # paths that no person reads
 
 
-def status_of(wrong: Exception) -> int:
+def status_of(error: Exception) -> int:
     """An error -> the status of its response."""
     kinds: dict[type[Exception], int] = {
         QueueFull: 429,
@@ -25,30 +25,30 @@ def status_of(wrong: Exception) -> int:
         NotFound: 404,
         RegardError: 400,
     }
-    return next((status for kind, status in kinds.items() if isinstance(wrong, kind)), 500)
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 500)
 
 
-def error_message(wrong: Exception) -> str:
+def error_message(error: Exception) -> str:
     """What is said of an error: its own line, where it is one of ours that a user can mend."""
-    if isinstance(wrong, RegardError):
-        return str(wrong)
-    logging.getLogger("regard.serve").error("a request failed", exc_info=wrong)
-    return OURS
+    if isinstance(error, RegardError):
+        return str(error)
+    logging.getLogger("regard.serve").error("a request failed", exc_info=error)
+    return INTERNAL_ERROR_MESSAGE
 
 
-def headers_of(wrong: Exception) -> dict[str, str]:
+def headers_of(error: Exception) -> dict[str, str]:
     """When to come again."""
-    status = status_of(wrong)
-    return {"Retry-After": str(wrong.seconds if isinstance(wrong, QueueFull) else 1)} if status in (429, 503) else {}
+    status = status_of(error)
+    return {"Retry-After": str(error.seconds if isinstance(error, QueueFull) else 1)} if status in (429, 503) else {}
 
 
-def add_refusals(app: Any, page: Callable[[Any, str], str]) -> None:
+def add_error_handlers(app: Any, page: Callable[[Any, str], str]) -> None:
     """Errors as one line of JSON, or as a page where somebody reads it."""
     responses = require("fastapi.responses", extra="serve")
     exceptions = require("fastapi.exceptions", extra="serve")
 
     def answer(request: Any, line: str, status: int, headers: dict[str, str] | None = None) -> Any:
-        if request.url.path.startswith(PROGRAMS):
+        if request.url.path.startswith(API_PATHS):
             return responses.JSONResponse({"error": line}, status, headers)
         return responses.HTMLResponse(page(request, line), status, headers)
 

@@ -10,8 +10,8 @@ from typing import Any
 from regard.core.extras import require
 
 HEAD = b"HTTP/1.1 "  # what the head of an answer begins with
-LONGEST = 65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
-STILL = 6.0  # seconds between two looks at a connection: if nothing is under way and nothing moved, it ends
+MAX_HEADER_BYTES = 65_536  # bytes of an address and headers: Uvicorn takes any number, in time that grows with their square
+IDLE_CHECK_S = 6.0  # seconds between two looks at a connection: if nothing is under way and nothing moved, it ends
 require("httptools", extra="serve")
 _protocol: Any = require("uvicorn.protocols.http.httptools_impl", extra="serve").HttpToolsProtocol
 
@@ -54,17 +54,17 @@ class Protocol(_protocol):  # type: ignore[misc]  # known when uvicorn is there
         super().connection_made(BufferedTransport(transport, self.loop))
         self._unread = 0  # bytes of which nothing has been made yet
         self._seen: tuple[Any, int] | None = None  # at the look before; what had come by then has been read since
-        self._looking = self.loop.call_later(STILL, self._look)
+        self._looking = self.loop.call_later(IDLE_CHECK_S, self._look)
 
-    def connection_lost(self, wrong: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         self._looking.cancel()
-        super().connection_lost(wrong)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._unread += len(data)
         super().data_received(data)
-        if self._unread > LONGEST and not self.transport.is_closing():
-            body = json.dumps({"error": f"the headers of a request have at most {LONGEST:,} bytes"}).encode()
+        if self._unread > MAX_HEADER_BYTES and not self.transport.is_closing():
+            body = json.dumps({"error": f"the headers of a request have at most {MAX_HEADER_BYTES:,} bytes"}).encode()
             head = f"content-type: application/json\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
             self.transport.write(HEAD + b"431 Request Header Fields Too Large\r\n" + head.encode() + body)
             self.transport.close()
@@ -85,4 +85,4 @@ class Protocol(_protocol):  # type: ignore[misc]  # known when uvicorn is there
             self.transport.abort()
             return
         self._seen = seen
-        self._looking = self.loop.call_later(STILL, self._look)
+        self._looking = self.loop.call_later(IDLE_CHECK_S, self._look)

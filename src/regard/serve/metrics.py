@@ -11,9 +11,9 @@ from typing import Any
 
 from regard.core.extras import require
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-BATCHES = (1, 2, 4, 8, 16, 32, 64)
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library looks here, when it is imported, for where to count
+LATENCY_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+MULTIPROC_DIR_ENV = "PROMETHEUS_MULTIPROC_DIR"  # the library looks here, when it is imported, for where to count
 
 
 class Metrics:
@@ -25,20 +25,20 @@ class Metrics:
         told: dict[str, Any] = {"registry": self._registry}
         self._requests = library.Counter("regard_requests", "Requests answered", ["run", "verb", "status"], **told)
         self._seconds = library.Histogram(
-            "regard_request_seconds", "From arrival to answer", ["run", "verb"], buckets=SECONDS, **told
+            "regard_request_seconds", "From arrival to answer", ["run", "verb"], buckets=LATENCY_BUCKETS_S, **told
         )
         self._inputs = library.Counter("regard_inputs", "Inputs answered", ["run"], **told)
         self._batches = library.Histogram(
-            "regard_batch_inputs", "Inputs computed together", ["run"], buckets=BATCHES, **told
+            "regard_batch_inputs", "Inputs computed together", ["run"], buckets=BATCH_SIZE_BUCKETS, **told
         )
         self._waiting = library.Gauge(
             "regard_waiting_inputs", "Inputs whose turn has not come", ["run"], multiprocess_mode="livesum", **told
         )
         self._watched: dict[str, Callable[[], int]] = {}
-        self._shared = FOLDER in os.environ
+        self._shared = MULTIPROC_DIR_ENV in os.environ
         self._of = lru_cache(maxsize=1024)(self._labelled)  # labels are looked up once, not for each request
 
-    def answered(self, run: str, verb: str, status: int, seconds: float) -> None:
+    def observe_request(self, run: str, verb: str, status: int, seconds: float) -> None:
         """One request."""
         requests, times = self._of(run, verb, status)
         requests.inc()
@@ -49,17 +49,17 @@ class Metrics:
     def _labelled(self, run: str, verb: str, status: int) -> tuple[Any, Any]:
         return self._requests.labels(run, verb, str(status)), self._seconds.labels(run, verb)
 
-    def batched(self, run: str, size: int, *, searched: bool = False) -> None:
+    def observe_batch(self, run: str, size: int, *, searched: bool = False) -> None:
         """One batch that was answered; where it was searched for, what was computed together is counted by the step."""
         self._inputs.labels(run).inc(size)
         if not searched:
-            self.stepped(run, size)
+            self.observe_step(run, size)
 
-    def stepped(self, run: str, size: int) -> None:
+    def observe_step(self, run: str, size: int) -> None:
         """Inputs that were computed together."""
         self._batches.labels(run).observe(size)
 
-    def watch(self, run: str, waiting: Callable[[], int]) -> None:
+    def register_queue(self, run: str, waiting: Callable[[], int]) -> None:
         """How many wait is asked for whenever somebody reads the numbers; where processes share them, also whenever a
         request has been answered: another process reads what was noted last."""
         self._watched[run] = waiting
@@ -69,7 +69,7 @@ class Metrics:
         """The numbers as Prometheus reads them, and what kind of text that is."""
         for run, waiting in self._watched.items():
             self._waiting.labels(run).set(waiting())
-        registry = self._registry if FOLDER not in os.environ else self._of_all(Path(os.environ[FOLDER]))
+        registry = self._registry if MULTIPROC_DIR_ENV not in os.environ else self._of_all(Path(os.environ[MULTIPROC_DIR_ENV]))
         return self._library.generate_latest(registry), self._library.CONTENT_TYPE_LATEST
 
     def _of_all(self, folder: Path) -> Any:

@@ -21,20 +21,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LARGEST = 1_000_000  # bytes of a body
-SLOWEST = 10.0  # seconds until a body has arrived
-MOST = 16  # requests at a time, those that wait included
+MAX_BODY_BYTES = 1_000_000  # bytes of a body
+BODY_TIMEOUT_S = 10.0  # seconds until a body has arrived
+MAX_REQUESTS = 16  # requests at a time, those that wait included
 OPEN = "/health"  # what is answered without a key
-HELD = 200_000_000  # bytes of the bodies of all requests
-DRAINED, DRAINING = 100_000_000, SLOWEST  # bytes and seconds of a body that is too large, which are thrown away
+MAX_PENDING_BYTES = 200_000_000  # bytes of the bodies of all requests
+MAX_DRAIN_BYTES, DRAIN_TIMEOUT_S = 100_000_000, BODY_TIMEOUT_S  # bytes and seconds of a body that is too large, which are thrown away
 
 
 class RequestRejected(Exception):
     """A request that is not read: status and one line."""
 
-    def __init__(self, status: int, line: str) -> None:
-        super().__init__(line)
-        self.status, self.line = status, line
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.line = status, message
 
 
 @lru_cache(maxsize=64)  # most requests say the same
@@ -54,16 +54,16 @@ class ServerPolicy:
 
     loopback: bool
     key: str = ""  # that every request must have; "": none
-    largest: int | None = None  # bytes of a body; None: LARGEST
-    most: int | None = None  # requests at a time; None: MOST
-    ending: bool = False
+    max_body_bytes: int | None = None  # bytes of a body; None: LARGEST
+    max_requests: int | None = None  # requests at a time; None: MOST
+    shutting_down: bool = False
     active: int = 0  # requests that are being answered
-    held: int = 0  # bytes of their bodies
+    pending_bytes: int = 0  # bytes of their bodies
     reading: set[asyncio.Task[Any]] = field(default_factory=set)  # requests that have not arrived whole
 
     def end(self) -> None:
         """No request is taken any more, nor waited for; those that have arrived are answered."""
-        self.ending = True
+        self.shutting_down = True
         for task in list(self.reading):
             task.get_loop().call_soon_threadsafe(self._leave, task)
 
@@ -81,7 +81,7 @@ class Limits:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        most = MOST if self.allowed.most is None else self.allowed.most
+        most = MAX_REQUESTS if self.allowed.max_requests is None else self.allowed.max_requests
         if self.allowed.active >= most:
             return await _refuse(
                 send, RequestRejected(503, f"{most} requests are being answered; try again in a second")
@@ -100,14 +100,14 @@ class Limits:
             return await self.app(scope, _again(body, receive), send)
         finally:
             self.allowed.active -= 1
-            self.allowed.held -= len(body)
+            self.allowed.pending_bytes -= len(body)
 
     async def _arrived(self, scope: Message, receive: Receive) -> bytes:
         """The body of a request that is allowed."""
         allowed, task = self.allowed, asyncio.current_task()
-        if allowed.ending:
+        if allowed.shutting_down:
             raise RequestRejected(503, "the server has been told to end")
-        largest = LARGEST if allowed.largest is None else allowed.largest
+        largest = MAX_BODY_BYTES if allowed.max_body_bytes is None else allowed.max_body_bytes
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         _check(headers, loopback=allowed.loopback, largest=largest)
         if allowed.key and scope.get("path") != OPEN and not _has_key(headers, allowed.key):
@@ -123,27 +123,27 @@ class Limits:
         """All of it, if it is neither too large nor too slow, and if there is room for it."""
         parts, size = [], 0
         try:
-            async with asyncio.timeout(SLOWEST):
+            async with asyncio.timeout(BODY_TIMEOUT_S):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RequestRejected(400, "the request ended before it was whole")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    self.allowed.held += len(parts[-1])
+                    self.allowed.pending_bytes += len(parts[-1])
                     if size > largest:
                         raise RequestRejected(413, f"a request has at most {largest:,} bytes")
-                    if self.allowed.held > HELD:
+                    if self.allowed.pending_bytes > MAX_PENDING_BYTES:
                         raise RequestRejected(
                             503, "the requests that are being answered are large; try again in a second"
                         )
                     if not message.get("more_body", False):
                         return b"".join(parts)
         except TimeoutError:
-            self.allowed.held -= size
-            raise RequestRejected(408, f"the request did not arrive within {SLOWEST:g} seconds") from None
+            self.allowed.pending_bytes -= size
+            raise RequestRejected(408, f"the request did not arrive within {BODY_TIMEOUT_S:g} seconds") from None
         except BaseException:
-            self.allowed.held -= size
+            self.allowed.pending_bytes -= size
             raise
 
 
@@ -202,8 +202,8 @@ async def _drain(receive: Receive) -> None:
     """Let a client that sends too much come to an end, for a while: one that is cut off does not read why."""
     size = 0
     with suppress(TimeoutError):
-        async with asyncio.timeout(DRAINING):
-            while size < DRAINED:
+        async with asyncio.timeout(DRAIN_TIMEOUT_S):
+            while size < MAX_DRAIN_BYTES:
                 message = await receive()
                 size += len(message.get("body", b""))
                 if message["type"] == "http.disconnect" or not message.get("more_body", False):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from regard.core.cancellation import Ask
 
-ASKED = 0.1  # seconds between two questions whether whoever waits is still wanted
+CANCEL_POLL_S = 0.1  # seconds between two questions whether whoever waits is still wanted
 
 
 class ModelLock:
@@ -40,14 +40,14 @@ class ModelLock:
                 self._changed.notify_all()
 
     @contextmanager
-    def alone(self, ask: Ask = lambda: None) -> Iterator[None]:
+    def exclusive(self, cancel_check: Ask = lambda: None) -> Iterator[None]:
         """Beside nobody; `ask` raises as soon as it is not wanted any more."""
         with self._changed:
             self._wanting += 1
             try:
                 while self._taken or self._inside or self._invited:
-                    self._changed.wait(ASKED)
-                    ask()
+                    self._changed.wait(CANCEL_POLL_S)
+                    cancel_check()
                 self._taken = True
             finally:
                 self._wanting -= 1

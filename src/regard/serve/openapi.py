@@ -12,9 +12,9 @@ from regard.core.registry import names
 from regard.core.version import __version__
 from regard.serve import option_schema
 from regard.serve.model_runtime import ServedRun
-from regard.serve.requests import INPUTS
+from regard.serve.requests import MAX_INPUTS
 
-SMALL = 50_000  # bytes of an example that is sent as a file
+MAX_EXAMPLE_BYTES = 50_000  # bytes of an example that is sent as a file
 JSON = "application/json"
 ERRORS = {
     "400": "what is wrong with the request, in one line",
@@ -26,7 +26,7 @@ ERRORS = {
 }
 
 
-def about(hosted: ServedRun) -> dict[str, Any]:
+def describe_run(hosted: ServedRun) -> dict[str, Any]:
     """A run in plain values: what it is and what it can be asked."""
     run = hosted.run
     return {
@@ -35,20 +35,20 @@ def about(hosted: ServedRun) -> dict[str, Any]:
         "model": run.recipe.model.name,
         "parameters": run.parameters,
         "verbs": list(hosted.verbs),
-        "opens": list(hosted.opens),
+        "opens": list(hosted.input_suffixes),
         "decoding": None if run.recipe.decoding is None else run.recipe.decoding.name,
-        "options": option_schema.schema(hosted.options),
+        "options": option_schema.to_json_schema(hosted.options_schema),
         "example": example(hosted),
     }
 
 
 def example(hosted: ServedRun) -> dict[str, Any]:
     """A request that works: the task's first example, a file as the file itself."""
-    given = next(iter(hosted.run.task.examples), "")
+    given = next(iter(hosted.run.task.example_sources), "")
     found: Any = given
-    if hosted.opens and given and Path(given).suffix.lower() in hosted.opens:
+    if hosted.input_suffixes and given and Path(given).suffix.lower() in hosted.input_suffixes:
         path = Path(given)
-        if not os.path.isfile(given) or path.stat().st_size > SMALL:  # a text may be too long for a path
+        if not os.path.isfile(given) or path.stat().st_size > MAX_EXAMPLE_BYTES:  # a text may be too long for a path
             return {"run": hosted.name, "inputs": [{"file": "…base64…", "name": path.name}]}
         found = {"file": base64.b64encode(path.read_bytes()).decode(), "name": path.name}
     return {"run": hosted.name, "inputs": [found]}
@@ -99,16 +99,16 @@ def _verb(verb: str, hosted: Sequence[ServedRun]) -> dict[str, Any]:
 
 def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
     """What a request to a run may say."""
-    text = {"type": "string", "maxLength": option_schema.LETTERS}
-    inputs = [*([option_schema.UPLOAD] if hosted.opens else []), *([text] if hosted.texts else [])]
+    text = {"type": "string", "maxLength": option_schema.MAX_TEXT_CHARACTERS}
+    inputs = [*([option_schema.UPLOAD] if hosted.input_suffixes else []), *([text] if hosted.accepts_text else [])]
     one = inputs[0] if len(inputs) == 1 else {"anyOf": inputs}
-    kinds = [*([f"files ({', '.join(hosted.opens)})"] if hosted.opens else []), *(["texts"] if hosted.texts else [])]
-    wanted = {"type": "array", "minItems": 1, "maxItems": INPUTS, "items": one, "description": " or ".join(kinds)}
+    kinds = [*([f"files ({', '.join(hosted.input_suffixes)})"] if hosted.input_suffixes else []), *(["texts"] if hosted.accepts_text else [])]
+    wanted = {"type": "array", "minItems": 1, "maxItems": MAX_INPUTS, "items": one, "description": " or ".join(kinds)}
     which = "which run; needed where several have the verb"
     properties: dict[str, Any] = {
         "run": {"type": "string", "enum": [hosted.name], "description": which},
         "inputs": wanted,
-        "options": option_schema.schema(hosted.options),
+        "options": option_schema.to_json_schema(hosted.options_schema),
         "files": {
             "type": "array",
             "items": {"type": "string", "maxLength": 9},
@@ -119,7 +119,7 @@ def _body(hosted: ServedRun, *, named: bool) -> dict[str, Any]:
     }
     if hosted.run.recipe.decoding is not None:
         properties["decoding"] = _decoding(hosted)
-    required = [*(["run"] if named else []), *([] if hosted.from_nothing else ["inputs"])]
+    required = [*(["run"] if named else []), *([] if hosted.generates_without_input else ["inputs"])]
     return {
         "title": hosted.name,
         "type": "object",
@@ -134,7 +134,7 @@ def _decoding(hosted: ServedRun) -> dict[str, Any]:
     listed = names("regard.decoding.strategies")
     properties: dict[str, Any] = {}
     for name in listed:
-        for key, value in option_schema.schema(hosted.decoder(name))["properties"].items():
+        for key, value in option_schema.to_json_schema(hosted.decoder_schema(name))["properties"].items():
             properties.setdefault(key, {part: value[part] for part in value if part != "default"})
     own = hosted.run.recipe.decoding
     described = f"how answers are searched for; unless told, as the run's own {own.name if own else ''}"
@@ -151,7 +151,7 @@ def _look(hosted: Sequence[ServedRun]) -> dict[str, Any]:
     pairs = {"type": "array", "items": pair, "maxItems": 1000}
     properties = {
         "run": {"type": "string", "enum": [each.name for each in hosted]},
-        "input": {"anyOf": [{"type": "string", "maxLength": option_schema.LETTERS}, option_schema.UPLOAD]},
+        "input": {"anyOf": [{"type": "string", "maxLength": option_schema.MAX_TEXT_CHARACTERS}, option_schema.UPLOAD]},
         "off": {**pairs, "description": "heads switched off: [attention module, head]"},
         "forbid": {**pairs, "description": "items that may not be looked at: [axis, item]"},
         "temperature": {"type": "number", "minimum": 0.01, "maximum": 100},

@@ -17,11 +17,11 @@ from regard.core import config as configs
 from regard.core.describe import describe, source_of
 from regard.core.errors import ConfigError, RegardError, did_you_mean
 
-LARGEST = 1_000  # what is counted, unless the task says otherwise (SERVED)
-SIDE_BY_SIDE = ("n", "nbest", "num_samples", "beam_width")  # rows of a batch for each input: memory
-WIDEST = 32  # of them
-DRAWN = ("seed",)  # whole numbers that count nothing
-LETTERS = 100_000  # of a text
+MAX_COUNT = 1_000  # what is counted, unless the task says otherwise (SERVED)
+BATCH_WIDTH_OPTIONS = ("n", "nbest", "num_samples", "beam_width")  # rows of a batch for each input: memory
+MAX_BATCH_WIDTH = 32  # of them
+UNBOUNDED_OPTIONS = ("seed",)  # whole numbers that count nothing
+MAX_TEXT_CHARACTERS = 100_000  # of a text
 UPLOAD = {"$ref": "#/components/schemas/Upload"}
 
 
@@ -29,9 +29,9 @@ class OptionSchema(NamedTuple):
     """A dataclass, what its fields mean, and the most that each whole number may be."""
 
     options: type[Any]
-    meanings: Mapping[str, str]
-    most: Mapping[str, int]
-    opens: tuple[str, ...] = ()  # suffixes of the files that are sent for a field which is a path
+    descriptions: Mapping[str, str]
+    maximums: Mapping[str, int]
+    input_suffixes: tuple[str, ...] = ()  # suffixes of the files that are sent for a field which is a path
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -60,24 +60,24 @@ def json_name(name: str) -> str:
     return bare if keyword.iskeyword(bare) else name
 
 
-def kind(package: str, name: str, options: type[Any], *, opens: Sequence[str] = ()) -> OptionSchema:
+def schema_of(package: str, name: str, options: type[Any], *, input_suffixes: Sequence[str] = ()) -> OptionSchema:
     """The dataclass of a listed file, with the comments beside its fields."""
     try:
         described = describe(source_of(package, name), options.__name__)
     except RegardError:
         described = None
     meanings = {} if described is None else {each.name: each.meaning for each in described.settings}
-    return OptionSchema(options, meanings, {}, tuple(opens))
+    return OptionSchema(options, meanings, {}, tuple(input_suffixes))
 
 
-def schema(kind: OptionSchema) -> dict[str, Any]:
+def to_json_schema(schema: OptionSchema) -> dict[str, Any]:
     """The JSON schema of what a request may say."""
-    hints = kind.hints
+    hints = schema.hints
     properties = {}
-    for field in dataclasses.fields(kind.options):
-        found = _schema(hints[field.name], field.name, kind)
-        if kind.meanings.get(field.name):
-            found = {**found, "description": kind.meanings[field.name]}
+    for field in dataclasses.fields(schema.options):
+        found = _schema(hints[field.name], field.name, schema)
+        if schema.descriptions.get(field.name):
+            found = {**found, "description": schema.descriptions[field.name]}
         if field.default is not dataclasses.MISSING and not isinstance(field.default, Path):
             found = {**found, "default": configs.to_dict(field.default)}
         properties[json_name(field.name)] = found
@@ -91,22 +91,22 @@ def _schema(hint: Any, name: str, kind: OptionSchema) -> dict[str, Any]:
     if origin is Literal:
         return {"enum": list(inner)}
     if origin is tuple:
-        return {"type": "array", "items": _schema(inner[0], name, kind), "maxItems": LARGEST}
-    bound = {} if name in DRAWN else {"maximum": most(name, kind)}
+        return {"type": "array", "items": _schema(inner[0], name, kind), "maxItems": MAX_COUNT}
+    bound = {} if name in UNBOUNDED_OPTIONS else {"maximum": max_value(name, kind)}
     plain: dict[Any, dict[str, Any]] = {
         type(None): {"type": "null"},
         Path: UPLOAD,
         bool: {"type": "boolean"},
         int: {"type": "integer", **bound},
         float: {"type": "number"},
-        str: {"type": "string", "maxLength": LETTERS},
+        str: {"type": "string", "maxLength": MAX_TEXT_CHARACTERS},
     }
     return plain.get(hint, {})
 
 
-def most(name: str, kind: OptionSchema) -> int:
+def max_value(name: str, schema: OptionSchema) -> int:
     """How much of what a whole number counts may be asked for."""
-    return kind.most.get(name, WIDEST if name in SIDE_BY_SIDE else LARGEST)
+    return schema.maximums.get(name, MAX_BATCH_WIDTH if name in BATCH_WIDTH_OPTIONS else MAX_COUNT)
 
 
 def is_path(hint: Any) -> bool:
@@ -114,31 +114,31 @@ def is_path(hint: Any) -> bool:
     return hint is Path or Path in typing.get_args(hint)
 
 
-def parse_options(kind: OptionSchema, table: Mapping[str, Any], where: str) -> Any:
+def parse_options(schema: OptionSchema, table: Mapping[str, Any], where: str) -> Any:
     """Values by their JSON names -> the dataclass; a file is a path here already, and what is too much is refused."""
-    names, hints = kind.names, kind.hints
+    names, hints = schema.names, schema.hints
     given = {}
     for key, value in table.items():
         if key not in names:
             raise ConfigError(f"{where}: no setting {key[:80]!r}; {did_you_mean(key[:80], names)}")
         if is_path(hints[names[key]]) and not (value is None or isinstance(value, Path)):
             raise ConfigError(f"{where}.{key} is a file; send the file itself, not where it lies")
-        _check(value, names[key], kind, f"{where}.{key}")
+        _check(value, names[key], schema, f"{where}.{key}")
         given[names[key]] = value
-    return configs.from_dict(kind.options, given, where)
+    return configs.from_dict(schema.options, given, where)
 
 
 def _check(value: Any, name: str, kind: OptionSchema, where: str) -> None:
     """Numbers that a request may have, texts and lists that are not too long."""
     if isinstance(value, list):
-        if len(value) > LARGEST:
-            raise ConfigError(f"{where} has {len(value):,} entries; at most {LARGEST:,} fit into a request")
+        if len(value) > MAX_COUNT:
+            raise ConfigError(f"{where} has {len(value):,} entries; at most {MAX_COUNT:,} fit into a request")
         for one in value:
             _check(one, "", kind, where)
-    elif isinstance(value, str) and len(value) > LETTERS:
-        raise ConfigError(f"{where} has {len(value):,} letters; at most {LETTERS:,} fit into a request")
+    elif isinstance(value, str) and len(value) > MAX_TEXT_CHARACTERS:
+        raise ConfigError(f"{where} has {len(value):,} letters; at most {MAX_TEXT_CHARACTERS:,} fit into a request")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{where} is no number")
-    elif isinstance(value, int) and not isinstance(value, bool) and name and name not in DRAWN:
-        if abs(value) > most(name, kind):
-            raise ConfigError(f"{where}={value}: a request may ask for at most {most(name, kind):,}")
+    elif isinstance(value, int) and not isinstance(value, bool) and name and name not in UNBOUNDED_OPTIONS:
+        if abs(value) > max_value(name, kind):
+            raise ConfigError(f"{where}={value}: a request may ask for at most {max_value(name, kind):,}")

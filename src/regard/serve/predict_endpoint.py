@@ -20,7 +20,7 @@ from regard.core.errors import RegardError
 from regard.core.extras import require
 from regard.serve import cancellation, requests
 from regard.serve import responses as response_bodies
-from regard.serve.cancellation import Watch
+from regard.serve.cancellation import DisconnectMonitor
 from regard.serve.errors import error_message, headers_of, status_of
 from regard.serve.metrics import Metrics
 from regard.serve.middleware import Message, Receive, Send
@@ -30,7 +30,7 @@ from regard.serve.scheduler import Job, RequestScheduler
 from regard.serve.streams import LoopMailbox, PartialOutputStream, PendingResponse
 from regard.serve.uploads import Uploads
 
-LineOf = Callable[[ServedRun, Job], RequestScheduler]  # where a request waits
+SchedulerFor = Callable[[ServedRun, Job], RequestScheduler]  # where a request waits
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -47,15 +47,15 @@ class RawRequest(NamedTuple):
 class PredictHandler:
     """A request that is being answered."""
 
-    def __init__(self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: LineOf, metrics: Metrics) -> None:
+    def __init__(self, incoming: RawRequest, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics) -> None:
         self.incoming, self.hosted, self.line_of, self.metrics = incoming, hosted, line_of, metrics
         self.verb = incoming.verb
         self.begun = time.monotonic()
-        self.ends = self.begun + cancellation.LONGEST
+        self.ends = self.begun + cancellation.REQUEST_TIMEOUT_S
         self.uploads = Uploads()
         self.run = ""  # which one it is for, once that is known
 
-    async def respond(self, post: LoopMailbox, watch: Watch) -> Any:
+    async def respond(self, post: LoopMailbox, watch: DisconnectMonitor) -> Any:
         """The JSON of the answers, or a response that streams them, or an error that says why there are none."""
         streamed = False
         try:
@@ -69,14 +69,14 @@ class PredictHandler:
             try:
                 found = await watch.wait_for_result(reply.coming, self.incoming.receive, self.ends)
             finally:
-                self.line_of(wanted.hosted, job).leave(job)
+                self.line_of(wanted.hosted, job).cancel(job)
             table = await self._write(wanted, found)
             self._count(200)
             return table
         except Exception as wrong:
             self._count(status_of(wrong))
             if isinstance(wrong, RegardError):
-                wrong.args = (self.uploads.plain(str(wrong)),)
+                wrong.args = (self.uploads.with_client_names(str(wrong)),)
             raise
         finally:
             if not streamed:
@@ -85,24 +85,24 @@ class PredictHandler:
     def _count(self, status: int) -> None:
         known = any(self.verb in each.verbs for each in self.hosted)
         verb = self.verb if known else ""  # what is no verb here is no label either: there could be any number
-        self.metrics.answered(self.run, verb, status, time.monotonic() - self.begun)
+        self.metrics.observe_request(self.run, verb, status, time.monotonic() - self.begun)
 
     async def _submitted(self, wanted: PredictRequest, reply: PendingResponse) -> Job:
-        if wanted.small:
-            read = requests.read(wanted, self.uploads)
+        if wanted.is_small:
+            read = requests.read_inputs(wanted, self.uploads)
         else:
-            read = await asyncio.get_running_loop().run_in_executor(None, requests.read, wanted, self.uploads)
+            read = await asyncio.get_running_loop().run_in_executor(None, requests.read_inputs, wanted, self.uploads)
         job = Job(
             read.inputs,
             read.options,
             read.decoding,
             self.incoming.client,
-            ends=self.ends,
+            deadline=self.ends,
             done=reply,
-            numbered=wanted.hosted.run.task.samples_by_index,
+            samples_by_index=wanted.hosted.run.task.samples_by_index,
         )
         if wanted.stream:
-            job.hearing = hearing = PartialOutputStream(asyncio.get_running_loop())
+            job.stream = hearing = PartialOutputStream(asyncio.get_running_loop())
             reply.coming.add_done_callback(lambda _: hearing.end())
         self.line_of(wanted.hosted, job).submit(job)
         return job
@@ -114,10 +114,10 @@ class PredictHandler:
         return await asyncio.get_running_loop().run_in_executor(self.incoming.looks, self._written, wanted, found)
 
     def _written(self, wanted: PredictRequest, found: Any) -> bytes:
-        with wanted.hosted.gate.alone() if wanted.files else nullcontext():  # a picture may run the model again
+        with wanted.hosted.gate.exclusive() if wanted.files else nullcontext():  # a picture may run the model again
             rows = response_bodies.to_json(found, wanted.files)
         table = {"run": wanted.hosted.name, "verb": self.verb, "answers": rows}
-        return self.uploads.plain(_encode(table)).encode()
+        return self.uploads.with_client_names(_encode(table)).encode()
 
     def _stream(self, wanted: PredictRequest, job: Job, reply: PendingResponse) -> Any:
         responses = require("fastapi.responses", extra="serve")
@@ -130,20 +130,20 @@ class PredictHandler:
         then closed, and the job leaves its line."""
         status = 499  # the client went
         try:
-            assert job.hearing is not None
+            assert job.stream is not None
             async with asyncio.timeout(self.ends - time.monotonic()):
-                async for text, tokens in job.hearing.updates():
+                async for text, tokens in job.stream.updates():
                     yield _event("token", json.dumps({"text": text, "tokens": tokens}, ensure_ascii=False))
                 found = await reply.coming
             yield _event("answers", (await self._write(wanted, found)).decode())
             status = 200
         except Exception as wrong:
-            late = Cancelled(cancellation.TOO_LONG.format(cancellation.LONGEST))
+            late = Cancelled(cancellation.TIMEOUT_MESSAGE.format(cancellation.REQUEST_TIMEOUT_S))
             wrong = late if isinstance(wrong, TimeoutError) else wrong
             status = status_of(wrong)
-            yield _event("error", json.dumps({"error": self.uploads.plain(error_message(wrong)), "status": status}))
+            yield _event("error", json.dumps({"error": self.uploads.with_client_names(error_message(wrong)), "status": status}))
         finally:
-            self.line_of(wanted.hosted, job).leave(job)
+            self.line_of(wanted.hosted, job).cancel(job)
             reply.coming.cancel()  # what comes now, nobody reads
             self._count(status)
             self.uploads.close()
@@ -155,17 +155,17 @@ def _event(name: str, data: str) -> bytes:
 
 
 BASE = "/v1/"
-OTHERS = ("look",)  # paths there that are no verb
+NON_VERB_PATHS = ("look",)  # paths there that are no verb
 
 
 class PredictEndpoint:
     """Answers requests to the verbs of runs."""
 
-    def __init__(self, hosted: Sequence[ServedRun], line_of: LineOf, metrics: Metrics) -> None:
+    def __init__(self, hosted: Sequence[ServedRun], line_of: SchedulerFor, metrics: Metrics) -> None:
         self.hosted, self.line_of, self.metrics = hosted, line_of, metrics
         self._responses = require("fastapi.responses", extra="serve")
         self._post: LoopMailbox | None = None
-        self._watch: Watch | None = None
+        self._watch: DisconnectMonitor | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """A request whose body comes in one message."""
@@ -183,11 +183,11 @@ class PredictEndpoint:
         else:
             await found(scope, receive, send)
 
-    def _waiting(self) -> tuple[LoopMailbox, Watch]:
+    def _waiting(self) -> tuple[LoopMailbox, DisconnectMonitor]:
         """Those of the loop that runs; a server has one."""
         loop = asyncio.get_running_loop()
         if self._post is None or self._watch is None or self._post.loop is not loop:
-            self._post, self._watch = LoopMailbox(loop), Watch(loop)
+            self._post, self._watch = LoopMailbox(loop), DisconnectMonitor(loop)
         return self._post, self._watch
 
 
@@ -197,10 +197,10 @@ async def _send(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def is_verb(scope: Message) -> bool:
+def is_predict_request(scope: Message) -> bool:
     """Whether a request is one to a verb, there or not."""
     if scope["type"] != "http" or scope["method"] != "POST" or scope.get("root_path"):
         return False
     path = scope["path"]
     verb = path[len(BASE) :] if path.startswith(BASE) else ""
-    return bool(verb) and "/" not in verb and verb not in OTHERS
+    return bool(verb) and "/" not in verb and verb not in NON_VERB_PATHS

@@ -21,10 +21,10 @@ from regard.serve import option_schema
 from regard.serve.model_runtime import ServedRun
 from regard.serve.uploads import Uploads
 
-INPUTS = 64  # of a request
-ROWS = 512  # hypotheses side by side: inputs times the width of the search
-PIXELS = 20_000_000  # of an image
-SHORT = 2_000  # letters that are read without a thread
+MAX_INPUTS = 64  # of a request
+MAX_HYPOTHESES = 512  # hypotheses side by side: inputs times the width of the search
+MAX_PIXELS = 20_000_000  # of an image
+MAX_INLINE_CHARACTERS = 2_000  # letters that are read without a thread
 KEYS = ("run", "inputs", "options", "decoding", "files", "stream")
 
 
@@ -40,17 +40,17 @@ class PredictRequest(NamedTuple):
     stream: bool
 
     @property
-    def small(self) -> bool:
+    def is_small(self) -> bool:
         """Whether it is read at once: a few short texts, and nothing to unpack."""
         texts = all(isinstance(given, str) for given in self.inputs)
-        return texts and sum(map(len, self.inputs)) <= SHORT and not any(map(_is_file, self.options.values()))
+        return texts and sum(map(len, self.inputs)) <= MAX_INLINE_CHARACTERS and not any(map(_is_file, self.options.values()))
 
 
 def _is_file(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-class Read(NamedTuple):
+class ParsedRequest(NamedTuple):
     """What the task gets."""
 
     inputs: list[Any]
@@ -70,11 +70,11 @@ def parse_predict_request(body: Any, verb: str, hosted: Sequence[ServedRun]) -> 
         if key not in KEYS:
             raise ConfigError(f"a request has no {key[:80]!r}; {did_you_mean(key[:80], KEYS)}")
     run = select_run(body.get("run"), verb, hosted)
-    inputs = body.get("inputs", [""] if run.from_nothing else None)
+    inputs = body.get("inputs", [""] if run.generates_without_input else None)
     if not isinstance(inputs, list) or not inputs:
         raise ConfigError('inputs is a list of texts or files with something in it: {"inputs": ["…"]}')
-    if len(inputs) > INPUTS:
-        raise ConfigError(f"{len(inputs):,} inputs; a request has at most {INPUTS}: send several")
+    if len(inputs) > MAX_INPUTS:
+        raise ConfigError(f"{len(inputs):,} inputs; a request has at most {MAX_INPUTS}: send several")
     options, files, stream = body.get("options", {}), body.get("files", []), body.get("stream", False)
     if not isinstance(options, dict):
         raise ConfigError("options is an object: names of settings and their values")
@@ -108,50 +108,50 @@ def select_run(name: Any, verb: str | None, hosted: Sequence[ServedRun]) -> Serv
     return able[known.index(name)]
 
 
-def read(asked: PredictRequest, uploads: Uploads) -> Read:
+def read_inputs(request: PredictRequest, uploads: Uploads) -> ParsedRequest:
     """Everything a request sent, read by its task. Runs in a thread: images are unpacked."""
-    hosted = asked.hosted
+    hosted = request.hosted
     try:
         options = hosted.default_options
-        if asked.options:
-            options = option_schema.parse_options(hosted.options, _with_files(asked, uploads), "options")
-        decoding = hosted.decoding(asked.decoding)
+        if request.options:
+            options = option_schema.parse_options(hosted.options_schema, _with_files(request, uploads), "options")
+        decoding = hosted.parse_decoding(request.decoding)
         width = 1 if decoding is None else decoding.width
-        if width * len(asked.inputs) > ROWS:
-            most = max(1, ROWS // width)
-            raise ConfigError(f"{len(asked.inputs)} inputs with a search {width} wide; send {most} at most at a time")
-        with limit_pixels(pixels=PIXELS):
-            inputs = [_input(hosted, given, uploads, f"input {n}") for n, given in enumerate(asked.inputs, start=1)]
+        if width * len(request.inputs) > MAX_HYPOTHESES:
+            most = max(1, MAX_HYPOTHESES // width)
+            raise ConfigError(f"{len(request.inputs)} inputs with a search {width} wide; send {most} at most at a time")
+        with limit_pixels(pixels=MAX_PIXELS):
+            inputs = [_input(hosted, given, uploads, f"input {n}") for n, given in enumerate(request.inputs, start=1)]
     except RegardError as wrong:
-        raise type(wrong)(uploads.plain(str(wrong))) from None
-    return Read(inputs, options, decoding)
+        raise type(wrong)(uploads.with_client_names(str(wrong))) from None
+    return ParsedRequest(inputs, options, decoding)
 
 
 def _input(hosted: ServedRun, given: Any, uploads: Uploads, where: str) -> Any:
     task = hosted.run.task
     if isinstance(given, str):
-        if len(given) > option_schema.LETTERS:
-            raise DataError(f"{where} has {len(given):,} letters; at most {option_schema.LETTERS:,} fit into a request")
+        if len(given) > option_schema.MAX_TEXT_CHARACTERS:
+            raise DataError(f"{where} has {len(given):,} letters; at most {option_schema.MAX_TEXT_CHARACTERS:,} fit into a request")
         return task.parse_untrusted_text(given)
     if not isinstance(given, dict):
         raise DataError(f'{where} is {json.dumps(given)[:40]}, neither a text nor a file; write a text as "…"')
-    if not hosted.opens:
+    if not hosted.input_suffixes:
         raise DataError(f"{where} is a text for this run")
-    return task.parse_input(str(uploads.keep(given, hosted.opens, where)))
+    return task.parse_input(str(uploads.save(given, hosted.input_suffixes, where)))
 
 
 def _with_files(asked: PredictRequest, uploads: Uploads) -> dict[str, Any]:
     """The options, with what is a file written to where the task can read it."""
-    kind = asked.hosted.options
+    kind = asked.hosted.options_schema
     hints = kind.hints
     table = dict(asked.options)
     for key, name in kind.names.items():
         if key in table and table[key] is not None and option_schema.is_path(hints[name]):
-            table[key] = uploads.keep(table[key], kind.opens, f"options.{key}")
+            table[key] = uploads.save(table[key], kind.input_suffixes, f"options.{key}")
     return table
 
 
-MOST = 1000  # heads switched off, or items forbidden, in one request
+MAX_INTERVENTIONS = 1000  # heads switched off, or items forbidden, in one request
 ESCAPE = "\\u"  # what half a character must be written with: bytes that are UTF-8 have none
 
 
@@ -185,7 +185,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_finite)  # made once, not for each request
 
 
-def read_request(body: Any) -> tuple[str, Interventions]:
+def parse_inspection_request(body: Any) -> tuple[str, Interventions]:
     """The JSON of a request -> its text and changes; anything else is one clear line."""
     if not isinstance(body, dict) or not isinstance(body.get("text"), str):
         raise RegardError(
@@ -206,8 +206,8 @@ def _pairs(body: dict[str, Any], name: str, kind: str) -> tuple[tuple[str, int],
     pairs = body.get(name, [])
     if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
         raise RegardError(f"{name}={_short(pairs)} must be a list of {kind}")
-    if len(pairs) > MOST:
-        raise RegardError(f"{name} has {len(pairs)} entries; at most {MOST} fit into a request")
+    if len(pairs) > MAX_INTERVENTIONS:
+        raise RegardError(f"{name} has {len(pairs)} entries; at most {MAX_INTERVENTIONS} fit into a request")
     return tuple((first, number) for first, number in pairs)
 
 

@@ -23,49 +23,49 @@ from regard.core.errors import RegardError
 from regard.core.task import Prediction
 from regard.serve.streams import PartialOutputStream
 
-PAUSE = 0.003  # seconds that the first request of a batch waits for others
-TOGETHER = 64  # inputs of a batch
-GROUP = 32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
-QUEUE = 512  # inputs that may wait
-THREADS = 64  # batches under way where their searches are joined
-BATCHES = 2  # under way where another engine searches: while it has one, the other is read or written
-UNDER_WAY = 96  # inputs of them: of more, each step and each that joins costs all others more than it brings
-IDLE = 5.0  # seconds after which a thread without work ends
+BATCH_WAIT_S = 0.003  # seconds that the first request of a batch waits for others
+MAX_BATCH_INPUTS = 64  # inputs of a batch
+MAX_JOINED_INPUTS = 32  # inputs that begin together where searches are joined: each is answered when the last of them has ended
+MAX_QUEUED_INPUTS = 512  # inputs that may wait
+MAX_JOINED_BATCHES = 64  # batches under way where their searches are joined
+MAX_EXTERNAL_BATCHES = 2  # under way where another engine searches: while it has one, the other is read or written
+MAX_ACTIVE_INPUTS = 96  # inputs of them: of more, each step and each that joins costs all others more than it brings
+THREAD_IDLE_S = 5.0  # seconds after which a thread without work ends
 
-Answers = list[list[Prediction]]
+Predictions = list[list[Prediction]]
 
 
 class BatchingPolicy(NamedTuple):
     """How a line is gone through."""
 
-    batches: int  # that are under way at once, at most
-    together: int  # inputs of each
-    pause: float  # seconds that its first request waits for others
+    max_batches: int  # that are under way at once, at most
+    max_inputs: int  # inputs of each
+    wait_s: float  # seconds that its first request waits for others
 
 
-ONE = BatchingPolicy(1, TOGETHER, PAUSE)  # one batch after the other
-JOINED = BatchingPolicy(THREADS, GROUP, 0.0)  # searches that are joined token by token
-WHOLE = BatchingPolicy(
-    BATCHES, TOGETHER, PAUSE
+SEQUENTIAL = BatchingPolicy(1, MAX_BATCH_INPUTS, BATCH_WAIT_S)  # one batch after the other
+CONTINUOUS = BatchingPolicy(MAX_JOINED_BATCHES, MAX_JOINED_INPUTS, 0.0)  # searches that are joined token by token
+EXTERNAL_ENGINE = BatchingPolicy(
+    MAX_EXTERNAL_BATCHES, MAX_BATCH_INPUTS, BATCH_WAIT_S
 )  # batches that another engine searches for, and that it has threads for
 
 
 class BatchCallbacks(NamedTuple):
     """What is known of a batch beside its inputs, and who hears of it before it is answered."""
 
-    hearing: PartialOutputStream | None = None  # what is decoded so far
-    begun: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
-    places: tuple[int, ...] = ()  # of each input in its own request, which what it draws depends on
+    stream: PartialOutputStream | None = None  # what is decoded so far
+    on_search_start: Callable[[], None] = lambda: None  # its search has begun, and the next batch may be prepared
+    request_indices: tuple[int, ...] = ()  # of each input in its own request, which what it draws depends on
 
 
-Work = Callable[[Sequence[Any], Any, Any, BatchCallbacks], Answers]
+PredictFn = Callable[[Sequence[Any], Any, Any, BatchCallbacks], Predictions]
 
 
 class QueueFull(RegardError):
     """A line that is full: 429, and when to come again."""
 
-    def __init__(self, line: str, seconds: int) -> None:
-        super().__init__(line)
+    def __init__(self, message: str, seconds: int) -> None:
+        super().__init__(message)
         self.seconds = seconds
 
 
@@ -102,11 +102,11 @@ class Job:
     options: Any
     decoding: Any
     client: str = ""
-    ends: float = float("inf")  # when it is too late, by time.monotonic
-    gone: bool = False  # nobody waits for it any more
-    done: Outcome = field(default_factory=Future[Answers])
-    hearing: PartialOutputStream | None = None  # whoever reads along
-    numbered: bool = False  # what it draws depends on the places of its inputs in this request, not in a batch
+    deadline: float = float("inf")  # when it is too late, by time.monotonic
+    cancelled: bool = False  # nobody waits for it any more
+    done: Outcome = field(default_factory=Future[Predictions])
+    stream: PartialOutputStream | None = None  # whoever reads along
+    samples_by_index: bool = False  # what it draws depends on the places of its inputs in this request, not in a batch
 
     @property
     def size(self) -> int:
@@ -114,18 +114,18 @@ class Job:
         return len(self.inputs)
 
     @cached_property
-    def kind(self) -> Hashable:
+    def batch_key(self) -> Hashable:
         """Equal where requests ask for the same; found once, since it is compared again and again while others are
         taken. The answer to a seed is the same whoever else asks: where what is drawn depends on the place in a batch,
         who draws is alone. So is who reads along."""
         draws = hasattr(self.options, "seed") or (self.decoding is not None and self.decoding.has("seed"))
-        alone = self.hearing is not None or (draws and not self.numbered)
+        alone = self.stream is not None or (draws and not self.samples_by_index)
         return None if alone else (self.options, self.decoding)
 
     @property
-    def late(self) -> bool:
+    def is_expired(self) -> bool:
         """Whether its answer is of no use any more."""
-        return self.gone or time.monotonic() > self.ends
+        return self.cancelled or time.monotonic() > self.deadline
 
 
 class RequestScheduler:
@@ -137,10 +137,10 @@ class RequestScheduler:
     """
 
     def __init__(
-        self, work: Work, pace: BatchingPolicy = ONE, *, queue: int = QUEUE, told: Callable[[int], None] | None = None
+        self, work: PredictFn, policy: BatchingPolicy = SEQUENTIAL, *, queue: int = MAX_QUEUED_INPUTS, on_batch: Callable[[int], None] | None = None
     ) -> None:
-        self._work, self._queue, self._told = work, queue, told  # `told` hears the size of each batch
-        self._most, self._together, self._pause = pace
+        self._work, self._queue, self._told = work, queue, on_batch  # `told` hears the size of each batch
+        self._most, self._together, self._pause = policy
         self._turns: FairQueue[Job] = FairQueue()
         lock = threading.RLock()
         self._changed = threading.Condition(lock)
@@ -155,7 +155,7 @@ class RequestScheduler:
         self._threads: set[threading.Thread] = set()  # begun when there is work for them, ended when there is none
 
     @property
-    def waiting(self) -> int:
+    def queued_inputs(self) -> int:
         """Inputs whose turn has not come."""
         return self._turns.size
 
@@ -183,10 +183,10 @@ class RequestScheduler:
             thread.start()
         self._changed.notify()
 
-    def leave(self, job: Job) -> None:
+    def cancel(self, job: Job) -> None:
         """The client has gone: it is not begun, and what has begun is given up when nobody else waits for it."""
         with self._changed:
-            job.gone = True
+            job.cancelled = True
             self._turns.remove(job)
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class RequestScheduler:
         while True:
             with self._changed:
                 alone = alone or not self._turns.size
-                free = self._changed.wait_for(self._free, IDLE)
+                free = self._changed.wait_for(self._free, THREAD_IDLE_S)
                 if not self._turns.size:
                     self._idle -= 1
                     self._threads.discard(threading.current_thread())
@@ -216,7 +216,7 @@ class RequestScheduler:
                     continue
                 if alone and self._pause:
                     self._gather()
-                jobs = [job for job in self._turns.take(self._together) if not job.late]
+                jobs = [job for job in self._turns.take(self._together) if not job.is_expired]
                 size = sum(job.size for job in jobs)
                 self._under_way += size
                 self._idle -= 1
@@ -249,14 +249,14 @@ class RequestScheduler:
             return self._ending
         if self._gathering or self._preparing:
             return False
-        return not self._under_way or self._under_way + self._turns.first.size <= UNDER_WAY
+        return not self._under_way or self._under_way + self._turns.first.size <= MAX_ACTIVE_INPUTS
 
     def _answer(self, jobs: list[Job], begun: Callable[[], None]) -> None:
         """A batch; where something is wrong in it, each half by itself, so that nobody has the error of another."""
         if not jobs:
             return
         places = tuple(place for job in jobs for place in range(job.size))
-        listener = BatchCallbacks(jobs[0].hearing if len(jobs) == 1 else None, begun, places)
+        listener = BatchCallbacks(jobs[0].stream if len(jobs) == 1 else None, begun, places)
         try:
             with cancellable(lambda: _ask(jobs)):
                 inputs = [given for job in jobs for given in job.inputs]
@@ -267,7 +267,7 @@ class RequestScheduler:
                 _fail(jobs[0], wrong)
                 return
             for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
-                self._answer([job for job in half if not job.late], begun)
+                self._answer([job for job in half if not job.is_expired], begun)
             return
         self._note(sum(job.size for job in jobs))
         for job, each in zip(jobs, own, strict=True):
@@ -288,18 +288,18 @@ def _fail(job: Job, wrong: Exception) -> None:
 
 def _ask(jobs: Sequence[Job]) -> None:
     """Called between the parts of long work."""
-    if all(job.late for job in jobs):
+    if all(job.is_expired for job in jobs):
         raise Cancelled("nobody waits for the answer any more")
 
 
-class Waiting(Protocol):
+class QueueItem(Protocol):
     """What waits for its turn."""
 
     @property
     def client(self) -> str: ...
 
     @property
-    def kind(self) -> Hashable:
+    def batch_key(self) -> Hashable:
         """Those of one kind are answered together; None: alone."""
 
     @property
@@ -307,7 +307,7 @@ class Waiting(Protocol):
         """How many inputs it has."""
 
 
-W = TypeVar("W", bound=Waiting)
+W = TypeVar("W", bound=QueueItem)
 
 
 class FairQueue(Generic[W]):
@@ -322,18 +322,18 @@ class FairQueue(Generic[W]):
         """How many wait."""
         return sum(map(len, self._lines.values()))
 
-    def add(self, one: W) -> None:
+    def add(self, item: W) -> None:
         """The last of its client's line."""
-        self._lines.setdefault(one.client, deque()).append(one)
-        self.size += one.size
+        self._lines.setdefault(item.client, deque()).append(item)
+        self.size += item.size
 
-    def remove(self, one: W) -> bool:
+    def remove(self, item: W) -> bool:
         """Out of its line, wherever it stands; False where its turn has come already."""
-        line = self._lines.get(one.client)
-        if line is None or one not in line:
+        line = self._lines.get(item.client)
+        if line is None or item not in line:
             return False
-        line.remove(one)
-        self._left(one)
+        line.remove(item)
+        self._left(item)
         return True
 
     @property
@@ -341,17 +341,17 @@ class FairQueue(Generic[W]):
         """Whose turn it is."""
         return next(iter(self._lines.values()))[0]
 
-    def take(self, most: int) -> list[W]:
+    def take(self, max_inputs: int) -> list[W]:
         """The one whose turn it is, and others of its kind, up to so many inputs; nothing where nobody waits."""
         if not self._lines:
             return []
         first = self.first
-        taken, room = [first], most - first.size
-        if first.kind is not None:
+        taken, room = [first], max_inputs - first.size
+        if first.batch_key is not None:
             for one in self._in_turn():
                 if room <= 0:
                     break
-                if one is not first and one.kind == first.kind and one.size <= room:
+                if one is not first and one.batch_key == first.batch_key and one.size <= room:
                     taken.append(one)
                     room -= one.size
         self._lines.move_to_end(first.client)

@@ -25,11 +25,11 @@ from typing import Any
 from regard.core.errors import ConfigError, RegardError
 from regard.core.extras import require
 
-ENDING = 30  # seconds for requests under way when the server is told to end
-CONNECTIONS = 1024  # open at once, idle ones included
+SHUTDOWN_TIMEOUT_S = 30  # seconds for requests under way when the server is told to end
+MAX_CONNECTIONS = 1024  # open at once, idle ones included
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-COLLECTED = (5_000, 10, 10)  # objects, and collections of younger ones, after which Python looks for what can go
-UNHEARD = 60  # seconds after which a process of several that says nothing is started anew
+GC_THRESHOLDS = (5_000, 10, 10)  # objects, and collections of younger ones, after which Python looks for what can go
+WORKER_HEALTH_TIMEOUT_S = 60  # seconds after which a process of several that says nothing is started anew
 
 
 @contextmanager
@@ -55,21 +55,21 @@ def on_shutdown_signal(end: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, own)
 
 
-def serve(app: Any, taken: socket.socket) -> None:
+def serve(app: Any, server_socket: socket.socket) -> None:
     """Run on a socket until interrupted. What is under way then is answered; what is half sent does not keep it."""
     uvicorn = require("uvicorn", extra="serve")
     _settle()
-    uvicorn.Server(uvicorn.Config(app, **_settings())).run(sockets=[taken])
+    uvicorn.Server(uvicorn.Config(app, **_settings())).run(sockets=[server_socket])
 
 
-def serve_in_processes(make: Callable[[], Any], taken: socket.socket, *, count: int) -> None:
+def serve_in_processes(make: Callable[[], Any], server_socket: socket.socket, *, count: int) -> None:
     """The same by several processes that share the socket; `make` makes the application in each of them. One that dies
     is started anew."""
     uvicorn = require("uvicorn", extra="serve")
     settings = uvicorn.Config(
-        WorkerFactory(make), factory=True, workers=count, timeout_worker_healthcheck=UNHEARD, **_settings()
+        WorkerFactory(make), factory=True, workers=count, timeout_worker_healthcheck=WORKER_HEALTH_TIMEOUT_S, **_settings()
     )
-    _watching()(settings, sockets=[taken]).run()
+    _watching()(settings, sockets=[server_socket]).run()
 
 
 def _watching() -> Any:
@@ -119,14 +119,14 @@ def _settle() -> None:
     it look as often as it does through what many requests have made, nearly all of which goes by itself."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*COLLECTED)
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 def _settings() -> dict[str, Any]:
     return {
         "log_level": "warning",
-        "timeout_graceful_shutdown": ENDING,
-        "limit_concurrency": CONNECTIONS,
+        "timeout_graceful_shutdown": SHUTDOWN_TIMEOUT_S,
+        "limit_concurrency": MAX_CONNECTIONS,
         "timeout_keep_alive": 5,
         "server_header": False,
         "access_log": False,  # at this level nothing would be written, but each line be made
@@ -135,13 +135,13 @@ def _settings() -> dict[str, Any]:
     }
 
 
-HIGHEST = 65535
+MAX_PORT = 65535
 
 
 def listen(host: str, port: int) -> socket.socket:
     """An address -> a socket that listens there (port 0: any that is free); what is wrong with it is one line."""
-    if not 0 <= port <= HIGHEST:
-        raise RegardError(f"port {port}: ports are numbers from 0 (any that is free) to {HIGHEST}")
+    if not 0 <= port <= MAX_PORT:
+        raise RegardError(f"port {port}: ports are numbers from 0 (any that is free) to {MAX_PORT}")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
@@ -160,7 +160,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _reason(wrong: OSError, host: str, port: int) -> str:
     if wrong.errno == errno.EADDRINUSE:
-        other = port + 1 if port < HIGHEST else port - 1
+        other = port + 1 if port < MAX_PORT else port - 1
         return f"port {port} of {host} is in use; choose another: --port {other}"
     if wrong.errno == errno.EACCES:
         return f"port {port} of {host} needs the rights of an administrator; choose one above 1023: --port 8765"
@@ -169,13 +169,13 @@ def _reason(wrong: OSError, host: str, port: int) -> str:
     return f"port {port} of {host} cannot be used ({wrong.strerror}); choose another with --port"
 
 
-def address(taken: socket.socket, host: str) -> str:
+def address(server_socket: socket.socket, host: str) -> str:
     """Where a browser finds it."""
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{taken.getsockname()[1]}/"
+    return f"http://{shown}:{server_socket.getsockname()[1]}/"
 
 
-LOOKS, COUNTED = "looks", "counted"  # folders of what several processes share
+INSPECTIONS_FOLDER, METRICS_FOLDER = "looks", "counted"  # folders of what several processes share
 
 
 @dataclass(frozen=True)
@@ -188,17 +188,17 @@ class ServerConfig:
     key: str = ""
     engine: str = "native"
     trust: bool = False
-    say: Callable[[str], None] = logging.getLogger("regard.serve").warning
+    warn: Callable[[str], None] = logging.getLogger("regard.serve").warning
     processes: int = 1  # that share the port and the machine
     shared: Path | None = None  # a folder for what they must all know
 
     def __call__(self) -> Any:
         """The application. A run that is damaged is named, and the others are served."""
         if self.shared is not None:
-            from regard.serve.metrics import FOLDER
+            from regard.serve.metrics import MULTIPROC_DIR_ENV
 
-            os.environ[FOLDER] = str(self.shared / COUNTED)  # before the library that counts is imported
-            (self.shared / COUNTED).mkdir(exist_ok=True)
+            os.environ[MULTIPROC_DIR_ENV] = str(self.shared / METRICS_FOLDER)  # before the library that counts is imported
+            (self.shared / METRICS_FOLDER).mkdir(exist_ok=True)
         from regard.serve import service
         from regard.serve.model_runtime import open_runs
 
@@ -206,12 +206,12 @@ class ServerConfig:
         self._name(wrong, served=len(hosted))
         if self.shared is None:  # else every process would say it
             for each in (one for one in hosted if one.run.engine_note):
-                self.say(f"{each.name}: {each.run.engine_note}")
-        use_threads([each.run.model for each in hosted], processes=self.processes)
-        looks = None if self.shared is None else self.shared / LOOKS
+                self.warn(f"{each.name}: {each.run.engine_note}")
+        set_torch_threads([each.run.model for each in hosted], processes=self.processes)
+        looks = None if self.shared is None else self.shared / INSPECTIONS_FOLDER
         return service.create(hosted, self.text, host=self.host, key=self.key, looks=looks)
 
-    def tried(self) -> tuple[ServerConfig, list[str]]:
+    def without_broken_runs(self) -> tuple[ServerConfig, list[str]]:
         """The same without the runs that cannot be loaded, which are named, and the names of those that can; found out
         in a process of its own, so that this one stays small."""
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -223,7 +223,7 @@ class ServerConfig:
         if not served and len(wrong) == 1:
             raise RegardError(next(iter(wrong.values())))
         for folder, line in wrong.items():
-            self.say(f"{folder} is not served: {line}")
+            self.warn(f"{folder} is not served: {line}")
         if not served:
             raise ConfigError("there is no run to serve; name the folder of one")
 
@@ -236,7 +236,7 @@ def _try(folders: Sequence[Path], engine: str, *, trust: bool) -> tuple[list[str
     return [each.name for each in hosted], wrong
 
 
-def use_threads(models: Sequence[Any], *, processes: int) -> None:
+def set_torch_threads(models: Sequence[Any], *, processes: int) -> None:
     """As many threads for a product as pay for the widest of the models, shared with the other processes. More than one
     for narrow models only keeps the second core from whoever reads requests."""
     import torch

@@ -12,7 +12,7 @@ from typing import Any
 from regard.core.errors import ConfigError, did_you_mean
 from regard.core.extras import require
 from regard.core.version import __version__
-from regard.inspection.report import subject
+from regard.inspection.report import target_of
 from regard.serve import openapi
 from regard.serve import requests as asking
 from regard.serve.app import ExplorerPage, application, base_of, first_text
@@ -23,13 +23,13 @@ from regard.serve.metrics import Metrics
 from regard.serve.middleware import ServerPolicy, is_loopback
 from regard.serve.model_runtime import ServedRun
 from regard.serve.predict_endpoint import PredictEndpoint
-from regard.serve.requests import read_json, read_request
-from regard.serve.scheduler import JOINED, ONE, WHOLE, Job, RequestScheduler
-from regard.serve.server import ENDING
+from regard.serve.requests import read_json, parse_inspection_request
+from regard.serve.scheduler import CONTINUOUS, SEQUENTIAL, EXTERNAL_ENGINE, Job, RequestScheduler
+from regard.serve.server import SHUTDOWN_TIMEOUT_S
 
-LARGEST_FILES = 12_000_000  # bytes of a body with files in it
-LOOKED = ("run", "input", "off", "forbid", "temperature")  # what a look may say
-AT_ONCE = 512  # requests, those that wait included
+MAX_UPLOAD_BODY_BYTES = 12_000_000  # bytes of a body with files in it
+INSPECTION_KEYS = ("run", "input", "off", "forbid", "temperature")  # what a look may say
+MAX_CONCURRENT_REQUESTS = 512  # requests, those that wait included
 
 
 class Service:
@@ -41,39 +41,39 @@ class Service:
         self.others: dict[str, RequestScheduler] = {}  # of requests that another engine answers
         self.sessions: dict[str, ExplorerPage] = {}
         for number, each in enumerate(hosted):
-            told = partial(self.metrics.batched, each.name, searched=each.uses_own_decoder)
-            each.pool.told = partial(self.metrics.stepped, each.name)
-            self.lines[each.name] = RequestScheduler(each.answer, JOINED if each.uses_own_decoder else ONE, told=told)
-            self.others[each.name] = RequestScheduler(each.answer, WHOLE, told=partial(self.metrics.batched, each.name))
-            self.metrics.watch(each.name, partial(self._waiting, each.name))
+            told = partial(self.metrics.observe_batch, each.name, searched=each.uses_own_decoder)
+            each.pool.told = partial(self.metrics.observe_step, each.name)
+            self.lines[each.name] = RequestScheduler(each.predict, CONTINUOUS if each.uses_own_decoder else SEQUENTIAL, on_batch=told)
+            self.others[each.name] = RequestScheduler(each.predict, EXTERNAL_ENGINE, on_batch=partial(self.metrics.observe_batch, each.name))
+            self.metrics.register_queue(each.name, partial(self._waiting, each.name))
             self.sessions[each.name] = self._explored(each, number, text if number == 0 else None)
 
     def _explored(self, each: ServedRun, number: int, text: str | None) -> ExplorerPage:
-        first = first_text(each.run, text) if text is not None or each.run.task.examples else ""
+        first = first_text(each.run, text) if text is not None or each.run.task.example_sources else ""
         base = base_of(each.name, len(self.hosted))
         asked = None if self._looks is None else InFolder(self._looks / str(number))
-        looked = subject(each.run, name=each.name)
-        return ExplorerPage(Session(looked, gate=each.gate, own=(first,), base=base, asked=asked), first)
+        looked = target_of(each.run, name=each.name)
+        return ExplorerPage(Session(looked, gate=each.gate, trusted_texts=(first,), base=base, store=asked), first)
 
     def _waiting(self, name: str) -> int:
-        return self.lines[name].waiting + self.others[name].waiting
+        return self.lines[name].queued_inputs + self.others[name].queued_inputs
 
     def scheduler_for(self, hosted: ServedRun, job: Job) -> RequestScheduler:
         """Where a request waits."""
-        other = hosted.by_other(job.options, job.decoding, job.hearing)
+        other = hosted.uses_external_engine(job.options, job.decoding, job.stream)
         return (self.others if other else self.lines)[hosted.name]
 
     @property
     def opens_files(self) -> bool:
         """Whether any of the runs takes files."""
-        return any(each.opens for each in self.hosted)
+        return any(each.input_suffixes for each in self.hosted)
 
     def close(self) -> None:
         """Answer what waits, then end."""
         lines = [*self.lines.values(), *self.others.values()]
         for line in lines:
             line.close()
-        ends = time.monotonic() + ENDING
+        ends = time.monotonic() + SHUTDOWN_TIMEOUT_S
         for line in lines:
             line.join(max(0.0, ends - time.monotonic()))
 
@@ -91,8 +91,8 @@ def create(
     if not hosted:
         raise ConfigError("there is no run to serve; name the folder of one")
     service = Service(hosted, text, looks)
-    largest = LARGEST_FILES if service.opens_files else None
-    allowed = ServerPolicy(is_loopback(host), key, largest=largest, most=AT_ONCE)
+    largest = MAX_UPLOAD_BODY_BYTES if service.opens_files else None
+    allowed = ServerPolicy(is_loopback(host), key, max_body_bytes=largest, max_requests=MAX_CONCURRENT_REQUESTS)
     verbs = PredictEndpoint(service.hosted, service.scheduler_for, service.metrics)
     app = application(service.sessions, allowed, closing=service.close, direct=verbs)
     app.state.service = service
@@ -110,16 +110,16 @@ def _add_looks(app: Any, service: Service) -> None:
         if not isinstance(body, dict) or "input" not in body:
             raise ConfigError('a look has an input: {"input": "…", "off": [], "forbid": [], "temperature": 1}')
         for key in body:
-            if key not in LOOKED:
-                raise ConfigError(f"a look has no {key[:80]!r}; {did_you_mean(key[:80], LOOKED)}")
+            if key not in INSPECTION_KEYS:
+                raise ConfigError(f"a look has no {key[:80]!r}; {did_you_mean(key[:80], INSPECTION_KEYS)}")
         given = body["input"]
         body = {**body, "text": given if isinstance(given, str) else _name(given)}
-        text, changes = read_request(body)
+        text, changes = parse_inspection_request(body)
         upload = None if isinstance(body["input"], str) else body["input"]
         run = asking.select_run(body.get("run"), None, service.hosted)
         session = service.sessions[run.name].session
         return responses.JSONResponse(
-            await run_until_disconnect(request, lambda ask: session.look(text, changes, ask, upload))
+            await run_until_disconnect(request, lambda ask: session.inspect(text, changes, ask, upload))
         )
 
     app.add_route("/v1/look", look, methods=["POST"])
@@ -134,7 +134,7 @@ def _add_facts(app: Any, service: Service) -> None:
     described = openapi.document(service.hosted)
 
     async def runs(_: Any) -> Any:
-        return responses.JSONResponse({"runs": [openapi.about(each) for each in service.hosted]})
+        return responses.JSONResponse({"runs": [openapi.describe_run(each) for each in service.hosted]})
 
     async def health(_: Any) -> Any:
         told = {"status": "ok", "version": __version__, "runs": [each.name for each in service.hosted]}

@@ -22,9 +22,9 @@ class LoopMailbox:
         self._coming: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._called = False  # whether the loop knows that there is something
 
-    def put(self, future: asyncio.Future[Any], value: Any, wrong: BaseException | None) -> None:
+    def put(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
         """From any thread: the future is to have this value, or this error."""
-        self._coming.append((future, value, wrong))
+        self._coming.append((future, value, error))
         if not self._called:  # else the loop has yet to begin, and finds this too
             self._called = True
             with suppress(RuntimeError):  # the server has ended
@@ -66,7 +66,7 @@ class PartialOutputStream:
         self._latest: tuple[str, int] | None = None
         self._over = False
 
-    def tell(self, text: str, tokens: int) -> None:
+    def update(self, text: str, tokens: int) -> None:
         """From any thread: the text is now this, of so many tokens."""
         self._soon(self._set, text, tokens)
 

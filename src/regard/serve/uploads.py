@@ -16,8 +16,8 @@ from typing import Any
 
 from regard.core.errors import DataError
 
-LONGEST = 80  # letters of a file's name that are kept
-ODD = re.compile(r"[^\w .()+-]")  # what is not taken into a name
+MAX_NAME_CHARACTERS = 80  # letters of a file's name that are kept
+UNSAFE_CHARACTERS = re.compile(r"[^\w .()+-]")  # what is not taken into a name
 
 
 class Uploads:
@@ -27,7 +27,7 @@ class Uploads:
         self._folder: TemporaryDirectory[str] | None = None
         self._count = 0
 
-    def keep(self, value: Any, opens: Sequence[str], where: str) -> Path:
+    def save(self, value: Any, opens: Sequence[str], where: str) -> Path:
         """{"file": base64, "name": "a.png"} -> a file that is there until `close`; anything else is one clear line."""
         shape = f'send it as {{"file": "…base64…", "name": "a{opens[0]}"}}'
         if not isinstance(value, dict) or not isinstance(value.get("file"), str) or set(value) - {"file", "name"}:
@@ -55,7 +55,7 @@ class Uploads:
         place.mkdir()
         return place
 
-    def plain(self, text: str) -> str:
+    def with_client_names(self, text: str) -> str:
         """A text in which the files have the names that the client gave, not where they lie here."""
         return text if self._folder is None else re.sub(re.escape(self._folder.name) + r"[\\/]+\d+[\\/]+", "", text)
 
@@ -68,6 +68,6 @@ class Uploads:
 
 def safe_name(name: str) -> str:
     """The last part of a name, of plain letters only: no folder, no way up, nothing hidden."""
-    last = ODD.sub("_", re.split(r"[\\/]", name)[-1]).lstrip(". ")
+    last = UNSAFE_CHARACTERS.sub("_", re.split(r"[\\/]", name)[-1]).lstrip(". ")
     stem, dot, suffix = last.rpartition(".")
-    return f"{stem[:LONGEST] or 'upload'}{dot}{suffix[:10]}" if dot else last[:LONGEST]
+    return f"{stem[:MAX_NAME_CHARACTERS] or 'upload'}{dot}{suffix[:10]}" if dot else last[:MAX_NAME_CHARACTERS]

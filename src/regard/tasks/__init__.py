@@ -6,17 +6,17 @@ from regard.core.data_specs import accepts, spec_of
 from regard.core.errors import ConfigError
 from regard.core.registry import find, names
 
-FIRST = "translation"  # what `regard demo` shows where no task is named
+DEFAULT_TASK = "translation"  # what `regard demo` shows where no task is named
 
 
-def fitting(family: type) -> list[str]:
+def compatible_models(spec: type) -> list[str]:
     """The listed models that can be built from sizes of a family."""
-    return [name for name in names("regard.models") if accepts(find("regard.models", name), family)]
+    return [name for name in names("regard.models") if accepts(find("regard.models", name), spec)]
 
 
 def check_fit(task: str, model: str) -> None:
     """An error that lists the models which fit, unless this one does."""
     family = spec_of(find("regard.tasks", task))
     if not accepts(find("regard.models", model), family):
-        known = ", ".join(fitting(family)) or "none is listed; give your own by a dotted name"
+        known = ", ".join(compatible_models(family)) or "none is listed; give your own by a dotted name"
         raise ConfigError(f"model={model} cannot be trained on the task {task}; models that fit: {known}")

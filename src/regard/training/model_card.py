@@ -75,9 +75,9 @@ def _started(lines: list[str]) -> str:
 
 def _use(recipe: Recipe, task: Task, *, model: nn.Module, name: str) -> str:
     load = f'```python\nimport regard\n\nrun = regard.load("{name}")\nprint(run.evaluate("test"))'
-    if not task.examples:
+    if not task.example_sources:
         return f"{load}\n```"
-    example = task.examples[0]
+    example = task.example_sources[0]
     own_verb = "." not in recipe.task.name  # a task of another package has no verb of its own on the command line
     verb = getattr(recipe.task.module("tasks"), "VERB", "answer") if own_verb else "answer"
     command = f"regard {verb} {name} {shlex.quote(example) if example else ''}".rstrip()

@@ -161,7 +161,7 @@ def _of_vectors(start: Pretrained, own: Mapping[str, Tensor], tensors: Tensors, 
         if table.dim() != 2 or len(table) != len(words):
             shape = tuple(table.shape)
             raise ConfigError(f"start.table: {name} has the shape {shape}, no row for each of {len(words):,} tokens")
-        found[name] = word_vectors.start_table(table, words, Path(start.word_vectors))
+        found[name] = word_vectors.init_embeddings(table, words, Path(start.word_vectors))
         tensors[name] = table
     if not any(each.covered for each in found.values()):
         line = next(iter(found.values())).line()

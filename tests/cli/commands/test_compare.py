@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from regard.cli.commands.compare import show
-from regard.inspection.compare import told_apart
+from regard.inspection.compare import unique_names
 
 SHORT = ["data.pairs=60", "data.vocab_size=300", "training.steps=2", "training.evaluation.every=2"]
 TEXT = "The cook reads a book."
@@ -55,9 +55,9 @@ def test_text_is_wrapped_between_words_however_narrow_the_terminal():
 
 def test_runs_are_told_apart(tmp_path):
     one, two = tmp_path / "monday" / "run", tmp_path / "tuesday" / "run"
-    assert told_apart([one, two]) == ["monday/run", "tuesday/run"]
-    assert told_apart([one, tmp_path / "b"]) == ["run", "b"]
-    assert told_apart([one, one]) == ["run (1)", "run (2)"]
+    assert unique_names([one, two]) == ["monday/run", "tuesday/run"]
+    assert unique_names([one, tmp_path / "b"]) == ["run", "b"]
+    assert unique_names([one, one]) == ["run (1)", "run (2)"]
 
 
 def test_mistakes_are_one_line(folders, capsys):

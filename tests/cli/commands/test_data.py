@@ -21,7 +21,7 @@ def test_many_findings_of_a_kind_are_counted(tmp_path, capsys):
     (tmp_path / "train.tsv").write_text("\t\n" * 30 + "a\tb\nc\td\n", encoding="utf-8")
     call("data", "check", tmp_path, "--layout", "pairs")
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == data.SHOWN + 5 and "and 40 more findings of the kind 'empty'" in out[-3]
+    assert len(out) == data.MAX_PRINTED_FINDINGS + 5 and "and 40 more findings of the kind 'empty'" in out[-3]
 
 
 def test_good_data_passes(tmp_path, capsys):

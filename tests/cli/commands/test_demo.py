@@ -30,8 +30,8 @@ def test_every_task_has_a_demo_that_is_a_recipe(task):
 
 
 def test_what_is_trained_first_is_the_recipe_of_the_repository(root):
-    written = recipes.read(demo.FIRST, root / "recipes" / "demo.toml")
-    assert recipes.read(demo.FIRST, settings=find("regard.tasks", demo.FIRST).DEMO) == written
+    written = recipes.read(demo.DEFAULT_TASK, root / "recipes" / "demo.toml")
+    assert recipes.read(demo.DEFAULT_TASK, settings=find("regard.tasks", demo.DEFAULT_TASK).DEMO) == written
 
 
 @pytest.mark.parametrize("task", names("regard.tasks"))
@@ -58,8 +58,8 @@ def test_commands_are_given_as_the_demo_was_called(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setattr(sys, "argv", [str(program)])
     monkeypatch.setenv("PATH", "/nowhere")
-    assert demo.called() == str(program)
+    assert demo.program_name() == str(program)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert demo.called() == "regard"
+    assert demo.program_name() == "regard"
     monkeypatch.setattr(sys, "argv", ["/some/site-packages/regard/__main__.py"])
-    assert demo.called().endswith(" -m regard")
+    assert demo.program_name().endswith(" -m regard")

@@ -12,7 +12,7 @@ from regard.core.errors import FileError
 from regard.tasks.translation import metrics
 from regard.training import tensor_files
 
-KOREAN = metrics.tokenizer("ko")  # ko-mecab where that is installed
+KOREAN = metrics.bleu_tokenizer("ko")  # ko-mecab where that is installed
 
 
 def test_scores_signatures_and_the_report_that_is_kept(small, capsys):

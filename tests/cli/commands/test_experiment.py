@@ -7,7 +7,7 @@ from calling import call
 
 from regard.core.errors import MissingExtra
 from regard.core.registry import names
-from regard.experiments._experiment import Verdict
+from regard.experiments._experiment import ClaimResult
 
 
 def test_all_are_listed_with_what_they_claim(capsys):
@@ -34,7 +34,7 @@ def test_one_is_measured(tmp_path, capsys):
 
 def test_an_underscore_is_as_good_as_a_hyphen(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        "regard.experiments._runner.conduct", lambda experiment, name, out, **_: Verdict(True, f"{out}")
+        "regard.experiments._runner.conduct", lambda experiment, name, out, **_: ClaimResult(True, f"{out}")
     )
     call("experiment", "soft_hard", "--out", tmp_path)
     assert "soft-hard: Soft attention" in (said := capsys.readouterr().out) and "soft_hard" not in said
@@ -44,7 +44,7 @@ def test_all_are_measured_but_for_those_that_lack_an_extra(tmp_path, monkeypatch
     def conduct(experiment, name, out, **given):
         if name == "relative":
             raise MissingExtra("music21 is not installed")
-        return Verdict(name != "order", f"Of {name}.")
+        return ClaimResult(name != "order", f"Of {name}.")
 
     monkeypatch.setattr("regard.experiments._runner.conduct", conduct)
     with pytest.raises(SystemExit) as stop:

@@ -9,33 +9,33 @@ import pytest
 from calling import call
 
 from regard.cli import help
-from regard.cli.commands.list import KINDS
+from regard.cli.commands.list import PACKAGES
 from regard.core.describe import source_of
 from regard.core.registry import names
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PACKAGES)
 def test_everything_that_is_registered_is_listed(kind, capsys):
     call("list")
     everything = capsys.readouterr().out
     call("list", kind)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == names(KINDS[kind])
+    assert [line.split()[0] for line in lines] == names(PACKAGES[kind])
     assert all(len(line.split()) > 3 for line in lines)  # each says what it is
-    assert all(name in everything for name in names(KINDS[kind]))
+    assert all(name in everything for name in names(PACKAGES[kind]))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, package in KINDS.items() for name in names(package)])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, package in PACKAGES.items() for name in names(package)])
 def test_one_of_them_with_its_settings(kind, name, capsys):
     call("list", kind.removesuffix("s"), name)
     said = capsys.readouterr().out
-    rows = help.of_class(source_of(KINDS[kind], name), "Config")
+    rows = help.of_class(source_of(PACKAGES[kind], name), "Config")
     assert name in said and all(row[0] in said and row[3] in said for row in rows)
 
 
 @pytest.mark.parametrize(
     ("package", "name", "part"),
-    [(KINDS[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in names(KINDS[kind])]
+    [(PACKAGES[kind], name, "Config") for kind in ("models", "tasks", "decoders") for name in names(PACKAGES[kind])]
     + [("regard.tasks", name, "Options") for name in names("regard.tasks")]
     + [("regard.training", "config", "Config")],
 )  # fmt: skip

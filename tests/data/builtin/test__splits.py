@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.builtin._splits import chance_of, split_of
+from regard.data.builtin._splits import split_rng, split_of
 
 
 def test_a_tenth_is_held_out_for_each():
@@ -13,8 +13,8 @@ def test_a_tenth_is_held_out_for_each():
 
 def test_the_seed_decides_and_an_unknown_split_is_an_error():
     draws = [
-        chance_of(split, language="en", seed=seed).random() for split, seed in (("train", 1), ("train", 2), ("test", 1))
+        split_rng(split, language="en", seed=seed).random() for split, seed in (("train", 1), ("train", 2), ("test", 1))
     ]
-    assert len(set(draws)) == 3 and draws[0] == chance_of("train", language="en", seed=1).random()
+    assert len(set(draws)) == 3 and draws[0] == split_rng("train", language="en", seed=1).random()
     with pytest.raises(DataError, match="the built-in data has no split 'dev'; known: train, valid, test"):
-        chance_of("dev", language="en", seed=1)
+        split_rng("dev", language="en", seed=1)

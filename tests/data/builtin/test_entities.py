@@ -26,18 +26,18 @@ def test_sentences_are_whole(made):
     for sentence in made["train"]:
         assert not set("<>{}[]:") & set(sentence.text)
         assert unicodedata.is_normalized("NFC", sentence.text) and sentence.text[-1] in ".?"
-        assert len(sentence.units) == len(sentence.tags) and tag_schemes.broken(sentence.tags, "bio") is None
+        assert len(sentence.units) == len(sentence.tags) and tag_schemes.find_tag_error(sentence.tags, "bio") is None
 
 
 def test_every_kind_is_there(made):
-    kinds = Counter(kind for sentence in made["train"] for *_, kind in tagged_files.entities(sentence))
-    assert set(kinds) == set(entities.KINDS) and min(kinds.values()) > 100
+    kinds = Counter(kind for sentence in made["train"] for *_, kind in tagged_files.entity_spans(sentence))
+    assert set(kinds) == set(entities.ENTITY_TYPES) and min(kinds.values()) > 100
 
 
 def meanings(made, word):
     found = set()
     for sentence in made:
-        inside = {kind for a, b, kind in tagged_files.entities(sentence) if word in sentence.text[a:b]}
+        inside = {kind for a, b, kind in tagged_files.entity_spans(sentence) if word in sentence.text[a:b]}
         if word in sentence.text:
             found |= inside or {""}
     return found

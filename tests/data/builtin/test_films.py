@@ -6,21 +6,21 @@ from regard.data.builtin import films
 
 
 def test_the_same_seed_makes_the_same():
-    assert films.make(20, 30, seed=1) == films.make(20, 30, seed=1) != films.make(20, 30, seed=2)
+    assert films.generate(20, 30, seed=1) == films.generate(20, 30, seed=1) != films.generate(20, 30, seed=2)
 
 
 def test_no_film_is_seen_twice_and_times_grow():
-    table = films.make(40, 30, seed=1).ratings[0].columns
+    table = films.generate(40, 30, seed=1).ratings[0].columns
     pairs = list(zip(table["user"], table["item"], strict=True))
     assert len(set(pairs)) == len(pairs)
     for user in set(table["user"]):
         times = [int(t) for u, t in zip(table["user"], table["time"], strict=True) if u == user]
-        assert times == sorted(times) and len(times) >= films.SHORTEST
+        assert times == sorted(times) and len(times) >= films.MIN_RATINGS
 
 
 def test_what_is_liked_is_chosen_and_rated_better():
-    _, _, truth = films.tastes(200, 60, seed=1)
-    table = films.make(200, 60, seed=1).ratings[0].columns
+    _, _, truth = films.generate_profiles(200, 60, seed=1)
+    table = films.generate(200, 60, seed=1).ratings[0].columns
     users, items, stars = (np.array([int(x) for x in table[name]]) for name in ("user", "item", "rating"))
     chosen = truth.taste[users - 1, items - 1]
     assert chosen.mean() > truth.taste.mean() + 0.5
@@ -28,5 +28,5 @@ def test_what_is_liked_is_chosen_and_rated_better():
 
 
 def test_titles_are_different_however_many():
-    titles = films.tastes(3, 600, seed=1)[1]["title"]
+    titles = films.generate_profiles(3, 600, seed=1)[1]["title"]
     assert len(set(titles)) == 600

@@ -1,6 +1,6 @@
 import pytest
 
-from regard.data.builtin._korean_morphology import Verb, closing, joining, particle, request
+from regard.data.builtin._korean_morphology import Verb, sentence_final_form, connective_form, particle, request
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ FORMS = [  # past polite, present polite, present formal, present plain, future 
 @pytest.mark.parametrize(("verb", "forms"), FORMS, ids=lambda value: value.stem if isinstance(value, Verb) else "")
 def test_verbs_are_conjugated_as_in_a_grammar_book(verb, forms):
     found = [
-        closing(verb, tense="past", register="polite"),
-        *(closing(verb, tense="present", register=register) for register in ("polite", "formal", "plain")),
-        closing(verb, tense="future", register="polite"),
+        sentence_final_form(verb, tense="past", register="polite"),
+        *(sentence_final_form(verb, tense="present", register=register) for register in ("polite", "formal", "plain")),
+        sentence_final_form(verb, tense="future", register="polite"),
         request(verb, "polite"),
     ]
     assert found == [form.replace("_", " ") for form in forms.split()]
@@ -62,15 +62,15 @@ def test_verbs_are_conjugated_as_in_a_grammar_book(verb, forms):
 
 def test_clauses_are_joined():
     eat = Verb("먹")
-    assert joining(eat, tense="present", ending="고") == "먹고"
-    assert joining(eat, tense="past", ending="지만") == "먹었지만"
-    assert joining(eat, tense="future", ending="고") == "먹을 것이고"
+    assert connective_form(eat, tense="present", ending="고") == "먹고"
+    assert connective_form(eat, tense="past", ending="지만") == "먹었지만"
+    assert connective_form(eat, tense="future", ending="고") == "먹을 것이고"
 
 
 def test_formal_and_plain_past_and_future():
     hear = Verb("듣", "ㄷ")
-    assert closing(hear, tense="past", register="formal") == "들었습니다"
-    assert closing(hear, tense="past", register="plain") == "들었다"
-    assert closing(hear, tense="future", register="formal") == "들을 것입니다"
-    assert closing(hear, tense="future", register="plain") == "들을 것이다"
+    assert sentence_final_form(hear, tense="past", register="formal") == "들었습니다"
+    assert sentence_final_form(hear, tense="past", register="plain") == "들었다"
+    assert sentence_final_form(hear, tense="future", register="formal") == "들을 것입니다"
+    assert sentence_final_form(hear, tense="future", register="plain") == "들을 것이다"
     assert request(hear, "formal") == "들으십시오"

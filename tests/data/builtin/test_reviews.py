@@ -34,7 +34,7 @@ def test_labels_are_balanced_and_texts_different(made):
 def test_sentences_are_where_the_splitter_finds_them(made):
     for review in made["train"]:
         assert tuple(Splitter().split(review.text)) == review.sentences
-        assert reviews.SHORTEST <= len(review.sentences) <= reviews.LONGEST
+        assert reviews.MIN_SENTENCES <= len(review.sentences) <= reviews.MAX_SENTENCES
         assert unicodedata.is_normalized("NFC", review.text) and "*" not in review.text
 
 
@@ -47,7 +47,7 @@ def test_deciding_words_stand_in_the_deciding_sentence(made):
 
 def test_the_label_follows_from_the_deciding_words():
     for review in reviews.generate("train", 300, language="en", seed=3):
-        *turned, word = [review.text[a:b] for a, b in review.words]
+        *turned, word = [review.text[a:b] for a, b in review.evidence_words]
         assert (
             (word in english.GOOD) != bool(turned)
             if review.label == "positive"
@@ -55,7 +55,7 @@ def test_the_label_follows_from_the_deciding_words():
         )
     good = {korean.past(verb, register) for verb in korean.GOOD for register in ("plain", "polite")}
     for review in reviews.generate("train", 300, language="ko", seed=3):
-        words = [review.text[a:b] for a, b in review.words]
+        words = [review.text[a:b] for a, b in review.evidence_words]
         if len(words) == 1:
             assert (words[0] in good) == (review.label == "positive")
 

@@ -8,14 +8,14 @@ import pytest
 from regard.core.errors import ConfigError
 from regard.data.builtin.scenes import (
     COLOURS,
-    KOREAN,
-    PAINT,
+    KOREAN_WORDS,
+    COLOUR_RGB,
     SHAPES,
     SIZES,
     Scene,
-    Thing,
+    SceneObject,
     generate,
-    kinds_of,
+    trait_combinations,
     relation,
     split_of,
 )
@@ -26,7 +26,7 @@ def text(caption):
 
 
 def thing(size, colour, shape, cell):
-    return Thing(size, colour, shape, cell, (cell[1] / 3, cell[0] / 3, (cell[1] + 1) / 3, (cell[0] + 1) / 3))
+    return SceneObject(size, colour, shape, cell, (cell[1] / 3, cell[0] / 3, (cell[1] + 1) / 3, (cell[0] + 1) / 3))
 
 
 TWO = (thing("small", "red", "circle", (0, 2)), thing("large", "blue", "square", (1, 0)))
@@ -53,7 +53,7 @@ def test_every_word_has_its_region():
     scene = Scene(np.zeros(0), TWO)
     for language in ("en", "ko"):
         for word in scene.caption(language):
-            names = [t for t in TWO if word.text in {*t[:3], *(KOREAN[name] for name in t[:3])}]
+            names = [t for t in TWO if word.text in {*t[:3], *(KOREAN_WORDS[name] for name in t[:3])}]
             if word.kind in ("size", "colour", "shape"):
                 assert [t.box for t in names] == [word.box]
             elif word.kind == "relation":
@@ -65,25 +65,25 @@ def test_every_word_has_its_region():
 @pytest.mark.parametrize("held", ["pairs", "triples"])
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_splits_share_no_kind_but_those_of_train(split, held):
-    own = set(kinds_of(split, held))
+    own = set(trait_combinations(split, held))
     for scene in generate(split, 200, held=held):
-        kinds = [thing[:3] for thing in scene.things]
+        kinds = [thing[:3] for thing in scene.objects]
         assert len({kind[1:] for kind in kinds}) == len(kinds) and 1 <= len(kinds) <= 3
-        assert own & set(kinds) and set(kinds) <= own | set(kinds_of("train", held))
+        assert own & set(kinds) and set(kinds) <= own | set(trait_combinations("train", held))
 
 
 @pytest.mark.parametrize("held", ["pairs", "triples"])
 def test_every_size_colour_and_shape_is_in_every_split(held):
     for split in ("train", "valid", "test"):
-        sizes, colours, shapes = (set(each) for each in zip(*kinds_of(split, held), strict=True))
+        sizes, colours, shapes = (set(each) for each in zip(*trait_combinations(split, held), strict=True))
         assert (sizes, colours, shapes) == (set(SIZES), set(COLOURS), set(SHAPES))
     assert split_of("small", "red", "circle", held) == "test" and split_of("small", "red", "square", held) == "valid"
 
 
 def test_pairs_of_kept_triples_are_known_in_the_other_size():
-    pairs = {split: {kind[1:] for kind in kinds_of(split, "triples")} for split in ("train", "valid", "test")}
+    pairs = {split: {kind[1:] for kind in trait_combinations(split, "triples")} for split in ("train", "valid", "test")}
     assert pairs["train"] == set(product(COLOURS, SHAPES)) and not pairs["valid"] & pairs["test"]
-    apart = {split: {kind[1:] for kind in kinds_of(split, "pairs")} for split in ("train", "valid", "test")}
+    apart = {split: {kind[1:] for kind in trait_combinations(split, "pairs")} for split in ("train", "valid", "test")}
     assert not apart["train"] & (apart["valid"] | apart["test"])
 
 
@@ -93,7 +93,7 @@ def test_boxes_hold_just_their_shapes():
         paper = np.median(scene.pixels.reshape(-1, 3), axis=0)
         drawn = np.abs(scene.pixels.astype(float) - paper).max(axis=2) > 45
         rest = drawn.copy()
-        for item in scene.things:
+        for item in scene.objects:
             left, top, right, bottom = (edge * 96 for edge in item.box)
             rows, columns = slice(int(top), int(np.ceil(bottom))), slice(int(left), int(np.ceil(right)))
             assert drawn[rows, columns].any(axis=1)[1:-1].all() and drawn[rows, columns].any(axis=0)[1:-1].all()
@@ -103,18 +103,18 @@ def test_boxes_hold_just_their_shapes():
 
 def test_colours_are_those_that_are_named():
     for scene in generate("test", 40):
-        for item in scene.things:
+        for item in scene.objects:
             if item.shape in ("circle", "square", "diamond", "cross"):
                 x, y = (item.box[0] + item.box[2]) / 2, (item.box[1] + item.box[3]) / 2
                 seen = scene.pixels[int(y * 64), int(x * 64)].astype(int)
-                nearest = min(PAINT, key=lambda name: np.abs(seen - PAINT[name]).sum())
+                nearest = min(COLOUR_RGB, key=lambda name: np.abs(seen - COLOUR_RGB[name]).sum())
                 assert nearest == item.colour
 
 
 def test_reading_order_and_relations():
     for scene in generate("train", 50, things=(2, 4)):
-        assert list(scene.things) == sorted(scene.things, key=lambda item: item.cell)
-        for first, second in zip(scene.things, scene.things[1:], strict=False):
+        assert list(scene.objects) == sorted(scene.objects, key=lambda item: item.cell)
+        for first, second in zip(scene.objects, scene.objects[1:], strict=False):
             middle = [((t.box[0] + t.box[2]) / 2, (t.box[1] + t.box[3]) / 2) for t in (first, second)]
             if relation(first, second) == "above":
                 assert middle[0][1] < middle[1][1]
@@ -124,8 +124,8 @@ def test_reading_order_and_relations():
 
 def test_the_same_seed_gives_the_same_scenes():
     once, again, other = (generate("train", 3, seed=seed) for seed in (1, 1, 2))
-    assert all((a.pixels == b.pixels).all() and a.things == b.things for a, b in zip(once, again, strict=True))
-    assert any(a.things != b.things for a, b in zip(once, other, strict=True))
+    assert all((a.pixels == b.pixels).all() and a.objects == b.objects for a, b in zip(once, again, strict=True))
+    assert any(a.objects != b.objects for a, b in zip(once, other, strict=True))
 
 
 def test_what_cannot_be_drawn():

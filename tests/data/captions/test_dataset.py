@@ -41,9 +41,9 @@ def test_scenes_know_the_region_of_every_word():
     part = made.split("train")
     assert len(part) == 20 and part.images(np.array([3, 1])).shape == (2, 32, 32, 3)
     for texts, regions in zip(part.captions, part.regions, strict=True):
-        assert texts == tuple(dataset.text_of(words) for words in regions)
+        assert texts == tuple(dataset.caption_text(words) for words in regions)
     said = {word.text for each in part.regions for words in each for word in words}
-    assert said <= {*scenes.KOREAN.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
+    assert said <= {*scenes.KOREAN_WORDS.values(), *"위에 아래에 왼쪽에 오른쪽에 있는".split()}
 
 
 @pytest.mark.parametrize("held", ["pairs", "triples"])
@@ -93,7 +93,7 @@ def test_bad_input_is_named_counted_and_left_out(folder):
 
 
 def test_long_lists_are_cut_and_counted():
-    (line,) = dataset.listed("images", [str(i) for i in range(43)])
+    (line,) = dataset.summarize_names("images", [str(i) for i in range(43)])
     assert line.startswith("43 images: 0, 1, 2, ") and line.endswith(", 39 … and 3 more")
 
 
@@ -143,11 +143,11 @@ def test_unknown_names_and_splits():
 
 
 def test_captions_stand_side_by_side_with_empty_rows_for_those_that_are_missing():
-    padded = dataset.beside([[[5, 6]], [[7], [8, 9, 5]]], 2, SpecialTokens())
+    padded = dataset.pad_captions([[[5, 6]], [[7], [8, 9, 5]]], 2, SpecialTokens())
     assert padded.tokens.tolist() == [[2, 5, 6, 3, 0], [0] * 5, [2, 7, 3, 0, 0], [2, 8, 9, 5, 3]]
     assert padded.lengths.tolist() == [4, 0, 3, 5]
     torch.manual_seed(0)
-    drawn = {tuple(dataset.beside([[[5], [6], [7]]], 2, SpecialTokens()).tokens[:, 1].tolist()) for _ in range(30)}
+    drawn = {tuple(dataset.pad_captions([[[5], [6], [7]]], 2, SpecialTokens()).tokens[:, 1].tolist()) for _ in range(30)}
     assert len(drawn) == 6  # any two of three, in any order
 
 

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.captions.files import are_captions, read
+from regard.data.captions.files import has_captions, read
 from regard.data.captions.tables import Caption
 
 ONE, TWO = Caption("a.jpg", "A dog, running", None), Caption("a.jpg", "a brown dog", None)
@@ -69,7 +69,7 @@ def test_a_folder_as_coco_packs_it(tmp_path):
     write(tmp_path, "annotations/captions_train2014.json", json.dumps(table))
     write(tmp_path, "annotations/instances_train2014.json", json.dumps({"images": [], "annotations": [{"bbox": []}]}))
     write(tmp_path, "._captions.csv", "what a Mac adds")
-    assert are_captions(tmp_path)
+    assert has_captions(tmp_path)
     assert read(tmp_path) == [Caption("a.jpg", "A dog", "train")]
 
 
@@ -139,10 +139,10 @@ def test_what_is_no_caption_file_is_named(tmp_path, name, text, says):
 
 
 def test_records_of_other_things_are_no_captions(tmp_path):
-    assert not are_captions(write(tmp_path, "a.jsonl", '{"text": "a film", "label": "good"}\n'))
-    assert not are_captions(write(tmp_path, "b.json", '[{"name": "Kim", "text": "hello"}]'))
+    assert not has_captions(write(tmp_path, "a.jsonl", '{"text": "a film", "label": "good"}\n'))
+    assert not has_captions(write(tmp_path, "b.json", '[{"name": "Kim", "text": "hello"}]'))
     labels = write(tmp_path, "c.jsonl", '{"file_name": "a.jpg", "label": 3}\n')
-    assert not are_captions(labels)
+    assert not has_captions(labels)
     (tmp_path / "b.json").unlink()
     with pytest.raises(DataError, match="no captions; give image<TAB>caption"):
         read(tmp_path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.data.captions.tables import begins
+from regard.data.captions.tables import is_caption_table
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from regard.data.captions.tables import begins
 def test_captions_are_known_by_their_first_records(tmp_path, name, text, expected):
     path = tmp_path / name
     path.write_text(text)
-    assert begins(path) is expected
+    assert is_caption_table(path) is expected

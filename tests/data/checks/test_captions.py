@@ -30,10 +30,10 @@ def said(path):
 
 
 def test_sound_data_has_no_findings_and_says_how_to_train(folder):
-    assert detect_layout.detect(folder) == detect_layout.detect(folder / "captions.tsv") == "captions"
+    assert detect_layout.detect_layout(folder) == detect_layout.detect_layout(folder / "captions.tsv") == "captions"
     assert detect_layout.check(folder) == detect_layout.check(folder / "captions.tsv") == []
-    assert detect_layout.command(folder).startswith("regard train captioning data.path=")
-    assert detect_layout.remarks(folder) == [f"{folder}: images with captions"]
+    assert detect_layout.train_command(folder).startswith("regard train captioning data.path=")
+    assert detect_layout.describe_data(folder) == [f"{folder}: images with captions"]
 
 
 def test_every_partner_that_is_missing_is_named(folder):
@@ -75,9 +75,9 @@ def test_json_is_captions_where_it_has_some(folder):
     path.unlink()
     path = folder / "coco.json"
     path.write_text(json.dumps(table))
-    assert detect_layout.detect(folder) == "captions"
+    assert detect_layout.detect_layout(folder) == "captions"
     path.write_text(json.dumps(table | {"annotations": [{"image_id": 1, "bbox": [0, 0, 1, 1]}]}))
-    assert detect_layout.detect(folder) == "images"  # boxes, no captions
+    assert detect_layout.detect_layout(folder) == "images"  # boxes, no captions
 
 
 def test_too_few_images_to_hold_some_out_are_an_error_as_in_training(folder):
@@ -105,4 +105,4 @@ def test_a_table_that_names_images_and_captions_holds_captions_whatever_images_a
     (folder / "captions.tsv").write_text(
         "".join(f"{n}\tpicture {n}\n" for n in ("image", *range(5))).replace("picture image", "caption")
     )
-    assert detect_layout.detect(folder) == "captions" and said(folder) == []
+    assert detect_layout.detect_layout(folder) == "captions" and said(folder) == []

@@ -36,7 +36,7 @@ FILES = {
 @pytest.mark.parametrize(("layout", "name"), [(layout, name) for layout, names in FILES.items() for name in names])
 def test_the_layout_of_a_file_is_found_out(tmp_path, layout, name):
     (tmp_path / name).write_text(FILES[layout][name])
-    assert detect_layout.detect(tmp_path / name) == layout
+    assert detect_layout.detect_layout(tmp_path / name) == layout
 
 
 def test_the_layout_of_a_folder_is_found_out(tmp_path):
@@ -44,13 +44,13 @@ def test_the_layout_of_a_folder_is_found_out(tmp_path):
         folder = tmp_path / layout
         folder.mkdir()
         (folder / "train.tsv").write_text(FILES[layout]["train.tsv"])
-        assert detect_layout.detect(folder) == layout
+        assert detect_layout.detect_layout(folder) == layout
     (tmp_path / "classes" / "pos").mkdir(parents=True)
     (tmp_path / "classes" / "pos" / "1.txt").write_text("good")
-    assert detect_layout.detect(tmp_path / "classes") == "documents"
+    assert detect_layout.detect_layout(tmp_path / "classes") == "documents"
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs" / "train.en").write_text("a")
-    assert detect_layout.detect(tmp_path / "pairs") == "pairs"
+    assert detect_layout.detect_layout(tmp_path / "pairs") == "pairs"
 
 
 def test_the_check_that_fits_is_called(tmp_path):
@@ -78,7 +78,7 @@ def test_what_cannot_be_checked(tmp_path):
     ],
 )
 def test_the_shared_data(shared_data, name, layout):
-    assert detect_layout.detect(shared_data / name) == layout
+    assert detect_layout.detect_layout(shared_data / name) == layout
 
 
 def test_images_are_found_out(tmp_path):
@@ -91,7 +91,7 @@ def test_images_are_found_out(tmp_path):
     folder.mkdir(parents=True)
     (folder / "one.png").write_bytes((tmp_path / "one.png").read_bytes())
     for path in (tmp_path / "one.png", tmp_path / "some.npz", tmp_path / "many.zip", tmp_path / "folder"):
-        assert detect_layout.detect(path) == "images"
+        assert detect_layout.detect_layout(path) == "images"
         assert detect_layout.check(path) == []
     (folder / "two.png").write_bytes(b"no image")
     (finding,) = detect_layout.check(tmp_path / "folder")
@@ -102,12 +102,12 @@ def test_the_command_says_what_training_has_to_be_told(tmp_path):
     bare, named = tmp_path / "bare.csv", tmp_path / "named.tsv"
     bare.write_text("".join(f"some text number {i},{'abc'[i % 3]}\n" for i in range(60)))
     assert detect_layout.check(bare) == []
-    assert detect_layout.command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
-    assert detect_layout.command(bare, "pairs") == f"regard train translation data.path={bare}"
+    assert detect_layout.train_command(bare) == f"regard train classification data.path={bare} data.label=2 data.text=1"
+    assert detect_layout.train_command(bare, "pairs") == f"regard train translation data.path={bare}"
     named.write_text("German\tFrench\nein Hund\tun chien\n")
-    assert detect_layout.command(named) == f"regard train translation data.path={named} data.source=de data.target=fr"
+    assert detect_layout.train_command(named) == f"regard train translation data.path={named} data.source=de data.target=fr"
     told = {"header": False, "columns": ["other", "ko"], "source": "my language"}
-    assert detect_layout.command(named, "pairs", told) == (
+    assert detect_layout.train_command(named, "pairs", told) == (
         f"regard train translation data.path={named} data.header=false data.columns=other,ko 'data.source=my language'"
     )
 
@@ -120,4 +120,4 @@ def test_a_first_line_of_documents_that_may_be_a_header_is_asked_about_with_all_
         "is its first line, 'Bewertung', 'Klasse', a header? Say data.label=2 data.text=1 and, if it is: "
         "data.header=true; if it is a document: data.header=false"
     )
-    assert detect_layout.check(path, told={"label": 2, "text": 1, "header": True}) == []
+    assert detect_layout.check(path, options={"label": 2, "text": 1, "header": True}) == []

@@ -66,15 +66,15 @@ def test_a_line_that_cannot_be_read_is_a_finding(tmp_path):
 
 def test_columns_are_guessed(tmp_path):
     write(tmp_path / "named.tsv", good(4), header="Sentiment\tReview")
-    assert documents.guess(tmp_path / "named.tsv") == Layout()
+    assert documents.guess_layout(tmp_path / "named.tsv") == Layout()
     rows = [f"{i}\t{i % 2}\t{i % 10}\tthis is a long text, number {i}" for i in range(50)]
     write(tmp_path / "bare.tsv", rows[1:], header=rows[0])
-    assert documents.guess(tmp_path / "bare.tsv") == Layout("2", "4")
+    assert documents.guess_layout(tmp_path / "bare.tsv") == Layout("2", "4")
     write(tmp_path / "one.tsv", ["a", "b"], header="x")
     with pytest.raises(ConfigError, match=r"one\.tsv: one column; a table of documents has a label and a text"):
-        documents.guess(tmp_path / "one.tsv")
+        documents.guess_layout(tmp_path / "one.tsv")
     write(tmp_path / "a.jsonl", [], header="{}")
-    assert documents.guess(tmp_path / "a.jsonl") == Layout()
+    assert documents.guess_layout(tmp_path / "a.jsonl") == Layout()
 
 
 def test_folders_by_class_are_checked(tmp_path):

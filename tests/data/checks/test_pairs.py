@@ -8,7 +8,7 @@ from regard.core.errors import DataError
 from regard.data.checks import pairs
 from regard.data.checks.pairs import check, first_pair
 from regard.data.text import pair_sources
-from regard.data.text.pair_files import USUAL, Languages
+from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages
 
 GOOD = [(f"the number {i} is here", f"die Zahl {i} ist hier da") for i in range(30)]
 
@@ -149,9 +149,9 @@ def test_too_few_to_split_is_what_training_says_too(tmp_path, rows):
     )
     assert str(found) == f"{path}: error: {few}"
     with pytest.raises(DataError, match=f"x.tsv: {few}"):
-        pair_sources.open_pairs(pair_sources.PairSource(path, "", USUAL, 1), count=1)
+        pair_sources.open_pairs(pair_sources.PairSource(path, "", DEFAULT_LANGUAGES, 1), count=1)
     path.write_text("".join(f"{s}\t{t}\n" for s, t in GOOD[:3]), encoding="utf-8")
-    assert check(path) == [] and len(pair_sources.open_pairs(pair_sources.PairSource(path, "", USUAL, 1), count=1)) == 3
+    assert check(path) == [] and len(pair_sources.open_pairs(pair_sources.PairSource(path, "", DEFAULT_LANGUAGES, 1), count=1)) == 3
 
 
 def test_with_files_for_the_splits_one_pair_is_enough(tmp_path):
@@ -174,7 +174,7 @@ def test_of_two_aligned_files_one_is_enough(tmp_path):
     write(tmp_path, "two", [*GOOD[:3], ("alone", "")])
     for name in ("two.en", "two.de"):
         assert kinds(check(tmp_path / name)) == [("error", "empty", "two.de", 4)]
-        assert pairs.meant(tmp_path / name) == Languages("en", "de")
+        assert pairs.detect_languages(tmp_path / name) == Languages("en", "de")
     assert first_pair(tmp_path / "two.de") == list(GOOD[0])
 
 

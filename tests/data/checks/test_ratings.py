@@ -3,7 +3,7 @@
 import pytest
 
 from regard.data.checks import detect_layout
-from regard.data.checks.ratings import are_ratings
+from regard.data.checks.ratings import has_ratings
 
 ROWS = [(user, item, 1 + (user * item) % 5, 1_600_000_000 + 100 * item) for user in range(1, 5) for item in range(1, 7)]
 
@@ -39,7 +39,7 @@ def test_ratings_are_known_by_their_records_or_the_names_of_files(tmp_path, name
     path = write(tmp_path / name, text)
     if name.endswith("ratings.dat"):
         write(path.parent / "movies.dat", "1::Film (1990)::Drama\n")
-    assert detect_layout.detect(path.parent if "/" in name else path) == "ratings"
+    assert detect_layout.detect_layout(path.parent if "/" in name else path) == "ratings"
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_ratings_are_known_by_their_records_or_the_names_of_files(tmp_path, name
     ],
 )
 def test_other_tables_are_not(tmp_path, name, text):
-    assert not are_ratings(write(tmp_path / name, text))
+    assert not has_ratings(write(tmp_path / name, text))
 
 
 def test_sound_ratings_have_no_findings_and_a_command(tmp_path):
     path = write(tmp_path / "r.csv", lines())
     assert detect_layout.check(path) == []
-    assert detect_layout.remarks(path) == [f"{path}: ratings of items by users", "24 ratings of 4 users and 6 items"]
-    assert detect_layout.command(path) == f"regard train recommendation data.path={path}"
+    assert detect_layout.describe_data(path) == [f"{path}: ratings of items by users", "24 ratings of 4 users and 6 items"]
+    assert detect_layout.train_command(path) == f"regard train recommendation data.path={path}"
 
 
 def test_columns_of_other_names_are_told_as_for_training(tmp_path):
     path = write(tmp_path / "r.csv", lines(header="buyer,thing,liking,bought"))
     told = {"user": "buyer", "item": "thing", "rating": "liking", "time": "bought"}
     assert str(detect_layout.check(path)[0]).startswith(f"{path}: error: no column 'user'; did you mean")
-    assert detect_layout.check(path, told=told) == []
-    assert detect_layout.command(path, told=told).endswith(
+    assert detect_layout.check(path, options=told) == []
+    assert detect_layout.train_command(path, options=told).endswith(
         "data.user=buyer data.item=thing data.rating=liking data.time=bought"
     )
 

@@ -35,18 +35,18 @@ def packed(folder, kind):
 def test_a_folder_and_its_archives_hold_the_same(folder, kind):
     path = packed(folder, kind) if kind else folder
     assert archives.is_archive(path) == bool(kind)
-    assert {file.parts: file.text for file in archives.text_files(path)} == {
+    assert {file.parts: file.text for file in archives.read_text_files(path)} == {
         ("set", "neg", "1.txt"): "bad",
         ("set", "pos", "2.txt"): "좋다\n",
     }
-    assert sorted(archives.listing(path)) == ["set/neg/1.txt", "set/pos/2.txt"]
+    assert sorted(archives.list_text_files(path)) == ["set/neg/1.txt", "set/pos/2.txt"]
 
 
 def test_packed_and_empty_files_of_a_folder_are_read(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.txt.gz").write_bytes(gzip.compress(b"text"))
     (tmp_path / "a" / "2.txt").write_text("")
-    assert [file.text for file in archives.text_files(tmp_path)] == ["text", ""]
+    assert [file.text for file in archives.read_text_files(tmp_path)] == ["text", ""]
 
 
 def test_what_is_not_utf8_is_named(tmp_path):
@@ -56,13 +56,13 @@ def test_what_is_not_utf8_is_named(tmp_path):
         DataError,
         match=r"a/1\.txt: not UTF-8 \(byte 0xe9 in line 1\), and which encoding it is cannot be told; convert it",
     ):
-        list(archives.text_files(tmp_path))
+        list(archives.read_text_files(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.xz"])
 def test_a_damaged_archive_is_an_error(tmp_path, name):
     (tmp_path / name).write_bytes(b"not an archive at all")
     with pytest.raises(DataError, match=f"{name}: cannot be read"):
-        archives.listing(tmp_path / name)
+        archives.list_text_files(tmp_path / name)
     with pytest.raises(DataError, match=f"{name}: cannot be read"):
-        list(archives.text_files(tmp_path / name))
+        list(archives.read_text_files(tmp_path / name))

@@ -117,13 +117,13 @@ def test_a_set_is_fetched_once(server, tmp_path, monkeypatch):
     monkeypatch.setitem(download.SETS, "mine", download.Dataset(home, {"a.bin": CHECKSUM, "b.bin": CHECKSUM}, "free"))
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     for _ in range(2):
-        assert download.get("mine") == tmp_path / "mine"
+        assert download.fetch_dataset("mine") == tmp_path / "mine"
     assert len(server.seen) == 2 and sorted(p.name for p in (tmp_path / "mine").iterdir()) == ["a.bin", "b.bin"]
 
 
 def test_an_unknown_set_is_an_error():
     with pytest.raises(ConfigError, match=r"no data set 'multi3k' to download; did you mean 'multi30k'\?"):
-        download.get("multi3k")
+        download.fetch_dataset("multi3k")
 
 
 def test_checksums_are_those_of_the_real_files(shared_data):
@@ -150,7 +150,7 @@ def test_a_body_without_end_is_not_received_for_ever(server, tmp_path):
     server.length = ""
     message = r"file\.bin: sends more than 100,000 bytes, which no such file has; is it the right address\?$"
     with pytest.raises(DataError, match=message):
-        download.fetch(server.url, tmp_path / "file.bin", checksum=CHECKSUM, most=100_000)
+        download.fetch(server.url, tmp_path / "file.bin", checksum=CHECKSUM, max_bytes=100_000)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,7 +160,7 @@ def test_a_rotten_file_of_a_set_is_fetched_again(server, tmp_path, monkeypatch, 
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "a.bin").write_bytes(CONTENT[:-1] + b"?")
-    assert (download.get("mine") / "a.bin").read_bytes() == CONTENT
+    assert (download.fetch_dataset("mine") / "a.bin").read_bytes() == CONTENT
     assert "a.bin: damaged (its checksum is another); it is downloaded again" in capsys.readouterr().err
 
 

@@ -29,12 +29,12 @@ OTHERS = {
 def test_korean_is_read_whatever_its_encoding_and_line_ends(tmp_path, written, name, end):
     path = tmp_path / "x.csv"
     path.write_bytes(KOREAN.replace("\n", end).encode(written))
-    assert list(text_files.lines(path)) == KOREAN.splitlines() and text_files.form_of(path).name == name
-    assert text_files.remarks([path]) == ([] if name == "UTF-8" else [f"{path}: read as {name}"])
+    assert list(text_files.read_lines(path)) == KOREAN.splitlines() and text_files.detect_format(path).name == name
+    assert text_files.encoding_remarks([path]) == ([] if name == "UTF-8" else [f"{path}: read as {name}"])
     packed = tmp_path / "x.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert list(text_files.lines(packed)) == KOREAN.splitlines()
-    assert text_files.whole(path) == KOREAN == text_files.decoded(path.read_bytes(), "x")
+    assert list(text_files.read_lines(packed)) == KOREAN.splitlines()
+    assert text_files.read_text(path) == KOREAN == text_files.decode_text(path.read_bytes(), "x")
 
 
 @pytest.mark.parametrize("encoding", OTHERS)
@@ -66,8 +66,8 @@ def test_a_character_that_a_block_cuts_is_none_that_is_broken():
 def test_utf8_that_is_damaged_here_and_there_is_utf8(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes("좋은 아침입니다\n".encode() * 5 + b"caf\xe9\n" + "나쁜 아침\n".encode("cp949"))
-    assert text_files.form_of(path).encoding == "utf-8"
-    found = text_files.lines(path)
+    assert text_files.detect_format(path).encoding == "utf-8"
+    found = text_files.read_lines(path)
     assert [next(found) for _ in range(5)] == ["좋은 아침입니다"] * 5
     with pytest.raises(
         DataError, match=r"x\.txt:6: not UTF-8: byte 4 of the line is 0xe9; mend the line or leave it out$"
@@ -84,19 +84,19 @@ def test_nul_bytes_are_named_and_not_taken_for_utf16(tmp_path, content):
     path.write_bytes(content)
     message = rf"x\.tsv:2: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {path} > clean\.txt$"
     with pytest.raises(DataError, match=message):
-        list(text_files.lines(path))
+        list(text_files.read_lines(path))
 
 
 def test_a_file_that_changes_is_looked_at_again(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes("한국어 문장입니다".encode("cp949"))
-    assert list(text_files.lines(path)) == ["한국어 문장입니다"]
+    assert list(text_files.read_lines(path)) == ["한국어 문장입니다"]
     path.write_bytes("한국어 문장입니다.".encode())
-    assert list(text_files.lines(path)) == ["한국어 문장입니다."]
+    assert list(text_files.read_lines(path)) == ["한국어 문장입니다."]
 
 
 def test_files_that_are_not_there_or_empty(tmp_path):
-    for read in (lambda path: list(text_files.lines(path)), text_files.whole):
+    for read in (lambda path: list(text_files.read_lines(path)), text_files.read_text):
         with pytest.raises(DataError, match=r"none: no such file$"):
             read(tmp_path / "none")
         (tmp_path / "empty").write_bytes(b"")
@@ -112,4 +112,4 @@ def test_wide_characters_that_hold_the_byte_of_a_line_end():
     text = "\u0a0a a\n\u010a\u0a01 b\n"
     for encoding in ("utf-16", "utf-16-be"):
         raw = text.encode(encoding)
-        assert text_files.decoded(raw, "x") == text
+        assert text_files.decode_text(raw, "x") == text

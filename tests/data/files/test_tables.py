@@ -12,7 +12,7 @@ def write(path, text, encoding="utf-8"):
 
 
 def cells(path):
-    return [(record.line, record.cells) for record in tables.records(path)]
+    return [(record.line, record.cells) for record in tables.read_records(path)]
 
 
 EXCEL = 'en,ko\r\n"He said ""hi, you""\nand left.","그는 ""안녕""\n했다."\r\nb,"c,d"\r\n\r\n'
@@ -61,9 +61,9 @@ def test_a_quote_that_is_never_closed_does_not_swallow_a_large_file(tmp_path, mo
 
 def test_objects_have_their_places(tmp_path):
     path = write(tmp_path / "x.jsonl", '{"a": 1}\n\n[2]\n')
-    assert list(tables.objects(path)) == [(f"{path}:1", {"a": 1}), (f"{path}:3", [2])]
+    assert list(tables.read_jsonl(path)) == [(f"{path}:1", {"a": 1}), (f"{path}:3", [2])]
     with pytest.raises(DataError, match=r"x\.jsonl:1: not JSON: "):
-        list(tables.objects(write(path, "{\n")))
+        list(tables.read_jsonl(write(path, "{\n")))
 
 
 PAIRS = [["Good morning.", "좋은 아침입니다."], ["Thank you.", "고마워요."], ["See you!", "또 봐요!"]]
@@ -85,4 +85,4 @@ PAIRS = [["Good morning.", "좋은 아침입니다."], ["Thank you.", "고마워
     ],
 )
 def test_what_looks_like_a_header(top, others, header):
-    assert tables.seems_header(top, others) == header
+    assert tables.is_likely_header(top, others) == header

@@ -3,7 +3,7 @@
 import io
 
 from regard.data.files import encodings, text_files
-from regard.data.files.encodings import Form
+from regard.data.files.encodings import TextFormat
 
 
 def test_wide_lines_are_cut_at_whole_characters_across_blocks(monkeypatch):
@@ -11,10 +11,10 @@ def test_wide_lines_are_cut_at_whole_characters_across_blocks(monkeypatch):
     text = "\u0a0a a\n\u010a\u0a01 b\n\nlast"
     for encoding in ("utf-16-le", "utf-16-be", "utf-32-le"):
         raw = text.encode(encoding)
-        parts = [part.decode(encoding) for part in text_files.split(io.BytesIO(raw), Form(encoding))]
+        parts = [part.decode(encoding) for part in text_files.split_lines(io.BytesIO(raw), TextFormat(encoding))]
         assert parts == text.splitlines(keepends=True)
 
 
 def test_archives_are_not_said_to_be_texts(tmp_path):
     (tmp_path / "x.zip").write_bytes(b"PK\x03\x04\xff")
-    assert text_files.remarks([tmp_path / "x.zip"]) == []
+    assert text_files.encoding_remarks([tmp_path / "x.zip"]) == []

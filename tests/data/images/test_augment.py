@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.core.errors import ConfigError
-from regard.data.images.augment import Augmentation, augment, crop, erase, flip, mix, warp
+from regard.data.images.augment import Augmentation, augment, crop, erase, flip, apply_mixup, warp
 
 
 def images(b=64, c=2, h=9, w=7):
@@ -14,7 +14,7 @@ def images(b=64, c=2, h=9, w=7):
 def test_nothing_asked_for_changes_nothing():
     x, labels = images(), torch.arange(64)
     mixed = augment(x, labels, Augmentation())
-    assert mixed.images is x and mixed.labels is labels and mixed.share.eq(1).all()
+    assert mixed.images is x and mixed.labels is labels and mixed.weight.eq(1).all()
 
 
 @pytest.mark.parametrize("name", ["crop", "flip", "shift", "erase", "mixup"])
@@ -63,10 +63,10 @@ def test_erased_is_one_rectangle_of_a_bounded_share():
 
 def test_mixed_labels_belong_to_their_images():
     x, labels = torch.arange(50.0)[:, None, None, None].expand(-1, 1, 2, 2), torch.arange(50)
-    mixed = mix(x, labels, 0.4)
-    told = mixed.labels * mixed.share + mixed.others * (1 - mixed.share)
+    mixed = apply_mixup(x, labels, 0.4)
+    told = mixed.labels * mixed.weight + mixed.other_labels * (1 - mixed.weight)
     torch.testing.assert_close(mixed.images[:, 0, 0, 0], told)
-    assert mixed.share.min() >= 0.5
+    assert mixed.weight.min() >= 0.5
 
 
 @pytest.mark.parametrize("wrong", [{"crop": -1}, {"mixup": -0.1}])

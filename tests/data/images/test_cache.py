@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from regard.core.errors import DataError
-from regard.data.images.cache import HEADER, load, stored
-from regard.data.images.loader import Reader, Record, TargetShape
-from regard.data.images.resize import Shape
+from regard.data.images.cache import HEADER, load, load_or_build
+from regard.data.images.loader import ImageReader, Record, TargetShape
+from regard.data.images.resize import ImageShape
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 3, 2, 1), dtype=np.uint8)
 
 
 def reader():
-    made = Reader(TargetShape())
-    made.shape = Shape(3, 2, 1)
+    made = ImageReader(TargetShape())
+    made.shape = ImageShape(3, 2, 1)
     made.remarks.add("odd", "a")
     return made
 
@@ -26,16 +26,16 @@ def read(labels=("s10", "s2", None, "s2"), splits=(None, "train", "test", "valid
 
 
 def test_what_is_stored_comes_back(tmp_path):
-    images = stored(reader(), read, key="k", folder=tmp_path / "new")
+    images = load_or_build(reader(), read, key="k", folder=tmp_path / "new")
     assert (images.pixels == PIXELS).all() and isinstance(images.pixels, np.memmap)
     assert images.classes == ("s2", "s10") and images.labels.tolist() == [1, 0, -1, 0]
-    assert images.splits.tolist() == [0, 1, 3, 2] and images.shape == Shape(3, 2, 1)
+    assert images.splits.tolist() == [0, 1, 3, 2] and images.shape == ImageShape(3, 2, 1)
     assert images.remarks == ("a: odd",)
 
 
 def test_it_is_read_once(tmp_path):
-    stored(reader(), read, key="k", folder=tmp_path)
-    again = stored(reader(), lambda: pytest.fail("read again"), key="k", folder=tmp_path)
+    load_or_build(reader(), read, key="k", folder=tmp_path)
+    again = load_or_build(reader(), lambda: pytest.fail("read again"), key="k", folder=tmp_path)
     assert len(again.pixels) == 4 and len(list(tmp_path.iterdir())) == 1
 
 
@@ -45,19 +45,19 @@ def test_nothing_half_written_stays(tmp_path):
         raise DataError("the disk caught fire")
 
     with pytest.raises(DataError, match="the disk caught fire"):
-        stored(reader(), broken, key="k", folder=tmp_path)
+        load_or_build(reader(), broken, key="k", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DataError, match=r"cannot be written: Not a directory$"):
-        stored(reader(), read, key="k", folder=tmp_path / "file")
+        load_or_build(reader(), read, key="k", folder=tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", [HEADER, "pixels", "labels", "splits"])
 def test_damage_is_seen(tmp_path, name):
-    stored(reader(), read, key="k", folder=tmp_path)
+    load_or_build(reader(), read, key="k", folder=tmp_path)
     for damaged in (b"", (tmp_path / "k" / name).read_bytes()[:-1]):
         shutil.copytree(tmp_path / "k", tmp_path / "copy")
         (tmp_path / "copy" / name).write_bytes(damaged)
@@ -67,7 +67,7 @@ def test_damage_is_seen(tmp_path, name):
 
 
 def test_another_version(tmp_path):
-    stored(reader(), read, key="k", folder=tmp_path)
+    load_or_build(reader(), read, key="k", folder=tmp_path)
     header = tmp_path / "k" / HEADER
     header.write_text(json.dumps(json.loads(header.read_text()) | {"version": 99}), encoding="utf-8")
     with pytest.raises(DataError, match="of another version"):

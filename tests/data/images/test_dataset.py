@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.images.dataset import ImageSource, collect, complete
+from regard.data.images.dataset import ImageSource, load_collection, add_missing_splits
 from regard.data.images.loader import TargetShape
 
 
@@ -19,18 +19,18 @@ def rows(collection):
 
 
 def test_digits_are_built_in():
-    digits = collect(ImageSource())
+    digits = load_collection(ImageSource())
     assert digits.classes == tuple("0123456789") and (digits.shape.height, digits.shape.channels) == (8, 1)
     assert {name: len(images) for name, images in digits.splits.items()} == {"train": 1439, "valid": 179, "test": 179}
     pixels, labels = digits.split("valid").take(np.array([3, 5]))
     assert pixels.shape == (2, 8, 8, 1) and labels.shape == (2,)
     found = rows(digits)
     assert not found["train"] & found["test"] and not found["train"] & found["valid"]
-    assert rows(collect(ImageSource())) == found and rows(collect(ImageSource(seed=2))) != found
+    assert rows(load_collection(ImageSource())) == found and rows(load_collection(ImageSource(seed=2))) != found
 
 
 def test_digits_of_another_size():
-    digits = collect(ImageSource(wanted=TargetShape(12, 10, 3, "pad")))
+    digits = load_collection(ImageSource(target_shape=TargetShape(12, 10, 3, "pad")))
     assert digits.split("train").pixels.shape[1:] == (12, 10, 3)
 
 
@@ -45,17 +45,17 @@ def folder(path, names):
 def test_given_splits_stay_and_missing_ones_are_cut_off_train(tmp_path):
     names = [f"train/{label}/{number}.png" for label in "ab" for number in range(20)]
     path = folder(tmp_path / "images", [*names, "test/a/1.png"])
-    found = collect(ImageSource(path))
+    found = load_collection(ImageSource(path))
     assert {name: len(images) for name, images in found.splits.items()} == {"train": 36, "valid": 4, "test": 1}
     folder(path, ["val/a/1.png"])
-    assert {name: len(images) for name, images in collect(ImageSource(path)).splits.items()} == {
+    assert {name: len(images) for name, images in load_collection(ImageSource(path)).splits.items()} == {
         "train": 40, "valid": 1, "test": 1,
     }  # fmt: skip
 
 
 def test_whole_classes_are_held_out(tmp_path):
     path = folder(tmp_path / "images", [f"s{label}/{number}.png" for label in range(12) for number in range(3)])
-    found = collect(ImageSource(path, held_out="class"))
+    found = load_collection(ImageSource(path, held_out="class"))
     people = {name: set(images.all()[1].tolist()) for name, images in found.splits.items()}
     assert not people["train"] & people["test"] and not people["valid"] & people["test"]
     assert set.union(*people.values()) == set(range(12)) and all(people.values())
@@ -64,8 +64,8 @@ def test_whole_classes_are_held_out(tmp_path):
 def test_whole_classes_need_classes(tmp_path):
     path = folder(tmp_path / "images", [f"{number}.png" for number in range(9)])
     with pytest.raises(ConfigError, match=r"^held_out='class': 0 classes cannot be shared among three splits$"):
-        collect(ImageSource(path, held_out="class"))
-    assert collect(ImageSource(path)).split("train").labels.tolist() == [-1] * 9
+        load_collection(ImageSource(path, held_out="class"))
+    assert load_collection(ImageSource(path)).split("train").labels.tolist() == [-1] * 9
 
 
 def test_equal_images_fall_into_one_split(tmp_path):
@@ -73,15 +73,15 @@ def test_equal_images_fall_into_one_split(tmp_path):
     path.mkdir()
     for number in range(60):
         Image.new("L", (2, 2), number // 3).save(path / f"{number}.png")
-    found = rows(collect(ImageSource(path)))
+    found = rows(load_collection(ImageSource(path)))
     assert sum(map(len, found.values())) == 20  # none of the 20 different ones is in two splits
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     path = folder(tmp_path / "images", [f"{number}.png" for number in range(30)])
-    before = rows(collect(ImageSource(path)))
+    before = rows(load_collection(ImageSource(path)))
     Image.new("L", (3, 3), 7).save(path / "0.png")
-    assert rows(collect(ImageSource(path))) != before
+    assert rows(load_collection(ImageSource(path))) != before
 
 
 def test_hugging_face_from_disk(tmp_path):
@@ -91,7 +91,7 @@ def test_hugging_face_from_disk(tmp_path):
     features = datasets.Features({"image": datasets.Image(), "label": labels})
     table = datasets.Dataset.from_dict({"image": images, "label": [0, 1] * 10}, features=features)
     table.save_to_disk(str(tmp_path / "saved"))
-    found = collect(ImageSource(tmp_path / "saved"))
+    found = load_collection(ImageSource(tmp_path / "saved"))
     assert found.classes == ("cat", "dog") and sum(map(len, found.splits.values())) == 20
     pixels, own = found.split("train").all()
     assert all((label == "dog") == (image[0, 0, 0] % 2 == 0) for image, label in
@@ -100,16 +100,16 @@ def test_hugging_face_from_disk(tmp_path):
 
 def test_names_that_are_not_there(tmp_path):
     with pytest.raises(ConfigError, match=r"^no data 'digit'; files are given as data.path=…; did you mean 'digits'\?"):
-        collect(ImageSource(name="digit"))
+        load_collection(ImageSource(name="digit"))
     with pytest.raises(DataError, match="no such file or folder"):
-        collect(ImageSource(tmp_path / "no"))
+        load_collection(ImageSource(tmp_path / "no"))
     with pytest.raises(DataError, match=r"^the data has no split 'tests'; did you mean 'test'\?$"):
-        collect(ImageSource()).split("tests")
+        load_collection(ImageSource()).split("tests")
 
 
 def test_too_few_to_split():
     keys = np.arange(4, dtype=np.uint64)
     with pytest.raises(DataError, match=r"^there are no training images; found test$"):
-        complete({"test": np.arange(2)}, keys)
+        add_missing_splits({"test": np.arange(2)}, keys)
     with pytest.raises(DataError, match=r"^2 images are too few to hold some out for test; give more$"):
-        complete({"train": np.arange(2)}, keys)
+        add_missing_splits({"train": np.arange(2)}, keys)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import DataError
-from regard.data.images.image_files import open_image, png, to_image
+from regard.data.images.image_files import open_image, encode_png, to_image
 
 
 def saved(image, kind="PNG", **more):
@@ -146,7 +146,7 @@ def test_a_decompression_bomb_is_not_opened(side):
 @pytest.mark.parametrize("channels", [1, 3])
 def test_pixels_to_png_and_back(channels):
     pixels = np.random.default_rng(0).integers(0, 256, (4, 5, channels), dtype=np.uint8)
-    back = np.asarray(open_image(png(pixels, scale=2)).image).reshape(8, 10, channels)
+    back = np.asarray(open_image(encode_png(pixels, scale=2)).image).reshape(8, 10, channels)
     assert (back[::2, ::2] == pixels).all() and (back[1::2, 1::2] == pixels).all()
     assert to_image(pixels).size == (5, 4)
 

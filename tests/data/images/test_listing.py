@@ -10,7 +10,7 @@ from PIL import Image
 
 from regard.core.errors import DataError
 from regard.data.images import listing
-from regard.data.images.listing import entries
+from regard.data.images.listing import list_images
 
 
 def picture(value=0):
@@ -39,7 +39,7 @@ def packed(path, names):
 
 
 def told(path):
-    return [(entry.split, entry.label) for entry in entries(path)]
+    return [(entry.split, entry.label) for entry in list_images(path)]
 
 
 def test_a_folder_of_splits_and_classes(tmp_path):
@@ -60,7 +60,7 @@ def test_a_folder_of_classes_and_one_without(tmp_path):
 def test_archives(tmp_path, name):
     path = packed(tmp_path / name, ["train/cat/1.png", "notes.txt", "test/dog/1.png", "cat/._1.png"])
     assert told(path) == [("train", "cat"), ("test", "dog")]
-    first = next(iter(entries(path)))
+    first = next(iter(list_images(path)))
     assert first.source == picture() and first.where == f"{path}/train/cat/1.png"
 
 
@@ -75,7 +75,7 @@ def test_an_archive_that_is_named_after_its_split(tmp_path):
 def test_paths_that_lead_out_are_refused(tmp_path, kind, name):
     path = packed(tmp_path / kind, ["cat/1.png", name])
     with pytest.raises(DataError, match=r"leads out of the archive; nothing of it is read$"):
-        list(entries(path))
+        list(list_images(path))
 
 
 def test_a_link_in_an_archive_is_refused(tmp_path):
@@ -85,14 +85,14 @@ def test_a_link_in_an_archive_is_refused(tmp_path):
         member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(member)
     with pytest.raises(DataError, match=r"'cat/1.png' is a link, which may lead anywhere; pack the file itself$"):
-        list(entries(path))
+        list(list_images(path))
 
 
 def test_a_huge_member_is_refused(tmp_path, monkeypatch):
     path = packed(tmp_path / "x.zip", ["cat/1.png"])
     monkeypatch.setattr(listing, "LARGEST", 10)
     with pytest.raises(DataError, match=r"'cat/1.png' has \d+ bytes, more than any image here; nothing of it is read$"):
-        list(entries(path))
+        list(list_images(path))
 
 
 @pytest.mark.parametrize("name", ["x.zip", "x.tar", "x.tar.xz", "x.tar.gz"])
@@ -100,16 +100,16 @@ def test_a_damaged_archive(tmp_path, name):
     path = packed(tmp_path / name, [f"cat/{number}.png" for number in range(50)])
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(DataError, match=r": damaged, or no archive \(.*\); get it again$"):
-        list(entries(path))
+        list(list_images(path))
     with pytest.raises(DataError, match=r"no such file$"):
-        list(entries(tmp_path / f"no{name}"))
+        list(list_images(tmp_path / f"no{name}"))
 
 
 def test_an_empty_class_folder(tmp_path):
     write(tmp_path / "cat" / "1.png")
     (tmp_path / "dog").mkdir()
     with pytest.raises(DataError, match=r"dog: a class folder without an image; put some there, or delete the folder$"):
-        list(entries(tmp_path))
+        list(list_images(tmp_path))
 
 
 def test_what_programs_put_beside_images_is_no_image_and_no_class(tmp_path):
@@ -117,4 +117,4 @@ def test_what_programs_put_beside_images_is_no_image_and_no_class(tmp_path):
     write(tmp_path / "cat" / "._1.png")
     write(tmp_path / ".thumbnails" / "1.png")
     (tmp_path / ".git" / "refs").mkdir(parents=True)
-    assert [entry.where for entry in listing.entries(tmp_path)] == [str(tmp_path / "cat" / "1.png")]
+    assert [entry.where for entry in listing.list_images(tmp_path)] == [str(tmp_path / "cat" / "1.png")]

@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import DataError
-from regard.data.images.loader import Reader, Remarks, TargetShape, as_given
-from regard.data.images.resize import Shape
+from regard.data.images.loader import ImageReader, Remarks, TargetShape, as_target_shape
+from regard.data.images.resize import ImageShape
 
 
 def save(path, size=(4, 4), mode="L", value=0):
@@ -17,9 +17,9 @@ def save(path, size=(4, 4), mode="L", value=0):
 def test_the_first_image_decides_what_is_not_asked_for(tmp_path):
     save(tmp_path / "a" / "1.png", mode="RGB")
     save(tmp_path / "b" / "1.png", mode="L")
-    reader = Reader(TargetShape())
+    reader = ImageReader(TargetShape())
     records = list(reader.read(tmp_path))
-    assert reader.shape == Shape(4, 4, 3) and [record.label for record in records] == ["a", "b"]
+    assert reader.shape == ImageShape(4, 4, 3) and [record.label for record in records] == ["a", "b"]
     assert all(record.pixels.shape == (4, 4, 3) for record in records)
 
 
@@ -28,8 +28,8 @@ def test_other_sizes_need_a_size(tmp_path):
     save(tmp_path / "2.png", size=(5, 6))
     save(tmp_path / "3.png", size=(7, 6))
     with pytest.raises(DataError, match=r"2.png: 6x5 pixels, but images before it 4x4; say to which size all"):
-        list(Reader(TargetShape()).read(tmp_path))
-    reader = Reader(TargetShape(8, 8))
+        list(ImageReader(TargetShape()).read(tmp_path))
+    reader = ImageReader(TargetShape(8, 8))
     assert [record.pixels.shape for record in reader.read(tmp_path)] == [(8, 8, 1)] * 3
     assert reader.remarks.lines() == [f"3 images ({tmp_path / '1.png'} …): another size: brought to 8x8"]
 
@@ -39,7 +39,7 @@ def test_what_cannot_be_read_is_left_out_and_said(tmp_path):
         save(tmp_path / f"{number}.png", mode="RGBA")
     for name in ("3.png", "4.png"):
         (tmp_path / name).write_bytes(b"hello")
-    reader = Reader(TargetShape())
+    reader = ImageReader(TargetShape())
     assert len(list(reader.read(tmp_path))) == 3
     assert reader.remarks.lines() == [
         f"3 images ({tmp_path / '0.png'} …): transparent: laid on white",
@@ -50,30 +50,30 @@ def test_what_cannot_be_read_is_left_out_and_said(tmp_path):
 
 def test_nothing_to_read(tmp_path):
     with pytest.raises(DataError, match=r"no: no such file or folder; give images, a folder or an archive of them$"):
-        list(Reader(TargetShape()).read(tmp_path / "no"))
+        list(ImageReader(TargetShape()).read(tmp_path / "no"))
     with pytest.raises(DataError, match=r": no images in it; give PNG, JPEG, PGM …, idx or .npz files"):
-        list(Reader(TargetShape()).read(tmp_path))
+        list(ImageReader(TargetShape()).read(tmp_path))
     (tmp_path / "1.png").write_bytes(b"hello")
     with pytest.raises(DataError, match=r"1.png: not an image that Pillow can read"):
-        list(Reader(TargetShape()).read(tmp_path))
+        list(ImageReader(TargetShape()).read(tmp_path))
     np.savez(tmp_path / "a.npz", images=np.zeros((0, 4, 4), np.uint8))
     with pytest.raises(DataError, match=r"a.npz: images: there are no images in it$"):
-        list(Reader(TargetShape()).read(tmp_path / "a.npz"))
+        list(ImageReader(TargetShape()).read(tmp_path / "a.npz"))
 
 
 def test_arrays(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (1500, 4, 4), dtype=np.uint8)
     np.savez(tmp_path / "a.npz", x_train=pixels, y_train=np.arange(1500) % 12)
-    records = list(Reader(TargetShape()).read(tmp_path / "a.npz"))
+    records = list(ImageReader(TargetShape()).read(tmp_path / "a.npz"))
     assert (np.stack([record.pixels for record in records])[..., 0] == pixels).all()
     assert records[11].label == "11" and records[0].split == "train"
-    reader = Reader(TargetShape(8, 8, 3, "pad"))
+    reader = ImageReader(TargetShape(8, 8, 3, "pad"))
     assert next(iter(reader.read(tmp_path))).pixels.shape == (8, 8, 3)
 
 
 def test_a_known_shape_is_wanted_again():
-    shape = Shape(4, 5, 3, "pad", 9)
-    assert as_given(shape).shape(Image.new("L", (9, 9))) == shape
+    shape = ImageShape(4, 5, 3, "pad", 9)
+    assert as_target_shape(shape).resolve(Image.new("L", (9, 9))) == shape
 
 
 def test_remarks_count():

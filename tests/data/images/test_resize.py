@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from regard.core.errors import ConfigError
-from regard.data.images.resize import Shape, check_levels, to_brightness, to_levels, to_random_levels
+from regard.data.images.resize import ImageShape, check_levels, to_brightness, to_levels, to_random_levels
 
 
 def test_levels_survive_brightness():
@@ -50,36 +50,36 @@ def cross(width, height):
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", [(3, 9), (9, 3), (5, 7), (1, 1), (20, 4)])
 def test_every_fit_gives_the_shape(fit, channels, size):
-    made = Shape(5, 7, channels, fit).apply(cross(*size))
+    made = ImageShape(5, 7, channels, fit).apply(cross(*size))
     assert made.shape == (5, 7, channels) and made.dtype == np.uint8
 
 
 def test_what_each_fit_does():
     bright = Image.fromarray(np.full((4, 8), 200, np.uint8))
-    assert (Shape(8, 8, 1, "stretch").apply(bright) == 200).all()
-    padded = Shape(8, 8, 1, "pad", fill=9).apply(bright)[:, :, 0]
+    assert (ImageShape(8, 8, 1, "stretch").apply(bright) == 200).all()
+    padded = ImageShape(8, 8, 1, "pad", fill=9).apply(bright)[:, :, 0]
     assert (padded[2:6] == 200).all() and (padded[[0, 1, 6, 7]] == 9).all()
     left_dark = Image.fromarray(np.array([[0, 0, 200, 200, 200, 200, 0, 0]] * 4, np.uint8))
-    assert (Shape(4, 4, 1, "crop").apply(left_dark) == 200).all()
-    small = Shape(8, 8, 3, "pad", fill=7).apply(Image.fromarray(np.full((2, 2), 50, np.uint8)))
+    assert (ImageShape(4, 4, 1, "crop").apply(left_dark) == 200).all()
+    small = ImageShape(8, 8, 3, "pad", fill=7).apply(Image.fromarray(np.full((2, 2), 50, np.uint8)))
     assert (small == 50).sum() == 4 * 3 and (small == 7).sum() == 60 * 3  # it is never enlarged
 
 
 def test_arrays_of_the_right_shape_are_not_copied():
     pixels = np.zeros((3, 5, 7, 1), np.uint8)
-    assert Shape(5, 7, 1).apply_array(pixels) is pixels
-    assert Shape(4, 4, 3).apply_array(pixels).shape == (3, 4, 4, 3)
+    assert ImageShape(5, 7, 1).apply_array(pixels) is pixels
+    assert ImageShape(4, 4, 3).apply_array(pixels).shape == (3, 4, 4, 3)
 
 
 def test_wrong_shapes():
     with pytest.raises(ConfigError, match=r"^height=0, width=4, channels=1: an image has a pixel at least, and 1"):
-        Shape(0, 4, 1)
+        ImageShape(0, 4, 1)
     with pytest.raises(ConfigError, match=r"channels=2"):
-        Shape(4, 4, 2)
+        ImageShape(4, 4, 2)
     with pytest.raises(ConfigError, match=r"^fill=256: the border's brightness lies in 0 … 255$"):
-        Shape(4, 4, 1, fill=256)
+        ImageShape(4, 4, 1, fill=256)
 
 
 def test_a_shape_that_no_memory_holds_is_refused():
     with pytest.raises(ConfigError, match=r"height=100000000, width=64: an image has at most 67,108,864 pixels here"):
-        Shape(100_000_000, 64, 3)
+        ImageShape(100_000_000, 64, 3)

@@ -12,12 +12,12 @@ import pytest
 
 from regard.core.errors import DataError, MissingExtra
 from regard.data.music import dataset, midi
-from regard.data.music.dataset import Piece, collect
-from regard.data.music.event_encoding import Events
-from regard.data.music.grid_encoding import Grid
+from regard.data.music.dataset import Piece, load_collection
+from regard.data.music.event_encoding import EventEncoding
+from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
 
-GRID = Grid()
+GRID = GridEncoding()
 STEPS = [[72, 65, 57, 48], [72, 65, -1, 48]]
 
 
@@ -29,12 +29,12 @@ def test_json_of_the_chorale_set(tmp_path):
     table = {"train": [STEPS, STEPS], "valid": [STEPS], "test": [STEPS]}
     path = tmp_path / "set.json.gz"
     path.write_bytes(gzip.compress(json.dumps(table).encode()))
-    splits = collect(path, GRID).splits
+    splits = load_collection(path, GRID).splits
     assert {name: len(found) for name, found in splits.items()} == {"train": 2, "valid": 1, "test": 1}
     assert splits["train"][0].content.tolist() == STEPS
-    assert len(collect(path, GRID, limit=1).splits["train"]) == 1
+    assert len(load_collection(path, GRID, limit=1).splits["train"]) == 1
     with pytest.raises(DataError, match=r"set.json.gz: steps of four voices are for encoding='grid'; for events give"):
-        collect(path, Events())
+        load_collection(path, EventEncoding())
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_json_that_is_something_else(tmp_path, text, message):
     path = tmp_path / "set.json"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
-        collect(path, GRID)
+        load_collection(path, GRID)
 
 
 def test_a_folder_without_an_index_is_split_by_piece(tmp_path):
     for i in range(12):
         (tmp_path / f"{i}.mid").write_bytes(tune(50 + i))
-    splits = collect(tmp_path, Events()).splits
+    splits = load_collection(tmp_path, EventEncoding()).splits
     names = [piece.name for found in splits.values() for piece in found]
     assert sorted(names) == sorted(f"{i}.mid" for i in range(12))
     assert all(splits.values())
-    assert collect(tmp_path, Events()).splits == splits
+    assert load_collection(tmp_path, EventEncoding()).splits == splits
 
 
 def test_an_index_says_split_and_composer(tmp_path):
@@ -72,22 +72,22 @@ def test_an_index_says_split_and_composer(tmp_path):
         archive.add(tmp_path / "b", "b.mid")
     (tmp_path / "b").unlink()
     (tmp_path / "index.tsv").write_text("split\tfile\tcomposer\ntrain\ta.mid\tBach\nvalid\tb.mid\tLiszt\n")
-    splits = collect(tmp_path, Events()).splits
+    splits = load_collection(tmp_path, EventEncoding()).splits
     assert [(piece.name, piece.composer) for piece in splits["train"]] == [("a.mid", "Bach")]
     assert [(piece.name, piece.composer) for piece in splits["valid"]] == [("valid.tar.xz/b.mid", "Liszt")]
     (tmp_path / "index.tsv").write_text("split\tname\ntrain\ta.mid\n")
     with pytest.raises(DataError, match=r"index.tsv: it has no column 'file'; the first line names the columns"):
-        collect(tmp_path, Events())
+        load_collection(tmp_path, EventEncoding())
     (tmp_path / "index.tsv").write_text("split\tfile\ntrian\ta.mid\n")
     with pytest.raises(DataError, match=r"index.tsv:2: split 'trian' is not one of train, valid, test$"):
-        collect(tmp_path, Events())
+        load_collection(tmp_path, EventEncoding())
 
 
 def test_folders_named_as_splits(tmp_path):
     for name in ("train", "valid", "test"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.mid").write_bytes(tune(60))
-    splits = collect(tmp_path, GRID).splits
+    splits = load_collection(tmp_path, GRID).splits
     assert {name: len(found) for name, found in splits.items()} == {"train": 1, "valid": 1, "test": 1}
 
 
@@ -95,7 +95,7 @@ def test_wrong_files_are_left_out_and_told(tmp_path):
     for i in range(3):
         (tmp_path / f"{i}.mid").write_bytes(tune(50 + i))
     (tmp_path / "empty.mid").write_bytes(b"")
-    found = collect(tmp_path, GRID)
+    found = load_collection(tmp_path, GRID)
     assert sum(map(len, found.splits.values())) == 3
     assert [remark for remark in found.remarks if "empty.mid" in remark] == [
         f"{tmp_path / 'empty.mid'}: the file is empty; export it again as MIDI; left out"
@@ -104,12 +104,12 @@ def test_wrong_files_are_left_out_and_told(tmp_path):
 
 def test_nothing_to_read(tmp_path):
     with pytest.raises(DataError, match=r"no .mid, .midi, .mxl, .xml, .musicxml file in it can be read; it has none$"):
-        collect(tmp_path, GRID)
+        load_collection(tmp_path, GRID)
     with pytest.raises(DataError, match=r"gone: no such file or folder; give JSON, a folder of .mid files, or leave"):
-        collect(tmp_path / "gone", GRID)
+        load_collection(tmp_path / "gone", GRID)
     (tmp_path / "x.txt").write_text("hello")
     with pytest.raises(DataError, match=r"x.txt: neither JSON nor a folder; give Jsb16thSeparated.json.gz or a folder"):
-        collect(tmp_path / "x.txt", GRID)
+        load_collection(tmp_path / "x.txt", GRID)
 
 
 def few(wanted: int = 6) -> list[Path]:
@@ -131,11 +131,11 @@ def test_the_chorales_are_read_once_and_kept(tmp_path, monkeypatch):
     again = dataset.chorales()
     assert again.keys() == first.keys()
     assert all((again[name] == first[name]).all() for name in first)
-    splits = collect(None, GRID).splits
+    splits = load_collection(None, GRID).splits
     assert sum(map(len, splits.values())) == len(first)
-    assert len(collect(None, GRID, limit=3).splits["train"]) == 1
+    assert len(load_collection(None, GRID, limit=3).splits["train"]) == 1
     with pytest.raises(DataError, match=r"^the built-in chorales: steps of four voices are for encoding='grid'"):
-        collect(None, Events())
+        load_collection(None, EventEncoding())
     (tmp_path / "music21-chorales.json").write_text("[]")
     with pytest.raises(DataError, match=r"music21-chorales.json: the cached chorales are damaged; delete the file"):
         dataset.chorales()
@@ -145,7 +145,7 @@ def test_without_music21_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     monkeypatch.setattr(dataset.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"inside music21, not installed; run: pip install 'regard\[music\]'$"):
-        collect(None, GRID)
+        load_collection(None, GRID)
 
 
 def test_copies_of_a_piece_fall_into_one_split():
@@ -159,7 +159,7 @@ def test_copies_of_a_piece_fall_into_one_split():
 
 
 def test_the_published_split(shared_data):
-    splits = collect(shared_data / "jsb_chorales" / "Jsb16thSeparated.json.gz", GRID).splits
+    splits = load_collection(shared_data / "jsb_chorales" / "Jsb16thSeparated.json.gz", GRID).splits
     tokens = {name: sum(piece.content.size for piece in found) for name, found in splits.items()}
     assert tokens == {"train": 220_912, "valid": 73_632, "test": 75_600}
     assert all((GRID.decode(GRID.encode(piece.content)) == piece.content).all() for piece in splits["valid"])
@@ -182,7 +182,7 @@ def test_broken_files_and_links_are_left_out_and_named(tmp_path):
             link.type, link.linkname = kind, "../../etc/passwd"
             archive.addfile(link)
     (tmp_path / "broken.tar.gz").write_bytes(b"\x1f\x8b\x08broken")
-    found = collect(tmp_path, GRID)
+    found = load_collection(tmp_path, GRID)
     assert sorted(piece.name for split in found.splits.values() for piece in split) == ["good.mid", "more.tar/in.mid"]
     said = {remark.partition(": ")[0].removeprefix(f"{tmp_path}/"): remark for remark in found.remarks}
     for name in ("bad.mid", "bad.mxl", "step.xml"):
@@ -202,17 +202,17 @@ def test_giant_files_are_left_out(tmp_path, monkeypatch):
     with pytest.raises(
         DataError, match=r"big\.mid: more than 0 MB, which no piece has as MIDI; export it again; left out"
     ):
-        collect(tmp_path, GRID)
+        load_collection(tmp_path, GRID)
     monkeypatch.setattr(dataset, "LARGEST", 10)
     (tmp_path / "x.json").write_text(json.dumps({"train": [STEPS], "valid": [STEPS], "test": [STEPS]}))
     with pytest.raises(DataError, match=r"x\.json: more than 0 MB, unpacked; chorales as JSON have a few"):
-        collect(tmp_path / "x.json", GRID)
+        load_collection(tmp_path / "x.json", GRID)
 
 
 def test_without_a_seed_every_split_has_all(tmp_path):
     for number in range(3):
         (tmp_path / f"{number}.mid").write_bytes(tune(60 + number))
-    assert [len(split) for split in collect(tmp_path, GRID, seed=None).splits.values()] == [3, 3, 3]
+    assert [len(split) for split in load_collection(tmp_path, GRID, seed=None).splits.values()] == [3, 3, 3]
 
 
 def test_a_limit_draws_by_the_seed_and_not_by_name(tmp_path):
@@ -221,11 +221,11 @@ def test_a_limit_draws_by_the_seed_and_not_by_name(tmp_path):
         for i in range(9):
             (tmp_path / name / f"{'Bach' if i < 5 else 'Chopin'} {i}.mid").write_bytes(tune(50 + i))
     drawn = {
-        seed: [piece.name for piece in collect(tmp_path, Events(), limit=3, seed=seed).splits["train"]]
+        seed: [piece.name for piece in load_collection(tmp_path, EventEncoding(), limit=3, seed=seed).splits["train"]]
         for seed in range(8)
     }
     assert all(len(names) == 3 for names in drawn.values()) and len({tuple(names) for names in drawn.values()}) > 4
     assert {name.split("/")[1].split()[0] for names in drawn.values() for name in names} == {"Bach", "Chopin"}
-    again = collect(tmp_path, Events(), limit=3, seed=5).splits
+    again = load_collection(tmp_path, EventEncoding(), limit=3, seed=5).splits
     assert [piece.name for piece in again["train"]] == drawn[5] and len(again["valid"]) == 3
-    assert dataset.drawn_names("abc", None, 1) == dataset.drawn_names("abc", 5, 1) == set("abc")
+    assert dataset.sample_names("abc", None, 1) == dataset.sample_names("abc", 5, 1) == set("abc")

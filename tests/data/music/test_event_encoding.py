@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
-from regard.data.music.event_encoding import HELD, OFF, ON, SHIFT, VELOCITY, Events
-from regard.data.music.notes import Note, untangle
+from regard.data.music.event_encoding import MAX_NOTE_SECONDS, OFF, ON, SHIFT, VELOCITY, EventEncoding
+from regard.data.music.notes import Note, resolve_overlaps
 
-EVENTS = Events()
+EVENTS = EventEncoding()
 STEP = 1 / EVENTS.rate
 SLACK = 1e-4  # times are floats of single precision in files
 
@@ -20,7 +20,7 @@ raw = st.tuples(st.floats(0, 5), st.floats(2 * STEP, 3), st.integers(21, 108), s
 
 def separated(notes: list[Note]) -> list[Note]:
     """Without two strikes of one key within two steps, which no file at this resolution can tell apart."""
-    kept = untangle(notes, "x").notes
+    kept = resolve_overlaps(notes, "x").notes
     return [note for note in kept if note.end - note.start >= 2 * STEP]
 
 
@@ -50,7 +50,7 @@ def test_long_silences_and_many_notes_at_once():
 def test_the_same_tokens_after_a_reload(scale):
     settings = EVENTS.settings()
     assert settings.pop("name") == "events"
-    again = Events(**settings)
+    again = EventEncoding(**settings)
     assert again.tokenizer.vocab == EVENTS.tokenizer.vocab
     assert (again.encode(scale) == EVENTS.encode(scale)).all()
 
@@ -62,22 +62,22 @@ def test_marks_come_first():
         "BOS_None",
         "EOS_None",
     ]
-    kinds = EVENTS.kinds[0]
+    kinds = EVENTS.token_table[0]
     assert kinds[:4].tolist() == [0] * 4
     assert set(kinds[4:].tolist()) == {ON, OFF, SHIFT, VELOCITY}
 
 
 def test_transposition_moves_every_note(scale):
     tokens = EVENTS.encode(scale)
-    assert EVENTS.transposable(tokens) == (21 - 60, 108 - 67)
-    moved = EVENTS.decode(EVENTS.shift(tokens, -5))
+    assert EVENTS.transpose_range(tokens) == (21 - 60, 108 - 67)
+    moved = EVENTS.decode(EVENTS.transpose(tokens, -5))
     assert [n.pitch for n in moved] == [n.pitch - 5 for n in scale]
-    assert EVENTS.transposable(np.zeros(0, dtype=np.int64)) == (0, 0)
+    assert EVENTS.transpose_range(np.zeros(0, dtype=np.int64)) == (0, 0)
 
 
 def drawn(before: np.ndarray, seconds: float, rows: int = 6, most: int = 400) -> torch.Tensor:
     """Tokens drawn evenly from what the grammar allows."""
-    grammar = EVENTS.grammar(before, seconds=seconds, least=seconds)
+    grammar = EVENTS.grammar(before, seconds=seconds, min_seconds=seconds)
     history = torch.zeros(rows, 0, dtype=torch.long)
     while history.shape[1] < most:
         odds = grammar.allowed(history).float()
@@ -89,7 +89,7 @@ def drawn(before: np.ndarray, seconds: float, rows: int = 6, most: int = 400) ->
 
 
 def test_any_draw_by_the_grammar_is_a_file():
-    kind, pitch, steps = EVENTS.kinds
+    kind, pitch, steps = EVENTS.token_table
     for row in drawn(np.zeros(0, dtype=np.int64), seconds=6.0):
         tokens = [int(token) for token in row if token != 3]
         sounding: dict[int, int] = {}
@@ -113,12 +113,12 @@ def test_any_draw_by_the_grammar_is_a_file():
 
 def test_a_performance_may_end_when_nothing_sounds(scale):
     tokens = torch.from_numpy(EVENTS.encode(scale))[None]
-    free = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=0)
-    kind = EVENTS.kinds[0]
+    free = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, min_seconds=0)
+    kind = EVENTS.token_table[0]
     for place in range(tokens.shape[1] + 1):
         sounding = (kind[tokens[0, :place]] == ON).sum() > (kind[tokens[0, :place]] == OFF).sum()
         assert bool(free.allowed(tokens[:, :place])[0, 3]) == (place > 0 and not bool(sounding))
-    exact = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=60)
+    exact = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, min_seconds=60)
     assert not exact.allowed(tokens)[0, 3]
 
 
@@ -130,7 +130,7 @@ def test_a_score_is_heard_at_its_tempo(tmp_path):
     score = f"<score-partwise><part><measure>{attributes}{{}}</measure></part></score-partwise>"
     path.write_text(score.format(tempo + note * 2))
     opened = EVENTS.open(path)
-    assert [(one.start, one.end) for one in opened.content] == [(0, 1), (1, 2)] and opened.read.pace.tempo == 60
+    assert [(one.start, one.end) for one in opened.content] == [(0, 1), (1, 2)] and opened.parsed.timing.tempo == 60
     path.write_text(score.format(note))
     assert EVENTS.open(path).content[0].end == pytest.approx(0.6)
 
@@ -145,13 +145,13 @@ def test_what_is_cut_short_can_be_played_too(scale):
 
 def test_a_primer_is_gone_on_from(scale):
     tokens = EVENTS.encode(scale)
-    on = int(np.flatnonzero(EVENTS.kinds[0].numpy()[tokens] == ON)[-1])
-    may = EVENTS.grammar(tokens[: on + 2], seconds=5, least=5).allowed(torch.zeros(1, 0, dtype=torch.long))[0]
-    kind, pitch, _ = EVENTS.kinds
+    on = int(np.flatnonzero(EVENTS.token_table[0].numpy()[tokens] == ON)[-1])
+    may = EVENTS.grammar(tokens[: on + 2], seconds=5, min_seconds=5).allowed(torch.zeros(1, 0, dtype=torch.long))[0]
+    kind, pitch, _ = EVENTS.token_table
     assert may[kind == SHIFT].all()
     assert not may[(kind == OFF)].any()  # the last note was struck this very moment
     assert not may[(kind == ON) & (pitch == pitch[tokens[on]])].any()
-    assert EVENTS.grammar(tokens[: on + 1], seconds=5, least=5).allowed(torch.zeros(1, 0, dtype=torch.long))[
+    assert EVENTS.grammar(tokens[: on + 1], seconds=5, min_seconds=5).allowed(torch.zeros(1, 0, dtype=torch.long))[
         0
     ].nonzero().shape == (
         32,
@@ -161,21 +161,21 @@ def test_a_primer_is_gone_on_from(scale):
 
 def test_real_music_follows_the_grammar(scale):
     chords = [note._replace(pitch=note.pitch + more) for note in scale for more in (0, 4, 7)]
-    tokens = torch.from_numpy(EVENTS.encode(untangle(chords, "x").notes))[None]
-    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=1e6, least=0)
+    tokens = torch.from_numpy(EVENTS.encode(resolve_overlaps(chords, "x").notes))[None]
+    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=1e6, min_seconds=0)
     for place in range(tokens.shape[1]):
         assert grammar.allowed(tokens[:, :place])[0, tokens[0, place]]
 
 
 def test_a_note_that_is_forgotten_ends_before_anything_else():
     held = EVENTS.encode([Note(0, 30, 60, 64), Note(2, 30, 64, 64), Note(9, 9.5, 67, 64)])
-    kind, pitch, steps = (table.numpy() for table in EVENTS.kinds)
-    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, least=0)
+    kind, pitch, steps = (table.numpy() for table in EVENTS.token_table)
+    grammar = EVENTS.grammar(np.zeros(0, dtype=np.int64), seconds=60, min_seconds=0)
     now, forced = 0, []
     for place, token in enumerate(held):
         now += steps[token]
         may = grammar.allowed(torch.from_numpy(held[: place + 1])[None])[0]
-        if kind[token] == SHIFT and now >= HELD * EVENTS.rate:
+        if kind[token] == SHIFT and now >= MAX_NOTE_SECONDS * EVENTS.rate:
             forced.append(sorted({(int(kind[one]), int(pitch[one])) for one in may.nonzero().flatten()}))
     assert forced[0] == [(OFF, 60 - EVENTS.low)]
     assert forced[-1] == [(OFF, 60 - EVENTS.low), (OFF, 64 - EVENTS.low)]
@@ -193,10 +193,10 @@ def test_what_does_not_fit(write):
         "1 notes overlap another of the same pitch",
     ]
     with pytest.raises(ConfigError, match=r"^low=9, high=3: pitches lie in 0 … 127, low below high$"):
-        Events(9, 3)
+        EventEncoding(9, 3)
     with pytest.raises(ConfigError, match=r"^rate=7, velocities=32: an even rate and 1 … 127 velocities are needed$"):
-        Events(rate=7)
-    assert EVENTS.longest(10) == 2400
+        EventEncoding(rate=7)
+    assert EVENTS.max_tokens(10) == 2400
     assert EVENTS.notes(opened.content) == opened.content
 
 
@@ -218,11 +218,11 @@ def test_performances_of_pianists(shared_data, tmp_path):
 def test_tokens_have_names_and_places():
     tokens = EVENTS.encode([Note(0.12, 0.5, 60, 79)])
     assert [EVENTS.label(int(token), 0) for token in tokens] == ["+120 ms", "on C4", "velocity 79", "+380 ms", "off C4"]
-    assert EVENTS.spots(tokens) == [None, (0.12, 60), (0.12, 60), None, (0.5, 60)]
+    assert EVENTS.piano_roll_points(tokens) == [None, (0.12, 60), (0.12, 60), None, (0.5, 60)]
 
 
 def test_the_beginning_of_a_performance():
     notes = [Note(1.0, 3.0, 60), Note(2.0, 4.0, 62), Note(3.0, 4.0, 64)]
-    assert Events().beginning(notes, 2.5) == [Note(1.0, 2.5, 60), Note(2.0, 2.5, 62)]
+    assert EventEncoding().crop_start(notes, 2.5) == [Note(1.0, 2.5, 60), Note(2.0, 2.5, 62)]
     with pytest.raises(DataError, match=r"^no note of the prompt begins in its first 1 seconds; keep more of it$"):
-        Events().beginning(notes, 1.0)
+        EventEncoding().crop_start(notes, 1.0)

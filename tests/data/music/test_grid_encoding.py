@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
-from regard.data.music.grid_encoding import NAMES, REST, SILENT, Grid, GridGrammar
-from regard.data.music.metre import Pace
+from regard.data.music.grid_encoding import VOICE_NAMES, REST, SILENT, GridEncoding, GridGrammar
+from regard.data.music.metre import Timing
 from regard.data.music.notes import Note
 
-GRID = Grid()
+GRID = GridEncoding()
 pitches = st.one_of(st.just(SILENT), st.integers(GRID.low, GRID.high))
 grids = st.lists(st.tuples(*[pitches] * 4), min_size=1, max_size=12).map(lambda rows: np.array(rows, dtype=np.int16))
 
@@ -32,14 +32,14 @@ def test_decode_undoes_encode(grid):
 def test_notes_are_the_grid_heard(grid):
     heard = np.full_like(grid, SILENT)
     for note in GRID.notes(grid):
-        first, last = round(note.start / GRID.step), round(note.end / GRID.step)
+        first, last = round(note.start / GRID.step_seconds), round(note.end / GRID.step_seconds)
         heard[first:last, note.voice] = note.pitch
     assert (heard == grid).all()
 
 
 @given(grids.filter(lambda grid: all((grid[:, i] != SILENT).any() for i in range(4))))
 def test_a_file_of_four_voices_is_read_back_exactly(grid):
-    data = midi.render(GRID.notes(grid), tempo=GRID.tempo, names=NAMES)
+    data = midi.render(GRID.notes(grid), tempo=GRID.tempo, names=VOICE_NAMES)
     opened = GRID.open(Path("x.mid"), data)
     sounding = len(opened.content)
     assert (opened.content == grid[:sounding]).all()
@@ -49,7 +49,7 @@ def test_a_file_of_four_voices_is_read_back_exactly(grid):
 @given(st.lists(st.tuples(st.floats(0, 8), st.floats(0.25, 3), st.integers(36, 81)), min_size=1, max_size=4))
 def test_onsets_and_ends_keep_within_a_step(raw):
     notes = [Note(start, start + length, pitch, voice=i) for i, (start, length, pitch) in enumerate(raw)]
-    grid, _ = GRID.lay_out(notes)
+    grid, _ = GRID.to_grid(notes)
     step = 1 / GRID.resolution
     for note in notes:
         steps = np.flatnonzero((grid == note.pitch).any(axis=1))
@@ -59,17 +59,17 @@ def test_onsets_and_ends_keep_within_a_step(raw):
 
 
 def test_a_melody_alone_is_the_voice_it_lies_in():
-    grid, remarks = GRID.lay_out([Note(i, i + 1, 72 + i) for i in range(4)])
+    grid, remarks = GRID.to_grid([Note(i, i + 1, 72 + i) for i in range(4)])
     assert (grid[:, 0] != SILENT).all()
     assert (grid[:, 1:] == SILENT).all()
     assert remarks == ()
 
 
 def test_chords_are_four_voices_from_high_to_low():
-    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 60, 64, 72)])
+    grid, remarks = GRID.to_grid([Note(0, 1, pitch) for pitch in (48, 60, 64, 72)])
     assert grid[0].tolist() == [72, 64, 60, 48]
     assert remarks == ()
-    grid, remarks = GRID.lay_out([Note(0, 1, pitch) for pitch in (48, 55, 60, 64, 67, 72)], where="x.mid")
+    grid, remarks = GRID.to_grid([Note(0, 1, pitch) for pitch in (48, 55, 60, 64, 67, 72)], where="x.mid")
     assert grid[0, 0] == 72
     assert grid[0, 3] == 48
     assert remarks == ("x.mid: 4 steps have more than four notes; the outer ones and two between are kept",)
@@ -77,7 +77,7 @@ def test_chords_are_four_voices_from_high_to_low():
 
 @pytest.mark.parametrize("pitches", [(72, 48), (72, 57, 48), (72, 65, 48)])
 def test_fewer_notes_keep_to_the_outer_voices(pitches):
-    grid, _ = GRID.lay_out([Note(0, 1, pitch) for pitch in pitches])
+    grid, _ = GRID.to_grid([Note(0, 1, pitch) for pitch in pitches])
     assert grid[0, 0] == 72
     assert grid[0, 3] == 48
 
@@ -85,9 +85,9 @@ def test_fewer_notes_keep_to_the_outer_voices(pitches):
 @given(grids, st.integers(-60, 60))
 def test_transposition_stays_in_the_range(grid, wanted):
     tokens = GRID.encode(grid)
-    down, up = GRID.transposable(tokens)
+    down, up = GRID.transpose_range(tokens)
     shift = max(down, min(up, wanted))
-    moved = GRID.decode(GRID.shift(tokens, shift))
+    moved = GRID.decode(GRID.transpose(tokens, shift))
     assert (np.where(grid == SILENT, SILENT, grid + shift) == moved).all()
     GRID.encode(moved)
 
@@ -97,7 +97,7 @@ def test_any_draw_by_the_grammar_is_a_piece():
     given = torch.zeros(12, dtype=torch.long)
     given[::4] = fixed
     for wanted in (None, given):
-        grammar = GridGrammar(GRID.size, before=0, end=12, least=12, given=wanted)
+        grammar = GridGrammar(GRID.size, prefix_length=0, max_length=12, min_length=12, forced_tokens=wanted)
         history = torch.zeros(5, 0, dtype=torch.long)
         for _ in range(12):
             odds = grammar.allowed(history).float()
@@ -109,16 +109,16 @@ def test_any_draw_by_the_grammar_is_a_piece():
 
 
 def test_a_continuation_begins_where_the_primer_ends():
-    grammar = GRID.grammar(np.full(8, REST), seconds=3 * GRID.step, least=2 * GRID.step)
+    grammar = GRID.grammar(np.full(8, REST), seconds=3 * GRID.step_seconds, min_seconds=2 * GRID.step_seconds)
     ends = [bool(grammar.allowed(torch.zeros(1, length, dtype=torch.long))[0, 3]) for length in range(13)]
     assert ends == [False] * 8 + [True] + [False] * 3 + [True]  # between two steps, from the second on
     assert not grammar.allowed(torch.zeros(1, 12, dtype=torch.long))[0, REST:].any()  # at the third it must
 
 
 def test_the_pace_of_a_file_is_heard(write):
-    pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).read.pace
-    slow = GRID.at(pace)
-    assert slow.tempo == 60 and slow.step == 0.25 and slow.longest(1.0) == 16 and GRID.at(Pace()) == GRID
+    pace = GRID.open(write([Note(0, 2, 60)], tempo=60)).parsed.timing
+    slow = GRID.with_timing(pace)
+    assert slow.tempo == 60 and slow.step_seconds == 0.25 and slow.max_tokens(1.0) == 16 and GRID.with_timing(Timing()) == GRID
     assert slow.settings() == GRID.settings() | {"tempo": 60.0} and "metres" not in slow.settings()
 
 
@@ -141,19 +141,19 @@ def test_chords_in_one_of_four_parts_are_told(write):
 def test_repeated_notes_of_a_file_are_known(write):
     opened = GRID.open(write([Note(i * 0.5, i * 0.5 + 0.5, 60) for i in range(4)]))
     assert len(GRID.notes(opened.content)) == 1
-    assert len(GRID.notes(opened.content, opened.struck)) == 4
-    assert len(GRID.notes(opened.content, opened.struck[:8])) == 2
+    assert len(GRID.notes(opened.content, opened.onsets)) == 4
+    assert len(GRID.notes(opened.content, opened.onsets[:8])) == 2
 
 
 def test_a_line_is_told_in_an_octave_that_the_grid_has():
     tune = [Note(0, 1, 96), Note(1, 2, 24), Note(2, 2.1, 60)]
-    assert GRID.line(tune).tolist() == [72] * 4 + [36] * 4 + [60]
-    assert Grid(low=60, high=64).line([Note(0, 0.25, 70)]).tolist() == [60] and not len(GRID.line([]))
+    assert GRID.melody_line(tune).tolist() == [72] * 4 + [36] * 4 + [60]
+    assert GridEncoding(low=60, high=64).melody_line([Note(0, 0.25, 70)]).tolist() == [60] and not len(GRID.melody_line([]))
 
 
 def test_seconds_are_tokens():
-    assert GRID.longest(GRID.step * 10) == 40
-    assert GRID.bar == 64
+    assert GRID.max_tokens(GRID.step_seconds * 10) == 40
+    assert GRID.tokens_per_bar == 64
 
 
 def test_what_does_not_fit(write):
@@ -164,9 +164,9 @@ def test_what_does_not_fit(write):
     opened = GRID.open(write([Note(0, 1, 60), Note(0, 1, 100)]))
     assert opened.remarks[0].endswith("1 notes lie outside 36 … 81 (such as 100) and are left out")
     with pytest.raises(ConfigError, match=r"^low=80, high=40: pitches lie in 0 … 127, low below high$"):
-        Grid(low=80, high=40)
+        GridEncoding(low=80, high=40)
     with pytest.raises(ConfigError, match=r"^resolution and measure must be at least 1, tempo above 0$"):
-        Grid(resolution=0)
+        GridEncoding(resolution=0)
 
 
 def test_tokens_have_names_and_places():
@@ -177,13 +177,13 @@ def test_tokens_have_names_and_places():
         "T rest",
         "B C3",
     ]
-    spots = GRID.spots(tokens)
+    spots = GRID.piano_roll_points(tokens)
     assert spots[2] is None
-    assert spots[6] == (1.5 * GRID.step, 58)
+    assert spots[6] == (1.5 * GRID.step_seconds, 58)
 
 
 def test_the_beginning_of_a_piece():
-    encoding = Grid()
+    encoding = GridEncoding()
     piece = np.arange(40, 80, dtype=np.int16).reshape(-1, 4)
-    assert encoding.beginning(piece, 3 * encoding.step).tolist() == piece[:3].tolist()
-    assert len(encoding.beginning(piece, 0.001)) == 1 and len(encoding.beginning(piece, 100.0)) == len(piece)
+    assert encoding.crop_start(piece, 3 * encoding.step_seconds).tolist() == piece[:3].tolist()
+    assert len(encoding.crop_start(piece, 0.001)) == 1 and len(encoding.crop_start(piece, 100.0)) == len(piece)

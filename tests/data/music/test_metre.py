@@ -1,36 +1,36 @@
 """Tempo and metres as they can be believed, and where bars begin."""
 
-from regard.data.music.metre import Metre, Pace, odd_bar, pace_of
+from regard.data.music.metre import Metre, Timing, infer_metre, validate_timing
 
-UPBEAT = Pace(90.0, (Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4)))
+UPBEAT = Timing(90.0, (Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4)))
 
 
 def test_bars_begin_where_the_metre_says():
-    assert Pace().bars(9) == [0, 4, 8] and Pace().bars(8) == [0, 4]
-    assert Pace(None, (Metre(0, 6, 8),)).bars(6.5) == [0, 3, 6]
-    assert UPBEAT.bars(16) == [0, 1, 5, 9, 12, 15]
-    assert Pace(None, (Metre(0, 4, 4), Metre(6, 3, 4))).bars(10) == [0, 4, 6, 9]  # a bar that was cut short
-    assert UPBEAT.bars(0.5) == [0]
+    assert Timing().bar_starts(9) == [0, 4, 8] and Timing().bar_starts(8) == [0, 4]
+    assert Timing(None, (Metre(0, 6, 8),)).bar_starts(6.5) == [0, 3, 6]
+    assert UPBEAT.bar_starts(16) == [0, 1, 5, 9, 12, 15]
+    assert Timing(None, (Metre(0, 4, 4), Metre(6, 3, 4))).bar_starts(10) == [0, 4, 6, 9]  # a bar that was cut short
+    assert UPBEAT.bar_starts(0.5) == [0]
 
 
 def test_an_upbeat_is_a_bar_alone_that_is_shorter_than_others():
     assert UPBEAT.upbeat == 1
-    assert Pace().upbeat == Pace(None, (Metre(0, 1, 4), Metre(2, 4, 4))).upbeat == 0
+    assert Timing().upbeat == Timing(None, (Metre(0, 1, 4), Metre(2, 4, 4))).upbeat == 0
 
 
 def test_metres_that_begin_later_are_left_out():
-    assert UPBEAT.until(20) == UPBEAT
-    assert UPBEAT.until(9).metres == UPBEAT.until(0.5).metres == UPBEAT.metres[:2]
+    assert UPBEAT.truncate(20) == UPBEAT
+    assert UPBEAT.truncate(9).metres == UPBEAT.truncate(0.5).metres == UPBEAT.metres[:2]
 
 
 def test_what_is_believed_of_a_file():
-    assert pace_of(None, []) == pace_of(0.5, [Metre(0, 0, 4), Metre(2, 3, 5)]) == Pace()
-    assert pace_of(60, [Metre(0, 3, 4), Metre(6, 3, 4), Metre(9, 2, 4)]) == (60, (Metre(0, 3, 4), Metre(9, 2, 4)))
-    assert pace_of(60, [Metre(4, 3, 4), Metre(4, 2, 4)]).metres == (Metre(), Metre(4, 2, 4))  # the last that is said
+    assert validate_timing(None, []) == validate_timing(0.5, [Metre(0, 0, 4), Metre(2, 3, 5)]) == Timing()
+    assert validate_timing(60, [Metre(0, 3, 4), Metre(6, 3, 4), Metre(9, 2, 4)]) == (60, (Metre(0, 3, 4), Metre(9, 2, 4)))
+    assert validate_timing(60, [Metre(4, 3, 4), Metre(4, 2, 4)]).metres == (Metre(), Metre(4, 2, 4))  # the last that is said
 
 
 def test_odd_bars():
-    assert [odd_bar(length) for length in (1, 1.5, 0.125, 1 / 3, 0)] == [
+    assert [infer_metre(length) for length in (1, 1.5, 0.125, 1 / 3, 0)] == [
         *(Metre(0, 1, 4), Metre(0, 3, 8), Metre(0, 1, 32)),
         *(None, None),
     ]

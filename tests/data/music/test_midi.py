@@ -120,7 +120,7 @@ def test_metres_are_read_back(write, scale):
         ((Metre(0, 4, 4), Metre(4, 3, 4)), 0.0),  # nor is one that is longer than those that follow
         ((Metre(0, 3, 4),), 0.0),
     ):
-        pace = midi.read(write(scale, metres=metres), "quarter").pace
+        pace = midi.read(write(scale, metres=metres), "quarter").timing
         assert (pace.metres, pace.upbeat) == (metres, upbeat)
 
 
@@ -132,4 +132,4 @@ def test_seconds_at_several_tempos_have_one_metre():
     track = symusic.Track()
     track.notes.append(symusic.Note(0, 4800, 60, 80))
     score.tracks.append(track)
-    assert midi.parse(score.dumps_midi(), "second", where="x.mid").pace == (120, (Metre(0, 3, 4),))
+    assert midi.parse(score.dumps_midi(), "second", where="x.mid").timing == (120, (Metre(0, 3, 4),))

@@ -116,10 +116,10 @@ def test_metres_and_upbeats(tmp_path):
         (note("D", 6), (Metre(0, 3, 4),)),
     ):
         path.write_text(f"<score-partwise>{PART.format(1, '', three, bar, note('C', 2))}</score-partwise>")
-        assert musicxml.read(path).pace == (None, metres)
+        assert musicxml.read(path).timing == (None, metres)
     path.write_text(SCORE.format(f"<attributes>{three}</attributes>{note('C', 2)}", ""))  # too few bars for an upbeat
     path.write_text(path.read_text().replace('<measure number="2"></measure>', ""))
-    assert musicxml.read(path).pace == (None, (Metre(0, 3, 4),))
+    assert musicxml.read(path).timing == (None, (Metre(0, 3, 4),))
 
 
 @pytest.mark.parametrize("rest", ['number="3" implicit="yes"', 'number="2a"', 'number="X1"', 'number="2"'])
@@ -131,9 +131,9 @@ def test_bars_of_odd_length(tmp_path, rest):
     bars[0] = bars[0].replace("<note>", f"{attributes}<note>")
     path = tmp_path / "x.xml"
     path.write_text(f"<score-partwise><part>{''.join(bars)}</part></score-partwise>")
-    pace = musicxml.read(path).pace
+    pace = musicxml.read(path).timing
     assert pace.metres == (Metre(0, 3, 4), Metre(6, 2, 4), Metre(8, 3, 4))
-    assert pace.bars(13) == [0, 3, 6, 8, 11]
+    assert pace.bar_starts(13) == [0, 3, 6, 8, 11]
 
 
 def test_a_tempo_that_is_only_printed(tmp_path):
@@ -141,9 +141,9 @@ def test_a_tempo_that_is_only_printed(tmp_path):
     for unit, tempo in (("quarter", 84), ("quarter</beat-unit><beat-unit-dot/><beat-unit>", 126), ("half", 168)):
         mark = f"<metronome><beat-unit>{unit}</beat-unit><per-minute>84</per-minute></metronome>"
         path.write_text(SCORE.format(f"<direction>{mark}</direction>{note('C', 2)}", ""))
-        assert musicxml.read(path).pace.tempo == tempo
+        assert musicxml.read(path).timing.tempo == tempo
     path.write_text(path.read_text().replace("84", "about 84"))
-    assert musicxml.read(path).pace.tempo is None
+    assert musicxml.read(path).timing.tempo is None
 
 
 def test_as_music21_reads_it():

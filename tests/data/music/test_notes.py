@@ -1,6 +1,6 @@
 """The pedal lengthens, overlaps are cut, and what is out of range is said."""
 
-from regard.data.music.notes import Note, Pedal, sustain, untangle, within
+from regard.data.music.notes import Note, Pedal, sustain, resolve_overlaps, filter_pitch_range
 
 
 def test_the_pedal_is_folded_into_lengths():
@@ -15,7 +15,7 @@ def test_a_note_struck_again_under_the_pedal_is_not_doubled():
 
 
 def test_overlaps_are_cut_and_told():
-    read = untangle([Note(0, 3, 60), Note(1, 2, 60), Note(1, 4, 60), Note(0, 9, 62), Note(0, 3, 60, voice=1)], "x.mid")
+    read = resolve_overlaps([Note(0, 3, 60), Note(1, 2, 60), Note(1, 4, 60), Note(0, 9, 62), Note(0, 3, 60, voice=1)], "x.mid")
     assert sorted((n.pitch, n.voice, n.start, n.end) for n in read.notes) == [
         (60, 0, 0, 1),
         (60, 0, 1, 4),
@@ -26,12 +26,12 @@ def test_overlaps_are_cut_and_told():
 
 
 def test_what_does_not_overlap_is_left_alone(scale):
-    assert untangle(scale, "x.mid")[:2] == (scale, ())
+    assert resolve_overlaps(scale, "x.mid")[:2] == (scale, ())
     assert sustain(scale, []) == scale
 
 
 def test_notes_outside_the_range_are_told(scale):
-    read = within(scale, 62, 65, where="x.mid")
+    read = filter_pitch_range(scale, 62, 65, where="x.mid")
     assert [note.pitch for note in read.notes] == [62, 63, 64, 65]
     assert read.remarks == ("x.mid: 4 notes lie outside 62 … 65 (such as 60) and are left out",)
-    assert within(scale, 0, 127, where="x.mid").remarks == ()
+    assert filter_pitch_range(scale, 0, 127, where="x.mid").remarks == ()

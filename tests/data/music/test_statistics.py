@@ -14,8 +14,8 @@ def test_histograms_are_shares():
     assert pitches[60] == pytest.approx(0.3)
     intervals = statistics.interval_histogram([piece])
     assert intervals[12 + 4] == intervals[12 - 2] == 0.5
-    assert statistics.distance(pitches, pitches) == 0
-    assert statistics.distance(pitches, statistics.pitch_histogram([[Note(0, 1, 99)]])) == pytest.approx(1)
+    assert statistics.total_variation(pitches, pitches) == 0
+    assert statistics.total_variation(pitches, statistics.pitch_histogram([[Note(0, 1, 99)]])) == pytest.approx(1)
 
 
 def test_voice_crossing():
@@ -40,7 +40,7 @@ def test_repetition_and_holding():
     bar = np.arange(64, dtype=np.int16).reshape(16, 4)
     assert statistics.repetition(np.concatenate([bar, bar, bar + 1])) == pytest.approx(1 / 3)
     assert statistics.repetition(bar[:5]) == 0
-    assert statistics.held(np.array([[60] * 4] * 3, dtype=np.int16)) == 1
+    assert statistics.held_note_rate(np.array([[60] * 4] * 3, dtype=np.int16)) == 1
 
 
 def test_descriptions_are_of_each_piece_alike():

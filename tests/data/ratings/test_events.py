@@ -6,45 +6,45 @@ import pytest
 
 from regard.core.errors import DataError
 from regard.data.ratings import events
-from regard.data.ratings.rating_files import Found
+from regard.data.ratings.rating_files import RatingTables
 from regard.data.ratings.tables import Columns, Table
 
 
 def found(rows, *, form="", **columns):
     names = ("user", "item", "rating", "time")
     cells = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-    return Found((Table(Path("r.csv"), cells, 2, form),), None, None, Columns(**columns))
+    return RatingTables((Table(Path("r.csv"), cells, 2, form),), None, None, Columns(**columns))
 
 
 def test_sorted_by_user_then_time_and_2_comes_before_10():
-    numbered = events.number(found([("10", "a", "3", "5"), ("2", "b", "4", "9"), ("2", "a", "5", "1")]))
-    assert numbered.users == ["2", "10"] and numbered.items == ["a", "b"]
+    numbered = events.index_events(found([("10", "a", "3", "5"), ("2", "b", "4", "9"), ("2", "a", "5", "1")]))
+    assert numbered.user_ids == ["2", "10"] and numbered.item_ids == ["a", "b"]
     assert numbered.events.users.tolist() == [0, 0, 1] and numbered.events.items.tolist() == [0, 1, 0]
     assert numbered.scale == (3.0, 5.0)
-    assert numbered.notes == ["times are out of order in 1 lines; they are sorted by time"]
+    assert numbered.remarks == ["times are out of order in 1 lines; they are sorted by time"]
 
 
 def test_of_doubled_ratings_the_last_counts():
-    numbered = events.number(found([("1", "a", "1", "1"), ("1", "b", "2", "2"), ("1", "a", "5", "3")]))
+    numbered = events.index_events(found([("1", "a", "1", "1"), ("1", "b", "2", "2"), ("1", "a", "5", "3")]))
     assert numbered.events.items.tolist() == [1, 0] and numbered.events.ratings.tolist() == [2.0, 5.0]
-    assert "1 ratings are of an item that the same user rated again; the last rating counts" in numbered.notes
+    assert "1 ratings are of an item that the same user rated again; the last rating counts" in numbered.remarks
 
 
 def test_latin_1_is_said():
     assert (
         "r.csv is no UTF-8 and was read as Latin-1"
-        in events.number(found([("1", "a", "1", "1")], form="Latin-1")).notes
+        in events.index_events(found([("1", "a", "1", "1")], form="Latin-1")).remarks
     )
 
 
 def test_dates_are_times():
     rows = [("1", "a", "1", "2021-05-02"), ("1", "b", "1", "2021-05-01 12:30")]
-    numbered = events.number(found(rows))
+    numbered = events.index_events(found(rows))
     assert numbered.events.items.tolist() == [1, 0]
 
 
 def test_without_ratings_and_times_rows_are_choices_in_order():
-    numbered = events.number(found([("1", "b", "", ""), ("1", "a", "", "")], rating="", time=""))
+    numbered = events.index_events(found([("1", "b", "", ""), ("1", "a", "", "")], rating="", time=""))
     assert numbered.events.items.tolist() == [1, 0] and numbered.events.ratings.tolist() == [1.0, 1.0]
 
 
@@ -63,4 +63,4 @@ def test_without_ratings_and_times_rows_are_choices_in_order():
 )
 def test_what_cannot_be_mended_is_refused(rows, scale, message):
     with pytest.raises(DataError, match=message):
-        events.number(found(rows), scale)
+        events.index_events(found(rows), scale)

@@ -17,14 +17,14 @@ from regard.data.ratings import profiles
     ],
 )
 def test_kinds_are_found_out(cells, kind):
-    assert profiles.guess(cells) == kind
+    assert profiles.guess_kind(cells) == kind
 
 
 def test_a_number_has_its_size_and_its_part_of_the_range():
     field = profiles.fit("age", [str(age) for age in range(10, 90)])
     young, old, gap = (field.encode(cell) for cell in ("10", "89", ""))
     assert young[0] < 0 < old[0] and young[1] == 1 and old[-2] == 1
-    assert gap.tolist() == [0.0] * (field.width - 1) + [1.0] and field.unknown("x") is not None
+    assert gap.tolist() == [0.0] * (field.width - 1) + [1.0] and field.unknown_value_message("x") is not None
 
 
 def test_values_share_a_length_of_one():
@@ -36,8 +36,8 @@ def test_values_share_a_length_of_one():
 
 def test_a_value_never_seen_is_said_with_the_nearest():
     field = profiles.fit("occupation", ["artist", "writer"])
-    assert field.unknown("artist") is None
-    said = field.unknown("artst")
+    assert field.unknown_value_message("artist") is None
+    said = field.unknown_value_message("artst")
     assert said == "occupation='artst' was never seen, so it counts as not told; did you mean 'artist'?"
 
 
@@ -48,12 +48,12 @@ def test_text_is_a_bag_of_words_that_are_seen_twice():
 
 def test_chosen_columns_and_kinds():
     columns = {"age": ["1"], "zip": ["2"]}
-    assert profiles.chosen((), columns, "x") == {"age": None, "zip": None}
-    assert profiles.chosen(["zip:category"], columns, "x") == {"zip": "category"}
+    assert profiles.select_columns((), columns, "x") == {"age": None, "zip": None}
+    assert profiles.select_columns(["zip:category"], columns, "x") == {"zip": "category"}
     with pytest.raises(ConfigError, match="x: no column 'aeg' for a profile; did you mean 'age'"):
-        profiles.chosen(["aeg"], columns, "x")
+        profiles.select_columns(["aeg"], columns, "x")
     with pytest.raises(ConfigError, match="no kind 'numbr' of a column; did you mean 'number'"):
-        profiles.chosen(["age:numbr"], columns, "x")
+        profiles.select_columns(["age:numbr"], columns, "x")
 
 
 def test_a_column_of_words_is_no_number_whatever_is_said():

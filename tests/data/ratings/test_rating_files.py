@@ -26,15 +26,15 @@ def test_movielens_100k(tmp_path):
         u__item=ITEM,
         u__genre="unknown|0\nComedy|1\nDrama|2\n",
     )
-    found = rating_files.find(path, Columns())
+    found = rating_files.find_tables(path, Columns())
     assert found.scale == (1.0, 5.0) and found.splits == () and found.items is not None and found.users is not None
     assert found.items.columns["genres"] == ["Comedy|Drama", "unknown"] and found.items.columns["year"] == ["1995", ""]
-    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.form == "Latin-1"
+    assert list(found.users.columns) == ["user", "age", "gender", "occupation"] and found.items.encoding == "Latin-1"
 
 
 def test_movielens_100k_in_two_parts(tmp_path):
     path = folder(tmp_path, train__tsv="1\t1\t5\t100\n", test_ua__tsv="1\t2\t3\t200\n", u__item=ITEM)
-    assert rating_files.find(path, Columns()).splits == ("train", "test")
+    assert rating_files.find_tables(path, Columns()).splits == ("train", "test")
 
 
 def test_movielens_1m_and_csv(tmp_path):
@@ -52,7 +52,7 @@ def test_movielens_1m_and_csv(tmp_path):
         movies__csv='movieId,title,genres\n1,"Postman, The (1997)",Drama\n',
     )
     for path, year, scale in ((million, "1995", (1.0, 5.0)), (later, "1997", (0.5, 5.0))):
-        found = rating_files.find(path, Columns())
+        found = rating_files.find_tables(path, Columns())
         assert found.items is not None and found.items.columns["year"] == [year] and found.scale == scale
         assert {"user", "item", "rating", "time"} <= set(found.ratings[0].columns)
 
@@ -64,9 +64,9 @@ def test_tables_of_ones_own(tmp_path):
         users__csv="who,town\n1,Seoul\n",
         items__csv="what,title,price\na,Apple,2.5\n",
     )
-    found = rating_files.find(path, Columns("who", "what", "", "", "title"))
+    found = rating_files.find_tables(path, Columns("who", "what", "", "", "title"))
     assert rating_files.profile_columns(found.items, ("what", "title")) == {"price": ["2.5"]}
-    assert rating_files.find(path / "clicks.tsv", Columns("who", "what", "", "")).users is None
+    assert rating_files.find_tables(path / "clicks.tsv", Columns("who", "what", "", "")).users is None
 
 
 @pytest.mark.parametrize(("rated", "listed"), [("{}.0", "{}"), ("{}", "{}.0"), ("{}.0", "{}.0"), ("{}", "{}")], ids=str)
@@ -76,16 +76,16 @@ def test_ids_that_pandas_wrote_as_decimals_are_the_same(tmp_path, rated, listed)
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *lines]))
     ages = [f"{listed.format(user)},{20 + user}" for user in (1, 2, 3)]
     (tmp_path / "users.csv").write_text("\n".join(["user,age", *ages]))
-    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.DatasetOptions())
+    data = dataset.build_collection(rating_files.find_tables(tmp_path, Columns(time="")), dataset.DatasetOptions())
     assert data.users.ids == ("1", "2", "3") and data.items.ids == tuple("123456")
-    assert data.users.cells["age"] == ("21", "22", "23") and not data.notes
+    assert data.users.cells["age"] == ("21", "22", "23") and not data.remarks
     for name in ("2", "2.0"):
         assert user_query.resolve(data, user=name, profile="", history="").user == 1
 
 
 def test_ids_that_are_no_numbers_stay_as_they_are(tmp_path):
     (tmp_path / "ratings.csv").write_text("user,item,rating\n1.0,1.0,3\nann,2.5,4\n")
-    table = rating_files.find(tmp_path, Columns(time="")).ratings[0]
+    table = rating_files.find_tables(tmp_path, Columns(time="")).ratings[0]
     assert table.column("user") == ["1.0", "ann"] and table.column("item") == ["1.0", "2.5"]
 
 
@@ -93,14 +93,14 @@ def test_the_row_numbers_of_pandas_are_no_profile(tmp_path):
     (tmp_path / "ratings.csv").write_text(",user,item,rating\n0,1,a,3\n1,1,b,4\n2,1,c,5\n")
     (tmp_path / "users.csv").write_text(",user,age\n0,1,20\n")
     (tmp_path / "items.csv").write_text("Unnamed: 0,item,price\n0,a,1\n1,b,2\n2,c,3\n")
-    data = dataset.gather(rating_files.find(tmp_path, Columns(time="")), dataset.DatasetOptions())
+    data = dataset.build_collection(rating_files.find_tables(tmp_path, Columns(time="")), dataset.DatasetOptions())
     assert [field.name for field in (*data.users.fields, *data.items.fields)] == ["age", "price"]
 
 
 def test_a_wrong_column_name_suggests_the_nearest(tmp_path):
     path = folder(tmp_path, ratings__csv="user,item,stars,time\n1,a,3,0\n")
     with pytest.raises(DataError, match="no column 'star'; did you mean 'stars'"):
-        rating_files.find(path, Columns(rating="star"))
+        rating_files.find_tables(path, Columns(rating="star"))
 
 
 @pytest.mark.parametrize(
@@ -109,20 +109,20 @@ def test_a_wrong_column_name_suggests_the_nearest(tmp_path):
 )
 def test_a_folder_without_ratings(tmp_path, files, message):
     with pytest.raises(DataError, match=message):
-        rating_files.find(folder(tmp_path, **files), Columns())
+        rating_files.find_tables(folder(tmp_path, **files), Columns())
 
 
 def test_no_such_folder(tmp_path):
     with pytest.raises(DataError, match="no such file or folder"):
-        rating_files.find(tmp_path / "nowhere", Columns())
+        rating_files.find_tables(tmp_path / "nowhere", Columns())
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="MovieLens 100K is not there")
 def test_movielens_100k_as_it_is():
-    found = rating_files.find(REAL, Columns())
-    data = dataset.gather(found, dataset.DatasetOptions())
+    found = rating_files.find_tables(REAL, Columns())
+    data = dataset.build_collection(found, dataset.DatasetOptions())
     assert (len(data.users.ids), len(data.items.ids), len(data.events.users)) == (943, 1682, 90570)
-    assert [(data.parts == part).sum() for part in (1, 2)] == [943, 943]
+    assert [(data.split_ids == part).sum() for part in (1, 2)] == [943, 943]
     assert [field.kind for field in data.users.fields] == ["number", "category", "category"]
     with pytest.raises(DataError, match="training ratings come from the future"):  # its own test part is no later
-        dataset.gather(found, dataset.DatasetOptions("files"))
+        dataset.build_collection(found, dataset.DatasetOptions("files"))

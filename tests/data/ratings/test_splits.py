@@ -19,7 +19,7 @@ def made(counts=(5, 1, 2, 4)):
 def test_leave_one_out():
     parts = splits.assign(made(), "leave_one_out")
     assert parts.tolist() == [0, 0, 0, VALID, TEST, 0, 0, 0, 0, 0, VALID, TEST]  # few ratings: all are learnt from
-    splits.check_past(made(), parts, list("abcd"))
+    splits.check_no_leakage(made(), parts, list("abcd"))
 
 
 def test_by_time_nothing_of_training_is_later_than_anything_held_out():
@@ -27,7 +27,7 @@ def test_by_time_nothing_of_training_is_later_than_anything_held_out():
     parts = splits.assign(events, "time")
     assert events.times[parts == TRAIN].max() < events.times[parts == VALID].min()
     assert events.times[parts == VALID].max() < events.times[parts == TEST].min()
-    splits.check_past(events, parts, ["a", "b"])
+    splits.check_no_leakage(events, parts, ["a", "b"])
 
 
 def test_one_time_for_all_cannot_be_cut():
@@ -55,12 +55,12 @@ def test_a_planted_leak_is_refused():
     events, parts = made(), splits.assign(made(), "leave_one_out")
     parts[4], parts[0] = TRAIN, TEST  # the last is learnt from, the first is asked for
     with pytest.raises(DataError, match="training ratings come from the future: user 'a' has one at 1, after one that"):
-        splits.check_past(events, parts, list("abcd"))
+        splits.check_no_leakage(events, parts, list("abcd"))
 
 
 def test_users_and_items_are_held_out_entirely():
     events = made()
-    users, items = splits.drawn(4, 0.25, seed=0), splits.drawn(5, 0.2, seed=1)
+    users, items = splits.sample_held_out(4, 0.25, seed=0), splits.sample_held_out(5, 0.2, seed=1)
     assert users.sum() == 1 and items.sum() == 1
     parts = splits.hold_out(splits.assign(events, "leave_one_out"), events, users=users, items=items)
     learnt = parts == TRAIN

@@ -20,7 +20,7 @@ def written(path, text, encoding="utf-8"):
 def test_kinds_by_suffix(tmp_path, name, text):
     table = tables.read(written(tmp_path / name, text))
     assert table.columns == {"user": ["1"], "item": ["a, b"]}
-    assert table.place(0).endswith(f"{name}:2") and not table.form and len(table) == 1
+    assert table.location(0).endswith(f"{name}:2") and not table.encoding and len(table) == 1
 
 
 def test_packed_and_without_a_header(tmp_path):
@@ -31,12 +31,12 @@ def test_packed_and_without_a_header(tmp_path):
 
 def test_latin_1_is_read_and_said(tmp_path):
     table = tables.read(written(tmp_path / "x.csv", "item,title\n1,Misérables\n", "latin-1"))
-    assert table.form == "Latin-1" and table.column("title") == ["Misérables"]
+    assert table.encoding == "Latin-1" and table.column("title") == ["Misérables"]
 
 
 def test_korean_tables_of_old_are_read(tmp_path):
     table = tables.read(written(tmp_path / "x.csv", "item,title\n1,올드보이\n2,기생충\n", "cp949"))
-    assert table.form == "CP949" and table.column("title") == ["올드보이", "기생충"]
+    assert table.encoding == "CP949" and table.column("title") == ["올드보이", "기생충"]
 
 
 def test_parquet_with_lists_and_gaps(tmp_path):
@@ -83,7 +83,7 @@ def test_csv_as_excel_writes_it(tmp_path, mark, encoding):
     table = tables.read(written(tmp_path / "x.csv", text, encoding))
     assert table.column("user") == ["007", "8"]
     assert [title.split() for title in table.column("title")] == [[f"기생충{mark}".strip(), '"one"', "two"], ["plain"]]
-    assert table.place(0).endswith("x.csv:2") and table.place(1).endswith("x.csv:5")
+    assert table.location(0).endswith("x.csv:2") and table.location(1).endswith("x.csv:5")
 
 
 def test_what_parts_the_cells_may_be_told_or_differ_from_the_name(tmp_path):

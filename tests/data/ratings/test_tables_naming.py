@@ -19,7 +19,7 @@ def write(path, header, rows=ROWS):
 
 
 def cells(path, columns):
-    table = rating_files.find(path, columns).ratings[0]
+    table = rating_files.find_tables(path, columns).ratings[0]
     return list(zip(*(table.column(name) for name in columns.wanted.values()), strict=True))
 
 
@@ -46,7 +46,7 @@ def test_numbers_of_columns_without_a_header(tmp_path):
     path = write(tmp_path / "x.csv", None)
     assert cells(path, NUMBERS) == ROWS
     assert cells(path, Columns("2", "1", "", "")) == [row[1::-1] for row in ROWS]
-    assert rating_files.find(path, NUMBERS).ratings[0].place(0) == f"{path}:1"
+    assert rating_files.find_tables(path, NUMBERS).ratings[0].location(0) == f"{path}:1"
     same = write(tmp_path / "y.csv", None, [("1", "1", "1", "1")])
     assert cells(same, NUMBERS) == [("1", "1", "1", "1")]
 
@@ -60,7 +60,7 @@ def test_numbers_of_columns_with_a_header(tmp_path):
         r"rating: data\.header=false$"
     )
     with pytest.raises(DataError, match=message):
-        rating_files.find(path, NUMBERS)
+        rating_files.find_tables(path, NUMBERS)
     assert cells(path, Columns("1", "2", "3", "4", header=False)) == [("wer", "was", "note", "wann"), *ROWS]
 
 
@@ -70,10 +70,10 @@ def test_a_first_line_that_is_a_rating_is_told_by_numbers(tmp_path):
         r"data\.user=1 data\.item=2 data\.rating=3 data\.time=4; or if it is a header: data\.header=true$"
     )
     with pytest.raises(DataError, match=message):
-        rating_files.find(write(tmp_path / "x.csv", None), Columns())
+        rating_files.find_tables(write(tmp_path / "x.csv", None), Columns())
     turned = [("1619872200", "7", "70", "4.5"), ("1619872201", "7", "71", "3")]
     with pytest.raises(DataError, match=r"data\.user=2 data\.item=3 data\.rating=4 data\.time=1; or"):
-        rating_files.find(write(tmp_path / "y.csv", None, turned), Columns())
+        rating_files.find_tables(write(tmp_path / "y.csv", None, turned), Columns())
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_first_line_that_is_a_rating_is_told_by_numbers(tmp_path):
 )
 def test_a_column_that_is_called_otherwise_is_named_with_its_setting(tmp_path, header, message):
     with pytest.raises(DataError, match=message):
-        rating_files.find(write(tmp_path / "x.csv", header), Columns())
+        rating_files.find_tables(write(tmp_path / "x.csv", header), Columns())
 
 
 def test_clicks_without_names(tmp_path):
@@ -108,28 +108,28 @@ def test_clicks_without_names(tmp_path):
         r"first line is no header: data\.user=1 data\.item=2$"
     )
     with pytest.raises(DataError, match=message):
-        rating_files.find(path, Columns(rating="", time=""))
+        rating_files.find_tables(path, Columns(rating="", time=""))
 
 
 def test_numbers_that_are_no_columns_or_the_same(tmp_path):
     path = write(tmp_path / "x.csv", None)
     with pytest.raises(DataError, match=r"x\.csv: data\.time=5: there are 4 columns, counted from 1$"):
-        rating_files.find(path, Columns("1", "2", "3", "5"))
+        rating_files.find_tables(path, Columns("1", "2", "3", "5"))
     with pytest.raises(DataError, match=r"x\.csv: data\.item=1 is column '1', which is '1' already$"):
-        rating_files.find(path, Columns("1", "1", "3", "4"))
+        rating_files.find_tables(path, Columns("1", "1", "3", "4"))
 
 
 def test_tables_of_users_and_items_beside_numbered_ratings(tmp_path):
     write(tmp_path / "ratings.csv", None)
     write(tmp_path / "users.csv", ("id", "town"), [("u4", "Seoul"), ("u5", "Busan")])
     write(tmp_path / "items.csv", ("itemId", "title"), [("item-6", "Six")])
-    found = rating_files.find(tmp_path, NUMBERS)
+    found = rating_files.find_tables(tmp_path, NUMBERS)
     assert found.users is not None and found.users.column("1") == ["u4", "u5"]
     assert found.items is not None and found.items.column("2") == ["item-6"]
     write(tmp_path / "users.csv", ("who", "town"), [("u4", "Seoul")])
     message = r"users\.csv: no column 'user'; known: town, who; it has the ids that are in the ratings$"
     with pytest.raises(DataError, match=message):
-        rating_files.find(tmp_path, NUMBERS)
+        rating_files.find_tables(tmp_path, NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_times_are_the_same_on_every_machine(cell, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Seoul")
     time.tzset()
     try:
-        assert tables.as_seconds(cell) == 1622419200
+        assert tables.parse_timestamp(cell) == 1622419200
     finally:
         monkeypatch.delenv("TZ")
         time.tzset()
@@ -158,7 +158,7 @@ def test_times_are_the_same_on_every_machine(cell, monkeypatch):
 
 @pytest.mark.parametrize("cell", ["31/05/2021", "2021/13/01", "", "soon"])
 def test_what_is_no_time(cell):
-    assert tables.as_seconds(cell) is None
+    assert tables.parse_timestamp(cell) is None
 
 
 def test_clicks_are_told_how_to_be_read():
@@ -166,4 +166,4 @@ def test_clicks_are_told_how_to_be_read():
     with pytest.raises(
         DataError, match=r"no column 'rating'; there is none; say data\.rating='' \(every row is a choice\)"
     ):
-        tables.named(table, tables.Columns())
+        tables.rename_rating_columns(table, tables.Columns())

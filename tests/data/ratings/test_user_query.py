@@ -11,7 +11,7 @@ from regard.data.ratings.profiles import Field
 
 @pytest.fixture(scope="module")
 def data():
-    return dataset.gather(films.make(30, 24, seed=3), DatasetOptions())
+    return dataset.build_collection(films.generate(30, 24, seed=3), DatasetOptions())
 
 
 def titled(*titles):
@@ -33,7 +33,7 @@ ITEMS = titled("Alien (1979)", "Postman, The (1997)", "Good, The Bad and The Ugl
     ],
 )
 def test_titles_with_commas_articles_ids(text, places):
-    assert user_query.items_in(text, ITEMS) == places
+    assert user_query.parse_items(text, ITEMS) == places
 
 
 def test_a_value_of_a_profile_may_have_commas():
@@ -48,15 +48,15 @@ def test_a_value_of_a_profile_may_have_commas():
 
 def test_titles_with_quotation_marks_as_they_are_and_as_csv_has_them():
     items = titled('The "Big" One, Part 2', '"Quoted"')
-    assert user_query.items_in('The "Big" One, Part 2', items) == [0]
-    assert user_query.items_in('"The ""Big"" One, Part 2";"Quoted"', items) == [0, 1]
+    assert user_query.parse_items('The "Big" One, Part 2', items) == [0]
+    assert user_query.parse_items('"The ""Big"" One, Part 2";"Quoted"', items) == [0, 1]
 
 
 def test_an_unknown_title_suggests_the_nearest():
     with pytest.raises(DataError, match=r"no item 'Alein \(1979\)' in the data; did you mean 'Alien \(1979\)'"):
-        user_query.items_in("Alein (1979)", ITEMS)
+        user_query.parse_items("Alein (1979)", ITEMS)
     with pytest.raises(DataError, match="no item 'qqqq' in the data; give a title or an id"):
-        user_query.items_in("qqqq", ITEMS)
+        user_query.parse_items("qqqq", ITEMS)
 
 
 def test_an_unknown_user_is_told_how_to_ask(data):
@@ -88,4 +88,4 @@ def test_forms_of_an_input():
 
 def test_a_known_user_keeps_the_history(data):
     asked = user_query.resolve(data, user=data.users.ids[4], profile="", history="")
-    assert asked.user == 4 and asked.known and asked.profile == data.users.profile(4)
+    assert asked.user == 4 and asked.uses_stored_history and asked.profile == data.users.profile(4)

@@ -12,27 +12,27 @@ from regard.data.text import tokenizer as tokenizers
 def test_tokens_are_numbered_by_their_word(level):
     text = "the  doghouse, is red."
     tokenizer = tokenizers.train([text, "dog house"], level=level, size=40)
-    pieces = tokenizer.pieces(text)
+    pieces = tokenizer.encode_with_offsets(text)
     words = text.split()
-    for number, piece in zip(alignment.word_numbers(text, pieces), pieces, strict=True):
+    for number, piece in zip(alignment.word_indices(text, pieces), pieces, strict=True):
         if piece.text.strip():
             assert piece.text in words[number]
 
 
 def test_weights_are_summed_over_the_tokens_of_a_word():
     weights = np.array([[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]])
-    assert alignment.links(weights, source=[0, 1, 1], target=[0, 1]) == {(1, 0), (1, 1)}
-    assert alignment.links(weights, source=[0, 1, 2], target=[0, 1]) == {(0, 0), (2, 1)}
-    assert alignment.links(weights, source=[0, 1, 2], target=[0, 0]) == {(2, 0)}
+    assert alignment.align_words(weights, source=[0, 1, 1], target=[0, 1]) == {(1, 0), (1, 1)}
+    assert alignment.align_words(weights, source=[0, 1, 2], target=[0, 1]) == {(0, 0), (2, 1)}
+    assert alignment.align_words(weights, source=[0, 1, 2], target=[0, 0]) == {(2, 0)}
 
 
 def test_end_marks_are_left_out():
     weights = np.array([[0.2, 0.1, 0.7], [0.0, 0.0, 1.0]])
-    assert alignment.links(weights, source=[0, 1], target=[0]) == {(0, 0)}
+    assert alignment.align_words(weights, source=[0, 1], target=[0]) == {(0, 0)}
 
 
 def test_no_words_have_no_links():
-    assert alignment.links(np.zeros((1, 1)), source=[], target=[]) == frozenset()
+    assert alignment.align_words(np.zeros((1, 1)), source=[], target=[]) == frozenset()
 
 
 links = st.frozensets(st.tuples(st.integers(0, 3), st.integers(0, 3)))

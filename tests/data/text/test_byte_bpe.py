@@ -14,7 +14,7 @@ def test_every_text_comes_back_and_nothing_is_unknown(text):
     tokenizer = byte_bpe.train(TEXTS, size=300)
     (row,) = tokenizer.encode([text])
     assert tokenizer.decode([row]) == [text]
-    assert min(row) >= len(tokenizers.MARKS)
+    assert min(row) >= len(tokenizers.SPECIAL_TOKENS)
 
 
 def test_what_stands_together_becomes_one_token():
@@ -44,4 +44,4 @@ def test_an_unbroken_line_is_cut_before_subwords_are_made():
     made = byte_bpe.train([line], size=300)
     assert made.decode(made.encode([line])) == [line]
     pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
-    assert max(map(len, pieces)) == byte_bpe.LONGEST_WORD
+    assert max(map(len, pieces)) == byte_bpe.MAX_WORD_CHARS

@@ -14,7 +14,7 @@ from regard.data.text.sentence_splitter import Splitter
 TEXTS = ["A good film. I liked it!", "Bad. Very bad indeed.", "  ", "One two three four five six seven."]
 LABELS = ["pos", "neg", "pos", "neg"]
 DOCUMENTS = [Document(text, (label,), f"x:{i}") for i, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True), 1)]
-WIDE = Limits(sentence=50, sentences=50, longest=1000)
+WIDE = Limits(max_sentence_tokens=50, max_sentences=50, max_tokens=1000)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def tokenizer():
 
 
 def encode(tokenizer, limits=WIDE, documents=DOCUMENTS, several=False, names=("neg", "pos")):
-    return document_corpus.encode(documents, tokenizer, names, splitter=Splitter(), limits=limits, several=several)
+    return document_corpus.encode(documents, tokenizer, names, splitter=Splitter(), limits=limits, multi_label=several)
 
 
 def test_documents_are_encoded_sentence_by_sentence(tokenizer):
@@ -39,8 +39,8 @@ def test_documents_are_encoded_sentence_by_sentence(tokenizer):
 
 
 def test_long_sentences_are_cut_and_nothing_is_lost(tokenizer):
-    (cut,) = document_corpus.cut_documents(TEXTS[3:], tokenizer, splitter=Splitter(), limits=Limits(3, 50, 1000))
-    assert [len(row) for row in cut.rows] == [3, 3, 2] and cut.whole == 8
+    (cut,) = document_corpus.tokenize_documents(TEXTS[3:], tokenizer, splitter=Splitter(), limits=Limits(3, 50, 1000))
+    assert [len(row) for row in cut.rows] == [3, 3, 2] and cut.num_tokens == 8
     assert tokenizer.decode([[t for row in cut.rows for t in row]]) == TEXTS[3:]
     assert cut.spans == [(0, len(TEXTS[3]))] * 3
 
@@ -55,8 +55,8 @@ def test_several_labels_are_a_table(tokenizer):
     documents = [Document("a b", ("x", "y"), "1"), Document("c", (), "2")]
     found = encode(tokenizer, documents=documents, several=True, names=("x", "y", "z"))
     assert found.labels.tolist() == [[1, 1, 0], [0, 0, 0]]
-    assert document_corpus.balance(found.labels) == {0: 1, 1: 1}
-    assert document_corpus.balance(np.array([0, 1, 1])) == {0: 1, 1: 2}
+    assert document_corpus.label_counts(found.labels) == {0: 1, 1: 1}
+    assert document_corpus.label_counts(np.array([0, 1, 1])) == {0: 1, 1: 2}
 
 
 def test_labels_are_sorted_and_counted():
@@ -76,24 +76,24 @@ def test_a_label_unseen_in_training_is_named_with_its_place(tokenizer):
 
 def test_batches_hold_every_document_once_and_like_lengths():
     lengths = np.random.default_rng(0).integers(1, 500, size=1000)
-    batches = document_corpus.plan(lengths, rows=16, budget=5000, seed=1, epoch=0)
+    batches = document_corpus.epoch_batches(lengths, batch_size=16, budget=5000, seed=1, epoch=0)
     assert sorted(np.concatenate(batches).tolist()) == list(range(1000))
     assert all(len(batch) <= 16 and lengths[batch].max() * len(batch) <= 5000 for batch in batches if len(batch) > 1)
     real = sum(int(lengths[batch].sum()) for batch in batches)
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert real / padded > 0.9
-    again, other = (document_corpus.plan(lengths, rows=16, budget=5000, seed=1, epoch=epoch) for epoch in (0, 1))
+    again, other = (document_corpus.epoch_batches(lengths, batch_size=16, budget=5000, seed=1, epoch=epoch) for epoch in (0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
     assert any(not np.array_equal(a, b) for a, b in zip(batches, other, strict=False))
 
 
 def test_one_document_longer_than_the_budget_is_a_batch_of_its_own():
-    batches = document_corpus.plan(np.array([9000, 3, 4]), rows=8, budget=100, seed=1, epoch=0)
+    batches = document_corpus.epoch_batches(np.array([9000, 3, 4]), batch_size=8, budget=100, seed=1, epoch=0)
     assert sorted(map(len, batches)) == [1, 2]
 
 
 def test_a_group_is_what_a_batch_has(tokenizer):
-    cuts = document_corpus.cut_documents(TEXTS[:2], tokenizer, splitter=Splitter(), limits=WIDE)
-    grouped, batch = document_corpus.group(cuts), encode(tokenizer).batch(np.array([0, 1])).documents
+    cuts = document_corpus.tokenize_documents(TEXTS[:2], tokenizer, splitter=Splitter(), limits=WIDE)
+    grouped, batch = document_corpus.collate_documents(cuts), encode(tokenizer).batch(np.array([0, 1])).documents
     assert all((a == b).all() for a, b in zip(grouped, batch, strict=True))
     assert all(a <= b for a, b in pairwise(cuts[0].spans))

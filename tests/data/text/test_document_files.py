@@ -36,27 +36,27 @@ def test_tables_are_read_by_name_packed_or_not(tmp_path, suffix, opener):
 
 def test_columns_by_number_with_and_without_a_header(tmp_path):
     path = write(tmp_path / "a.tsv", "pos\tx\ta good film\nneg\ty\ta bad film\n")
-    assert pairs(document_files.table(path, Layout("1", "3"))) == WANTED
+    assert pairs(document_files.read_table(path, Layout("1", "3"))) == WANTED
     headed = write(tmp_path / "b.tsv", "l\tx\tt\npos\tx\ta good film\nneg\ty\ta bad film\n")
-    assert pairs(document_files.table(headed, Layout("1", "3", header=True))) == WANTED
+    assert pairs(document_files.read_table(headed, Layout("1", "3", header=True))) == WANTED
 
 
 def test_quotes_mean_something_in_csv_alone(tmp_path):
     csv = write(tmp_path / "a.csv", 'label,text\r\npos,"one,\ntwo ""three"""\r\n')
-    (document,) = document_files.table(csv, Layout())
+    (document,) = document_files.read_table(csv, Layout())
     assert document.text == 'one,\ntwo "three"' and document.place.endswith("a.csv:2")
     tsv = write(tmp_path / "a.tsv", 'label\ttext\npos\t"never closed\n')
-    assert pairs(document_files.table(tsv, Layout())) == [('"never closed', ("pos",))]
+    assert pairs(document_files.read_table(tsv, Layout())) == [('"never closed', ("pos",))]
 
 
 def test_places_are_files_and_lines(tmp_path):
     path = write(tmp_path / "a.tsv", "label\ttext\npos\tone\nneg\ttwo\n")
-    assert [document.place for document in document_files.table(path, Layout())] == [f"{path}:2", f"{path}:3"]
+    assert [document.place for document in document_files.read_table(path, Layout())] == [f"{path}:2", f"{path}:3"]
 
 
 def test_several_labels_in_a_cell(tmp_path):
     path = write(tmp_path / "a.tsv", "label\ttext\njoy| fear\tone\n\ttwo\n")
-    assert pairs(document_files.table(path, Layout(separator="|"))) == [("one", ("joy", "fear")), ("two", ())]
+    assert pairs(document_files.read_table(path, Layout(separator="|"))) == [("one", ("joy", "fear")), ("two", ())]
     record = {"text": "one", "label": ["joy", "fear"]}
     assert document_files.from_record(record, Layout(separator="|"), "x").labels == ("joy", "fear")
     assert document_files.from_record({"text": "one", "label": 1}, Layout(), "x").labels == ("1",)
@@ -123,7 +123,7 @@ def test_an_archive_by_class_with_a_fixed_fold(tmp_path):
 )
 def test_what_is_wrong_is_named_by_file_and_line(tmp_path, name, text, message):
     with pytest.raises(DataError, match=message):
-        list(document_files.table(write(tmp_path / name, text), Layout()))
+        list(document_files.read_table(write(tmp_path / name, text), Layout()))
 
 
 def test_unknown_columns_and_paths(tmp_path):
@@ -131,7 +131,7 @@ def test_unknown_columns_and_paths(tmp_path):
     with pytest.raises(
         ConfigError, match=r"no column 'label' in its first line 'lebals', 'text'; .*; did you mean 'lebals'"
     ):
-        list(document_files.table(path, Layout()))
+        list(document_files.read_table(path, Layout()))
     with pytest.raises(DataError, match="no such file or folder"):
         document_files.read(tmp_path / "none", Layout())
     (tmp_path / "empty").mkdir()

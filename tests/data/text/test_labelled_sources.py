@@ -14,7 +14,7 @@ def built_in(name, examples=30, seed=1):
 def test_built_in_documents(name):
     found = labelled_sources.open_documents(built_in(name), Layout())
     sizes = {split: len(list(rows)) for split, rows in found.items()}
-    assert sizes == {"train": 30, "valid": labelled_sources.HELD_OUT, "test": labelled_sources.HELD_OUT}
+    assert sizes == {"train": 30, "valid": labelled_sources.HELD_OUT_EXAMPLES, "test": labelled_sources.HELD_OUT_EXAMPLES}
     assert found["train"].key != labelled_sources.open_documents(built_in(name, seed=2), Layout())["train"].key
 
 
@@ -26,14 +26,14 @@ def test_built_in_tagged_sentences(name):
 
 def test_what_decides_is_known_of_built_in_reviews_alone(tmp_path):
     origin = built_in("reviews_ko")
-    held = labelled_sources.reviews_of(origin, "valid")
+    held = labelled_sources.held_out_reviews(origin, "valid")
     texts = [document.text for document in labelled_sources.open_documents(origin, Layout())["valid"]]
     assert [review.text for review in held] == texts
-    assert labelled_sources.review_of(origin, texts[3]) == held[3]
-    assert labelled_sources.review_of(origin, "something else") is None
+    assert labelled_sources.find_review(origin, texts[3]) == held[3]
+    assert labelled_sources.find_review(origin, "something else") is None
     foreign = origin._replace(path=tmp_path)
     assert (
-        labelled_sources.reviews_of(foreign, "valid") is None and labelled_sources.review_of(foreign, texts[3]) is None
+        labelled_sources.held_out_reviews(foreign, "valid") is None and labelled_sources.find_review(foreign, texts[3]) is None
     )
 
 

@@ -19,9 +19,9 @@ def test_scripts(text, script):
 
 
 def test_languages_have_names_and_scripts():
-    assert "한국어" in languages.names_of("ko") and "korean" in languages.names_of("ko-KR")
-    assert languages.names_of("sent_a") == ("sent_a",)
-    assert languages.usual_script("en") == "LATIN" and languages.usual_script("ko_KR") == "HANGUL"
-    assert languages.usual_script("x") is None
-    assert languages.is_called("영어 번역문", languages.names_of("en"))
-    assert not languages.is_called("I speak English and many other languages.", languages.names_of("en"))
+    assert "한국어" in languages.language_names("ko") and "korean" in languages.language_names("ko-KR")
+    assert languages.language_names("sent_a") == ("sent_a",)
+    assert languages.script_of_language("en") == "LATIN" and languages.script_of_language("ko_KR") == "HANGUL"
+    assert languages.script_of_language("x") is None
+    assert languages.matches_name("영어 번역문", languages.language_names("en"))
+    assert not languages.matches_name("I speak English and many other languages.", languages.language_names("en"))

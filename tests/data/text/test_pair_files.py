@@ -97,14 +97,14 @@ def test_a_language_that_no_column_has(tmp_path):
 
 
 def test_records_are_known_by_the_same_names():
-    assert pair_files.of_record({"english": "a", "한국어": "b"}, EN_KO) == ("english", "한국어")
-    assert pair_files.of_record({"ko": "b", "en": "a", "id": 1}, EN_KO) == ("en", "ko")
+    assert pair_files.record_keys({"english": "a", "한국어": "b"}, EN_KO) == ("english", "한국어")
+    assert pair_files.record_keys({"ko": "b", "en": "a", "id": 1}, EN_KO) == ("en", "ko")
 
 
 def test_languages_are_guessed_from_a_header():
-    assert pair_files.guess(["번호", "한국어", "영어"]) == Languages("ko", "en")
-    assert pair_files.guess(["source", "target"]) == Languages("source", "target")
-    assert pair_files.guess(["a", "b"]) is None
+    assert pair_files.guess_languages(["번호", "한국어", "영어"]) == Languages("ko", "en")
+    assert pair_files.guess_languages(["source", "target"]) == Languages("source", "target")
+    assert pair_files.guess_languages(["a", "b"]) is None
 
 
 def test_line_ends_in_cells_are_spaces(tmp_path):

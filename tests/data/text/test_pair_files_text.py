@@ -125,7 +125,7 @@ def test_a_missing_path_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"nowhere: no such file or folder"):
         pair_files.read(tmp_path / "nowhere", EN_DE)
     with pytest.raises(DataError, match=r"gone\.en: no such file"):
-        list(pair_files.lines(tmp_path / "gone.en"))
+        list(pair_files.read_lines(tmp_path / "gone.en"))
 
 
 def test_a_missing_language_is_an_error(tmp_path):

@@ -75,14 +75,14 @@ def test_the_true_alignment_of_a_single_pair(source, target):
     for pair, links in zip(
         list(opened(source, target)["test"])[:5], pair_sources.true_links(where, "test"), strict=False
     ):
-        assert pair_sources.links_of(where, pair, count=50) == links
-        assert pair_sources.links_of(where, (pair[0], pair[1] + "?"), count=50) is None
-        assert pair_sources.links_of(where, (pair[0] + "?", pair[1]), count=50) is None
+        assert pair_sources.true_links_of_pair(where, pair, count=50) == links
+        assert pair_sources.true_links_of_pair(where, (pair[0], pair[1] + "?"), count=50) is None
+        assert pair_sources.true_links_of_pair(where, (pair[0] + "?", pair[1]), count=50) is None
     for pair in list(opened(source, target)["train"])[:3]:
-        assert pair_sources.links_of(where, pair, count=50)
+        assert pair_sources.true_links_of_pair(where, pair, count=50)
 
 
 def test_the_true_alignment_of_other_data_is_not_known(tmp_path):
     for elsewhere in (origin(path=tmp_path), origin("de", "en", name="multi30k")):
         assert pair_sources.true_links(elsewhere, "test") is None
-        assert pair_sources.links_of(elsewhere, ("a", "b"), count=1) is None
+        assert pair_sources.true_links_of_pair(elsewhere, ("a", "b"), count=1) is None

@@ -130,4 +130,4 @@ def test_what_cannot_be_read_is_named(tmp_path):
 
 
 def test_a_text_is_tagged_only_if_all_its_words_are():
-    assert plain_text.is_tagged("The/at dog/nn ./.") and not plain_text.is_tagged("and/or the dog")
+    assert plain_text.has_pos_tags("The/at dog/nn ./.") and not plain_text.has_pos_tags("and/or the dog")

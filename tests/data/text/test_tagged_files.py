@@ -19,25 +19,25 @@ def write(path, text):
 
 
 def named(sentence):
-    return [(sentence.text[start:stop], kind) for start, stop, kind in tagged_files.entities(sentence)]
+    return [(sentence.text[start:stop], kind) for start, stop, kind in tagged_files.entity_spans(sentence)]
 
 
 def test_conll_columns(tmp_path):
     for text in (CONLL, CONLL.replace("\t", " "), CONLL.replace("\t", " NN x ")):
-        first, second = tagged_files.sentences(write(tmp_path / "a.conll", text))
+        first, second = tagged_files.read_sentences(write(tmp_path / "a.conll", text))
         assert first.text == "Anna lives in New York" and named(first) == [("Anna", "person"), ("New York", "place")]
         assert [first.text[a:b] for a, b in first.units] == first.text.split()
         assert (first.place, second.place) == (f"{tmp_path}/a.conll:3", f"{tmp_path}/a.conll:9")
 
 
 def test_klue_characters(tmp_path):
-    first, second = tagged_files.sentences(write(tmp_path / "a.tsv", KLUE))
+    first, second = tagged_files.read_sentences(write(tmp_path / "a.tsv", KLUE))
     assert first.text == "아름이는 파리" and named(first) == [("아름", "PS"), ("파리", "LC")]
     assert len(first.units) == 7 and second.text == "가"
 
 
 def test_klp_lines(tmp_path):
-    (sentence,) = tagged_files.sentences(write(tmp_path / "ner.train", KLP))
+    (sentence,) = tagged_files.read_sentences(write(tmp_path / "ner.train", KLP))
     assert sentence.text == "홍길동이 왔다." and named(sentence) == [("홍길동", "PS")]
     assert sentence.tags[:4] == ("B-PS", "I-PS", "I-PS", "O")
 
@@ -46,7 +46,7 @@ def test_klp_lines(tmp_path):
     "text", ["Anna\tI-p\nKim\tI-p\nBob\tB-p\n", "Anna\tB-p\nKim\tE-p\nBob\tS-p\n", "Anna\tB-p\nKim\tI-p\nBob\tB-p\n"]
 )
 def test_every_scheme_becomes_bio(tmp_path, text):
-    (sentence,) = tagged_files.sentences(write(tmp_path / "a.conll", text))
+    (sentence,) = tagged_files.read_sentences(write(tmp_path / "a.conll", text))
     assert sentence.tags == ("B-p", "I-p", "B-p")
 
 
@@ -71,14 +71,14 @@ def test_a_folder_by_split_packed(tmp_path):
 )
 def test_what_is_wrong_is_named_by_file_and_line(tmp_path, name, text, message):
     with pytest.raises(DataError, match=message):
-        list(tagged_files.sentences(write(tmp_path / name, text)))
+        list(tagged_files.read_sentences(write(tmp_path / name, text)))
 
 
 def test_an_i_without_a_beginning_is_named_with_its_remedy(tmp_path):
     path = write(tmp_path / "a.conll", "A\tO\nB\tI-p\n")
     with pytest.raises(DataError, match=r"a\.conll:2: 'I-p' goes on with .* not begun; data\.scheme='iob1' reads it"):
-        list(tagged_files.sentences(path, scheme="bio"))
-    assert next(iter(tagged_files.sentences(path, scheme="iob1"))).tags == ("O", "B-p")
+        list(tagged_files.read_sentences(path, scheme="bio"))
+    assert next(iter(tagged_files.read_sentences(path, scheme="iob1"))).tags == ("O", "B-p")
 
 
 def test_paths_that_hold_nothing(tmp_path):

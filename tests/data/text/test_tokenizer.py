@@ -71,9 +71,9 @@ def test_tokens_have_offsets_into_the_text_they_decode_to(tokenizer):
 def test_tokens_of_bytes_are_named_by_what_they_spell():
     tokenizer = byte_bpe.train(["The dog sleeps, 한국어를 배운다"] * 4, size=400)
     (row,) = tokenizer.encode(["The dog 한국어를"])
-    assert [tokenizer.name(token) for token in row] == ["The", "dog", "한국어를"]
-    assert [piece[1:] for piece in tokenizer.pieces_of(row)] == [("The", 0, 3), ("dog", 4, 7), ("한국어를", 8, 12)]
-    assert tokenizer.name(3) == "<end>"
+    assert [tokenizer.token_text(token) for token in row] == ["The", "dog", "한국어를"]
+    assert [piece[1:] for piece in tokenizer.decode_with_offsets(row)] == [("The", 0, 3), ("dog", 4, 7), ("한국어를", 8, 12)]
+    assert tokenizer.token_text(3) == "<end>"
 
 
 def test_offsets_cover_all_but_spaces(tokenizer):
@@ -85,7 +85,7 @@ def test_offsets_cover_all_but_spaces(tokenizer):
 def test_offsets_of_decomposed_text_cover_whole_syllables():
     tokenizer = tokenizers.train(["한국어 학교"], level="char", size=50)
     raw = unicodedata.normalize("NFD", "한국")
-    assert [(p.text, p.start, p.stop) for p in tokenizer.pieces(raw)] == [("한", 0, 3), ("국", 3, 6)]
+    assert [(p.text, p.start, p.stop) for p in tokenizer.encode_with_offsets(raw)] == [("한", 0, 3), ("국", 3, 6)]
 
 
 def test_pieces_are_the_tokens_that_encode_gives(tokenizer):
@@ -96,7 +96,7 @@ def test_pieces_are_the_tokens_that_encode_gives(tokenizer):
 def test_saved_is_reloaded_to_the_same_numbers(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.json")
     again = tokenizers.load(tmp_path / "tokenizer.json")
-    assert again.size == tokenizer.size and again.encode(TEXTS) == tokenizer.encode(TEXTS)
+    assert again.vocab_size == tokenizer.size and again.encode(TEXTS) == tokenizer.encode(TEXTS)
     again.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
 
@@ -133,7 +133,7 @@ def test_lowercase_folds_before_the_vocabulary():
 
 def test_words_are_cut_at_punctuation():
     tokenizer = tokenizers.train(["Yes, (no) it's."], level="word", size=50)
-    assert [p.text for p in tokenizer.pieces("Yes, (no) it's.")] == ["Yes", ",", "(", "no", ")", "it", "'", "s", "."]
+    assert [p.text for p in tokenizer.encode_with_offsets("Yes, (no) it's.")] == ["Yes", ",", "(", "no", ")", "it", "'", "s", "."]
 
 
 def test_rare_words_are_unknown():
@@ -152,7 +152,7 @@ def test_a_vocabulary_smaller_than_the_alphabet_is_an_error(level):
 def test_a_vocabulary_just_large_enough_will_do(level):
     needed = 4 + len({*"hello world"})
     tokenizer = tokenizers.train(["hello world"], level=level, size=needed)
-    assert tokenizer.size <= needed and tokenizer.decode(tokenizer.encode(["hello world"])) == ["hello world"]
+    assert tokenizer.vocab_size <= needed and tokenizer.decode(tokenizer.encode(["hello world"])) == ["hello world"]
 
 
 def test_a_vocabulary_without_room_for_a_word_is_an_error():
@@ -216,7 +216,7 @@ def test_an_unbroken_line_is_cut_before_subwords_are_made(letters):
     """Tokens never stretch over so many letters, so that the time grows with the line and not with its square."""
     line = letters * 5000
     made = tokenizers.train([line], level="bpe", size=300)
-    assert max(len(made.name(token)) for token in range(made.size)) <= tokenizers.LONGEST_WORD
+    assert max(len(made.token_text(token)) for token in range(made.vocab_size)) <= tokenizers.MAX_WORD_CHARS
     assert made.decode(made.encode([line])) == [line]
     pieces = [piece for piece, _ in made.engine.pre_tokenizer.pre_tokenize_str(line)]
-    assert max(map(len, pieces)) == tokenizers.LONGEST_WORD and len(pieces) == 10_000 // tokenizers.LONGEST_WORD
+    assert max(map(len, pieces)) == tokenizers.MAX_WORD_CHARS and len(pieces) == 10_000 // tokenizers.MAX_WORD_CHARS

@@ -5,10 +5,10 @@ import pytest
 from regard.core.errors import DataError
 from regard.core.protocols import Hypothesis
 from regard.data.text import tokenizer
-from regard.data.text.translation_codec import EMPTY, Quick
+from regard.data.text.translation_codec import EMPTY_PREDICTION, TranslationCodec
 
 WORDS = tokenizer.train(["a dog and a cat", "the dog"], level="word", size=50)
-QUICK = Quick(WORDS, WORDS, longest=8)
+QUICK = TranslationCodec(WORDS, WORDS, max_length=8)
 
 
 def test_rows_end_with_the_end_mark_and_blank_texts_have_none():
@@ -24,14 +24,14 @@ def test_a_text_that_is_too_long_is_named():
 
 def test_limits_follow_the_source_up_to_the_longest():
     assert QUICK.limit([1, 2]) == 7
-    assert Quick(WORDS, WORDS, longest=100).limit([1, 2]) == 14
+    assert TranslationCodec(WORDS, WORDS, max_length=100).limit([1, 2]) == 14
 
 
 def test_answers_are_texts_with_scores():
     row = WORDS.encode(["the dog"])[0]
     (first,), blank = QUICK.answers([[Hypothesis(tuple(row), -2.0, -1.0)], []])
     assert (first.text, first.score, first.rank) == ("the dog", -2.0, -1.0)
-    assert blank == [EMPTY]
+    assert blank == [EMPTY_PREDICTION]
 
 
 @pytest.mark.parametrize(

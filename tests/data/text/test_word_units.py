@@ -8,7 +8,7 @@ from regard.data.text import word_units
 
 
 def cut(text, unit="words"):
-    return [text[start:stop] for start, stop in word_units.CUTTERS[unit](text)]
+    return [text[start:stop] for start, stop in word_units.SPLITTERS[unit](text)]
 
 
 def test_words_are_cut_as_in_the_usual_tagged_data():
@@ -31,7 +31,7 @@ def test_a_decomposed_syllable_is_one_unit():
 @given(some.text(max_size=40))
 def test_units_are_in_order_and_leave_nothing_but_blanks_out(text):
     for unit in ("words", "characters"):
-        spans = word_units.CUTTERS[unit](text)
+        spans = word_units.SPLITTERS[unit](text)
         assert spans == sorted(spans) and all(a < b for a, b in spans)
         assert all(before[1] <= after[0] for before, after in pairwise(spans))
         assert "".join("".join(text[a:b] for a, b in spans).split()) == "".join(text.split())

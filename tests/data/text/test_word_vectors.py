@@ -8,10 +8,10 @@ from safetensors.torch import save_file
 from regard.core.errors import DataError, FileError
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text import word_vectors
-from regard.data.text.word_vectors import Vectors, read, start_table, to_binary, to_text
+from regard.data.text.word_vectors import WordVectors, read, init_embeddings, to_binary, to_text
 
 WORDS = ["the", "cat", "고양이", "co-op", "<s>"]
-MADE = Vectors(WORDS, np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32))
+MADE = WordVectors(WORDS, np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32))
 
 
 def glove(made=MADE):
@@ -35,7 +35,7 @@ def test_every_format_is_known_by_its_content(tmp_path, name, content, packed):
 
 
 def test_binary_without_line_ends_and_wide_text_are_read(tmp_path):
-    wide = Vectors(["a", "b"], np.random.default_rng(0).normal(size=(2, 900)).astype(np.float32))
+    wide = WordVectors(["a", "b"], np.random.default_rng(0).normal(size=(2, 900)).astype(np.float32))
     (tmp_path / "x.bin").write_bytes(to_binary(wide).replace(b"\nb ", b"b "))
     (tmp_path / "x.vec").write_bytes(to_text(wide))
     for path in tmp_path.iterdir():
@@ -50,7 +50,7 @@ def test_words_with_spaces_are_read_as_glove_has_them(tmp_path):
 def test_a_run_folder_is_read_like_a_file(tmp_path):
     tokenizer = tokenizers.train(["the cat"], level="word", size=9)
     tokenizer.save(tmp_path / "tokenizer.json")
-    weight = torch.randn(tokenizer.size, 3)
+    weight = torch.randn(tokenizer.vocab_size, 3)
     save_file({"vectors.weight": weight}, tmp_path / "model.safetensors")
     found = read(tmp_path)
     assert sorted(found.words) == ["cat", "the"]
@@ -67,11 +67,11 @@ def table(rows=4, width=7):
 
 def test_rows_of_known_words_get_their_vectors_at_the_size_of_the_table(tmp_path):
     path = tmp_path / "x.vec"
-    path.write_bytes(to_text(Vectors(WORDS, 50 * MADE.matrix)))
+    path.write_bytes(to_text(WordVectors(WORDS, 50 * MADE.matrix)))
     weight, before = table(), table().detach()
-    coverage = start_table(weight, ["", "Cat", "dog", "the"], path)
-    assert (coverage.covered, coverage.words) == (2, 3)
-    assert coverage.line().endswith("x.vec: vectors for 2 of 3 words (67%)")
+    coverage = init_embeddings(weight, ["", "Cat", "dog", "the"], path)
+    assert (coverage.num_covered, coverage.num_words) == (2, 3)
+    assert coverage.describe().endswith("x.vec: vectors for 2 of 3 words (67%)")
     assert torch.equal(weight[[0, 2]], before[[0, 2]])
     cosines = torch.nn.functional.cosine_similarity(weight[[1, 3]], torch.from_numpy(MADE.matrix[[1, 0]]))
     torch.testing.assert_close(cosines.detach(), torch.ones(2))
@@ -81,7 +81,7 @@ def test_rows_of_known_words_get_their_vectors_at_the_size_of_the_table(tmp_path
 def test_nothing_known_leaves_the_table_as_it_is(tmp_path):
     (tmp_path / "x.vec").write_bytes(to_text(MADE))
     weight = table()
-    assert start_table(weight, ["", "", "dog", "owl"], tmp_path / "x.vec").covered == 0
+    assert init_embeddings(weight, ["", "", "dog", "owl"], tmp_path / "x.vec").num_covered == 0
     assert torch.equal(weight, table())
 
 
@@ -90,14 +90,14 @@ def test_a_number_that_is_not_finite_is_named_with_its_word(tmp_path):
     with pytest.raises(
         DataError, match=r"x\.vec: the vector of 'the' has a number that is not finite; take the word out"
     ):
-        start_table(table(width=2), ["the", "a"], tmp_path / "x.vec")
+        init_embeddings(table(width=2), ["the", "a"], tmp_path / "x.vec")
 
 
 def test_a_width_that_does_not_fit_is_one_clear_line(tmp_path):
     (tmp_path / "x.vec").write_bytes(to_text(MADE))
     words = "its vectors have width 7, but the table of embeddings has 9; set the width of the model to 7"
     with pytest.raises(DataError, match=words):
-        start_table(table(width=9), ["the"], tmp_path / "x.vec")
+        init_embeddings(table(width=9), ["the"], tmp_path / "x.vec")
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize("word", ["", "two words"])
 def test_a_word_that_no_format_can_hold_is_refused(word):
     with pytest.raises(FileError, match="cannot be written: it has a space or no letters"):
-        word_vectors.to_text(Vectors([word], MADE.matrix[:1]))
+        word_vectors.to_text(WordVectors([word], MADE.matrix[:1]))

@@ -22,7 +22,7 @@ def folder(request, tmp_path_factory):
 
 def answers(folder, decoding, **options):
     native, other = (
-        regard.load(folder, [f"decoding={decoding}"], engine=engine).answer(TEXTS, **options)
+        regard.load(folder, [f"decoding={decoding}"], engine=engine).predict(TEXTS, **options)
         for engine in ("native", "ctranslate2")
     )
     return native, other
@@ -40,8 +40,8 @@ def test_texts_and_scores_are_the_same_beyond_the_context_too(folder, decoding):
 def test_many_texts_go_on_together_as_each_does_alone(folder, decoding):
     run = regard.load(folder, [f"decoding={decoding}"], engine="ctranslate2")
     texts = ["The list", "A class is", "The", "", "A class", "The list is", "An object", ""]
-    together = run.answer(texts, tokens=15)
-    alone = [run.answer([text], tokens=15)[0] for text in texts]
+    together = run.predict(texts, tokens=15)
+    alone = [run.predict([text], tokens=15)[0] for text in texts]
     assert [row[0].text for row in together] == [row[0].text for row in alone]
     assert [row[0].score for row in together] == pytest.approx([row[0].score for row in alone], rel=1e-4)
 
@@ -51,7 +51,7 @@ def test_a_beam_that_is_cut_at_its_limit_is_ours(folder, tokens):
     texts = ["The", "A class", "The list is", "", "An", "is the class"]
     settings = ["decoding=beam", "decoding.beam_width=4", "decoding.nbest=3"]
     native, other = (
-        regard.load(folder, settings, engine=engine).answer(texts, tokens=tokens)
+        regard.load(folder, settings, engine=engine).predict(texts, tokens=tokens)
         for engine in ("native", "ctranslate2")
     )
     assert [[one.text for one in row] for row in other] == [[one.text for one in row] for row in native]
@@ -59,11 +59,11 @@ def test_a_beam_that_is_cut_at_its_limit_is_ours(folder, tokens):
 
 def test_draws_repeat_and_do_not_depend_on_other_texts(folder):
     run = regard.load(folder, ["decoding=sample"], engine="ctranslate2")
-    first, again = (run.answer(TEXTS, tokens=12, seed=3) for _ in range(2))
+    first, again = (run.predict(TEXTS, tokens=12, seed=3) for _ in range(2))
     assert [row[0].text for row in first] == [row[0].text for row in again]
-    assert run.answer(TEXTS[:1], tokens=12, seed=3)[0][0].text == first[0][0].text
-    assert run.answer(TEXTS, tokens=12, seed=4)[0][0].text != first[0][0].text
-    assert len({answer.text for answer in run.answer(TEXTS[:1], tokens=12, samples=3)[0]}) == 3
+    assert run.predict(TEXTS[:1], tokens=12, seed=3)[0][0].text == first[0][0].text
+    assert run.predict(TEXTS, tokens=12, seed=4)[0][0].text != first[0][0].text
+    assert len({answer.text for answer in run.predict(TEXTS[:1], tokens=12, samples=3)[0]}) == 3
 
 
 def test_what_it_cannot_do_is_one_line(folder):

@@ -9,10 +9,10 @@ from regard.data.batching import PairBatch
 from regard.models import seq2seq
 from regard.tasks._shared.teacher_forcing import (
     log_probabilities,
-    picked,
-    teacher_forced,
+    gather_log_probs,
+    teacher_forcing_loss,
     with_alternatives,
-    without_read,
+    ablate_tokens,
 )
 
 SIZES = Seq2SeqSpec(source=11, target=9, longest=20)
@@ -30,20 +30,20 @@ def batch_of(rows):
 
 def test_the_loss_of_a_batch_is_that_of_its_rows(model):
     whole, alone = (
-        teacher_forced(model, batch_of([0, 1, 2]), pad=0),
-        [teacher_forced(model, batch_of([i]), pad=0) for i in range(3)],
+        teacher_forcing_loss(model, batch_of([0, 1, 2]), pad=0),
+        [teacher_forcing_loss(model, batch_of([i]), pad=0) for i in range(3)],
     )
     assert whole.count == sum(loss.count for loss in alone) == 3 + 5 + 1
     torch.testing.assert_close(whole.total, sum(loss.total for loss in alone))
-    assert teacher_forced(model, batch_of([0]), pad=0, smoothing=0.1).total != alone[0].total
+    assert teacher_forcing_loss(model, batch_of([0]), pad=0, smoothing=0.1).total != alone[0].total
 
 
 def test_log_probabilities_sum_to_the_loss(model):
     batch = batch_of([1])
     scores = log_probabilities(model, batch.source, batch.target.tokens)
     assert scores.shape == (1, 5, SIZES.target) and torch.allclose(scores.exp().sum(-1), torch.ones(()))
-    chosen = picked(scores, batch.target.tokens)
-    torch.testing.assert_close(-chosen.sum(), teacher_forced(model, batch, pad=0).total)
+    chosen = gather_log_probs(scores, batch.target.tokens)
+    torch.testing.assert_close(-chosen.sum(), teacher_forcing_loss(model, batch, pad=0).total)
 
 
 def test_tokens_are_named_with_what_else_might_have_stood_there(model):
@@ -64,7 +64,7 @@ def test_tokens_are_named_with_what_else_might_have_stood_there(model):
 def test_a_token_that_was_read_changes_nothing_before_it(model):
     batch = batch_of([1])
     read = batch.target.tokens[:, :-1]
-    usual, changed = model(read, model.start(batch.source))[0][0], without_read(model, batch.source, read, unknown=1)
+    usual, changed = model(read, model.start(batch.source))[0][0], ablate_tokens(model, batch.source, read, unk=1)
     for place, logits in enumerate(changed):
         torch.testing.assert_close(logits[:place], usual[:place])
         assert not torch.allclose(logits[place], usual[place])

@@ -20,13 +20,13 @@ SIDE = 48
 
 @pytest.fixture(scope="module")
 def part():
-    return dataset.of_scenes(scenes.generate("train", 12, side=SIDE, things=(1, 3)), "en")
+    return dataset.from_scenes(scenes.generate("train", 12, side=SIDE, things=(1, 3)), "en")
 
 
 @pytest.fixture(scope="module")
 def words(part):
     texts = [text for each in part.captions for text in each]
-    return grounding.Words(tokenizer.train(texts, level="word", size=100), SpecialTokens())
+    return grounding.CaptionVocab(tokenizer.train(texts, level="word", size=100), SpecialTokens())
 
 
 def model_of(words, **change):
@@ -38,7 +38,7 @@ def model_of(words, **change):
 def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
     """A model that looks at the middle of each word's region is right, one that looks into a corner is not."""
     model = model_of(words)
-    height, width = grounding.grid_of(model)
+    height, width = grounding.grid_size(model)
     assert (height, width) == (6, 6)
     said = [words_of for each in part.regions for words_of in each]
 
@@ -50,7 +50,7 @@ def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
             for row in range(len(captions)):
                 for number, word in enumerate(next(turn)):
                     looked[row, number, place(word.box)] = 1.0
-            return grounding.Looked(looked, torch.arange(len(captions)).float())
+            return grounding.GridAttention(looked, torch.arange(len(captions)).float())
 
         return look
 
@@ -64,9 +64,9 @@ def test_looking_where_the_thing_is_counts(part, words, monkeypatch):
         )
 
     monkeypatch.setattr(grounding, "look", at(middle))
-    assert grounding.pointing(model, part, words, see=to_tensor) > 95
+    assert grounding.pointing_accuracy(model, part, words, image_encoder=to_tensor) > 95
     monkeypatch.setattr(grounding, "look", at(lambda box: 0 if box[0] + box[1] > 1 else 35))
-    assert grounding.pointing(model, part, words, see=to_tensor) < 30
+    assert grounding.pointing_accuracy(model, part, words, image_encoder=to_tensor) < 30
 
 
 @pytest.mark.parametrize("change", [{}, {"attention": "hard"}, {"decoder": "transformer"}], ids=str)
@@ -81,13 +81,13 @@ def test_every_word_has_weights_over_all_cells(part, words, change):
 
 
 def test_a_model_without_attention_points_at_nothing(part, words):
-    assert grounding.pointing(model_of(words, attention="none"), part, words, see=to_tensor) is None
+    assert grounding.pointing_accuracy(model_of(words, attention="none"), part, words, image_encoder=to_tensor) is None
 
 
 def test_cells_and_parts_cover_the_image():
     boxes = [grounding.cell_box(place, 2, 3) for place in range(6)]
     assert boxes[0] == (0, 0, 1 / 3, 0.5) and boxes[-1] == (2 / 3, 0.5, 1, 1)
-    assert len(grounding.regions(8, 8)) == 16 and len(grounding.regions(2, 9)) == 8
+    assert len(grounding.occlusion_boxes(8, 8)) == 16 and len(grounding.occlusion_boxes(2, 9)) == 8
 
 
 def test_a_covered_region_is_grey_and_the_rest_as_it_was():
@@ -100,7 +100,7 @@ def test_a_covered_region_is_grey_and_the_rest_as_it_was():
 
 def test_taking_cells_away_changes_what_is_said(part, words):
     model = model_of(words).eval()
-    logits = grounding.without_each(model, part.pixels[0], torch.tensor([[2, 5, 6, 3]]), see=to_tensor)
+    logits = grounding.ablate_cells(model, part.pixels[0], torch.tensor([[2, 5, 6, 3]]), image_encoder=to_tensor)
     assert logits.shape == (36, 3, words.vocabulary.size) and logits.std(dim=0).max() > 0
 
 

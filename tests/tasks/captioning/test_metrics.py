@@ -18,15 +18,15 @@ TRUTH = (
 
 
 def test_words_are_lowercased_without_punctuation():
-    assert scores.words("A Dog's ball, red .") == ["a", "dog's", "ball", "red"]
-    assert scores.plain("큰  파란 원!") == "큰 파란 원"
+    assert scores.split_words("A Dog's ball, red .") == ["a", "dog's", "ball", "red"]
+    assert scores.normalize_caption("큰  파란 원!") == "큰 파란 원"
 
 
 def test_bleu_of_papineni_s_example():
     """17 of 18 words are in some reference; 10 of 17 pairs, 7 of 16 triples, 4 of 15 quadruples."""
     found = scores.bleu([SAID], [TRUTH])
     shares = (17 / 18, 10 / 17, 7 / 16, 4 / 15)
-    for order in scores.ORDERS:  # 18 words, as in the second reference: no brevity penalty
+    for order in scores.NGRAM_ORDERS:  # 18 words, as in the second reference: no brevity penalty
         expected = math.prod(shares[:order]) ** (1 / order)
         assert found[f"bleu{order}"] == pytest.approx(100 * expected, abs=0.01)
 
@@ -83,14 +83,14 @@ def test_cider_is_the_paper_s_formula():
 
 
 def test_exact():
-    assert scores.exact(["A red circle.", "a blue circle"], [["a red circle", "x"], ["a blue square"]]) == 50
+    assert scores.exact_match(["A red circle.", "a blue circle"], [["a red circle", "x"], ["a blue square"]]) == 50
 
 
 def test_signatures_say_how_and_what_is_missing(monkeypatch):
     named = scores.signatures()
     assert "order 3 over all references of each image" in named["bleu3"] and "version:" in named["bleu3"]
     assert "nrefs:1" not in named["bleu3"]  # there may be any number
-    if scores.installed():
+    if scores.extras_installed():
         assert "pycocoevalcap" in named["cider"] and "without synonyms" in named["meteor"]
     monkeypatch.setattr(scores, "installed", lambda: False)
     assert scores.signatures()["cider, meteor"] == "not computed; run: pip install 'regard[captions]'"

@@ -22,7 +22,7 @@ def test_a_sheet_has_a_tile_for_every_word():
     words = ["a", "red", "circle", "left", "of", "a", "square"]
     sizes = {}
     for number in (1, 4, 7):
-        data = overlay.sheet(image, words[:number], np.ones((number, 4)) / 4, (2, 2))
+        data = overlay.render_tiles(image, words[:number], np.ones((number, 4)) / 4, (2, 2))
         sizes[number] = Image.open(io.BytesIO(data)).size
     tile = 168 + overlay.GAP
     assert sizes[1][0] == 2 * tile + overlay.GAP and sizes[4][0] == sizes[7][0] == 5 * tile + overlay.GAP
@@ -30,6 +30,6 @@ def test_a_sheet_has_a_tile_for_every_word():
 
 
 def test_without_attention_and_in_grey_it_is_the_image_with_its_caption():
-    data = overlay.sheet(np.zeros((10, 20, 1), np.uint8), ["작은", "원"], None, (1, 1))
+    data = overlay.render_tiles(np.zeros((10, 20, 1), np.uint8), ["작은", "원"], None, (1, 1))
     made = np.asarray(Image.open(io.BytesIO(data)))
     assert made.shape[1] == 160 + 2 * overlay.GAP and (made[overlay.GAP + 80 :] < 100).any()  # something is written

@@ -46,7 +46,7 @@ def test_every_word_counts_once(task, model):
 def test_images_are_turned_at_times():
     turning = captioning.build(replace(TINY, flip=0.5))
     examples = np.arange(12)
-    plain = turning.image_encoder.rows(turning.collection.split("train").pixels, examples)
+    plain = turning.image_encoder.encode_rows(turning.collection.split("train").pixels, examples)
     torch.manual_seed(0)
     images = turning.collate(examples).images
     turned = [bool((one == other.flip(2)).all()) for one, other in zip(images, plain, strict=True)]
@@ -82,7 +82,7 @@ def test_captions_that_are_too_long_are_counted_and_left_out():
 
 def test_korean_scenes():
     korean = captioning.build(replace(TINY, language="ko"))
-    assert "원" in "".join(korean.vocabulary.name(token) for token in range(korean.spec.size))
+    assert "원" in "".join(korean.vocabulary.token_text(token) for token in range(korean.spec.size))
 
 
 def test_files_decide_by_bleu(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ def test_shares_lie_between_nothing_and_everything():
     task = classification.build(classification.TINY)
     made = reviews.generate("valid", 40, language="en", seed=1)
     config = classification.TINY
-    cuts = document_corpus.cut_documents(
+    cuts = document_corpus.tokenize_documents(
         [review.text for review in made], task.tokenizer, splitter=config.splitter, limits=config.limits
     )
     torch.manual_seed(0)

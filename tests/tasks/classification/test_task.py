@@ -49,7 +49,7 @@ def test_built_in_reviews_are_learnt_and_attention_finds_what_decides():
 def test_an_empty_document_is_left_out_of_training_and_wrong_in_evaluation(tmp_path):
     path = write(tmp_path / "a.tsv", [*ROWS, ("pos", " "), ("neg", "")])
     task = classification.build(Config(path=path, tokenizer="word", min_frequency=1))
-    assert "2 of" in " ".join(task.data_warnings()) or task.training.blank < 2
+    assert "2 of" in " ".join(task.data_warnings()) or task.training_documents.blank < 2
     folder = tmp_path / "splits"
     folder.mkdir()
     write(folder / "train.tsv", ROWS)
@@ -109,7 +109,7 @@ def test_several_labels(tmp_path):
     rows = [("joy|love", "I am so happy with you"), ("fear", "this is scary"), ("", "a chair"), ("joy", "happy day")]
     path = write(tmp_path / "a.tsv", [(label, f"{text} {i}") for i in range(20) for label, text in rows])
     task = classification.build(Config(path=path, separator="|", min_frequency=1))
-    assert task.goal.metric == "f1" and task.names == ["fear", "joy", "love"] and task.spec.several
+    assert task.goal.metric == "f1" and task.label_names == ["fear", "joy", "love"] and task.spec.several
     model = hierarchical.build(hierarchical.TINY, task.spec)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
     for epoch in range(12):
@@ -160,7 +160,7 @@ def test_the_flat_model_has_one_axis_of_words(task):
 
 def test_a_run_folder_without_labels_is_an_error(task, tmp_path):
     task.save(tmp_path)
-    assert classification.load(classification.TINY, tmp_path).names == task.names
+    assert classification.load(classification.TINY, tmp_path).label_names == task.names
     (tmp_path / "labels.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"labels\.json: the names of the labels cannot be read"):
         classification.load(classification.TINY, tmp_path)
@@ -171,7 +171,7 @@ def test_the_vocabulary_of_another_run_is_taken_over(task, tmp_path):
     task.save(tmp_path / "other")
     path = write(tmp_path / "a.tsv", ROWS)
     started = classification.build(Config(path=path), folder=tmp_path / "other")
-    assert started.names == ["neg", "pos"] and started.tokenizer.size == task.tokenizer.size
+    assert started.label_names == ["neg", "pos"] and started.tokenizer.vocab_size == task.tokenizer.size
 
 
 @pytest.mark.parametrize(

@@ -5,31 +5,31 @@ from itertools import permutations
 import pytest
 import torch
 
-from regard.tasks.detection.matching import Truth, Weights, corners, match, overlaps, set_loss
+from regard.tasks.detection.matching import ObjectTargets, LossWeights, box_cxcywh_to_xyxy, hungarian_match, box_iou_and_giou, set_loss
 
 
 def test_corners_and_overlaps():
     boxes = torch.tensor([[0.5, 0.5, 0.4, 0.2], [0.1, 0.1, 0.2, 0.2]])
-    edges = corners(boxes)
+    edges = box_cxcywh_to_xyxy(boxes)
     torch.testing.assert_close(edges, torch.tensor([[0.3, 0.4, 0.7, 0.6], [0.0, 0.0, 0.2, 0.2]]))
-    share, general = overlaps(edges, edges)
+    share, general = box_iou_and_giou(edges, edges)
     torch.testing.assert_close(share, torch.ones(2))
     torch.testing.assert_close(general, torch.ones(2))
-    apart, far = overlaps(torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([2.0, 0.0, 3.0, 1.0]))
+    apart, far = box_iou_and_giou(torch.tensor([0.0, 0.0, 1.0, 1.0]), torch.tensor([2.0, 0.0, 3.0, 1.0]))
     assert float(apart) == 0 and float(far) == pytest.approx(-1 / 3)  # a third of the hull lies between them
 
 
 def test_the_match_costs_least():
     torch.manual_seed(1)
-    weights = Weights()
+    weights = LossWeights()
     logits, boxes = torch.randn(4, 3), torch.rand(4, 4) * 0.4 + 0.1
     labels, truth = torch.tensor([0, 1, 1]), torch.rand(3, 4) * 0.4 + 0.1
     odds = logits.softmax(dim=-1)[:, labels]
-    _, overlap = overlaps(corners(boxes)[:, None], corners(truth)[None])
+    _, overlap = box_iou_and_giou(box_cxcywh_to_xyxy(boxes)[:, None], box_cxcywh_to_xyxy(truth)[None])
     cost = 5 * torch.cdist(boxes, truth, p=1) - odds - 2 * overlap
     others = torch.randn(1, 4, 3), torch.rand(1, 4, 4)  # a second image, of which one object is padding
-    both = Truth(torch.stack([labels, labels]), torch.stack([truth, truth]), torch.tensor([3, 2]))
-    rows, queries, objects = match(
+    both = ObjectTargets(torch.stack([labels, labels]), torch.stack([truth, truth]), torch.tensor([3, 2]))
+    rows, queries, objects = hungarian_match(
         torch.cat([logits[None], others[0]]), torch.cat([boxes[None], others[1]]), both, weights
     )
     assert rows.tolist() == [0, 0, 0, 1, 1] and sorted(objects[3:].tolist()) == [0, 1]
@@ -41,25 +41,25 @@ def test_the_match_costs_least():
 def test_a_perfect_answer_costs_nothing():
     boxes = torch.tensor([[[0.3, 0.3, 0.2, 0.2], [0.7, 0.7, 0.2, 0.2], [0.5, 0.5, 0.1, 0.1]]])
     logits = torch.tensor([[[50.0, 0, 0], [0, 50.0, 0], [0, 0, 50.0]]])
-    truth = Truth(torch.tensor([[1, 0]]), boxes[:, [1, 0]], torch.tensor([2]))
-    parts = set_loss(logits, boxes, truth, Weights())
+    truth = ObjectTargets(torch.tensor([[1, 0]]), boxes[:, [1, 0]], torch.tensor([2]))
+    parts = set_loss(logits, boxes, truth, LossWeights())
     assert set(parts) == {"class", "distance", "overlap"}
     assert sum(part.item() for part in parts.values()) == pytest.approx(0, abs=1e-5)
 
 
 def test_an_image_without_objects():
-    nothing = Truth(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0, 4), torch.tensor([0]))
-    parts = set_loss(torch.zeros(1, 2, 3), torch.rand(1, 2, 4), nothing, Weights())
+    nothing = ObjectTargets(torch.zeros(1, 0, dtype=torch.long), torch.zeros(1, 0, 4), torch.tensor([0]))
+    parts = set_loss(torch.zeros(1, 2, 3), torch.rand(1, 2, 4), nothing, LossWeights())
     assert parts["distance"].item() == parts["overlap"].item() == 0 and parts["class"].item() > 0
 
 
 def test_losses_of_images_add_up():
     torch.manual_seed(0)
     logits, boxes = torch.randn(2, 4, 3), torch.rand(2, 4, 4)
-    truth = Truth(torch.tensor([[0, 1], [1, 0]]), torch.rand(2, 2, 4), torch.tensor([2, 1]))
-    whole = set_loss(logits, boxes, truth, Weights())
+    truth = ObjectTargets(torch.tensor([[0, 1], [1, 0]]), torch.rand(2, 2, 4), torch.tensor([2, 1]))
+    whole = set_loss(logits, boxes, truth, LossWeights())
     each = [
-        set_loss(logits[i : i + 1], boxes[i : i + 1], Truth(*(x[i : i + 1] for x in truth)), Weights()) for i in (0, 1)
+        set_loss(logits[i : i + 1], boxes[i : i + 1], ObjectTargets(*(x[i : i + 1] for x in truth)), LossWeights()) for i in (0, 1)
     ]
     for name, value in whole.items():
         torch.testing.assert_close(value, each[0][name] + each[1][name])

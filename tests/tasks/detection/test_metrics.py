@@ -2,20 +2,20 @@
 
 import pytest
 
-from regard.tasks.detection.metrics import Found, Thing, average_precision, overlap
+from regard.tasks.detection.metrics import DetectedObject, GroundTruthObject, average_precision, box_iou
 
 LEFT, RIGHT = (0.0, 0.0, 0.4, 0.4), (0.5, 0.5, 0.9, 0.9)
 
 
 def test_overlap():
-    assert overlap(LEFT, LEFT) == pytest.approx(1) and overlap(LEFT, RIGHT) == 0
-    assert overlap((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
-    assert overlap((0, 0, 0, 0), (0, 0, 0, 0)) == 0
+    assert box_iou(LEFT, LEFT) == pytest.approx(1) and box_iou(LEFT, RIGHT) == 0
+    assert box_iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
+    assert box_iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
 
 
 def test_all_found_and_nothing_found():
-    truth = [[Thing(0, LEFT), Thing(1, RIGHT)]]
-    assert average_precision([[Found(0, 0.9, LEFT), Found(1, 0.8, RIGHT)]], truth, threshold=0.5) == pytest.approx(1)
+    truth = [[GroundTruthObject(0, LEFT), GroundTruthObject(1, RIGHT)]]
+    assert average_precision([[DetectedObject(0, 0.9, LEFT), DetectedObject(1, 0.8, RIGHT)]], truth, threshold=0.5) == pytest.approx(1)
     assert average_precision([[]], truth, threshold=0.5) == 0
     assert average_precision([[]], [[]], threshold=0.5) == 0
 
@@ -23,24 +23,24 @@ def test_all_found_and_nothing_found():
 def test_a_case_by_hand():
     """Two objects of one class in two images. Surest first: right, wrong, right. Precision 1, 1/2, 2/3 at recall 1/2,
     1/2, 1: the interpolated precision is 1 up to recall 0.5 (51 of 101 places) and 2/3 beyond (50 places)."""
-    truth = [[Thing(0, LEFT)], [Thing(0, RIGHT)]]
-    found = [[Found(0, 0.9, LEFT), Found(0, 0.8, RIGHT)], [Found(0, 0.7, RIGHT)]]
+    truth = [[GroundTruthObject(0, LEFT)], [GroundTruthObject(0, RIGHT)]]
+    found = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)], [DetectedObject(0, 0.7, RIGHT)]]
     assert average_precision(found, truth, threshold=0.5) == pytest.approx((51 * 1 + 50 * 2 / 3) / 101)
 
 
 def test_an_object_is_found_once():
     """The second claim to the same object is wrong: precision 1 at recall 1 comes first, so nothing is lost."""
-    truth = [[Thing(0, LEFT)]]
-    twice = [[Found(0, 0.9, LEFT), Found(0, 0.8, LEFT)]]
+    truth = [[GroundTruthObject(0, LEFT)]]
+    twice = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, LEFT)]]
     assert average_precision(twice, truth, threshold=0.5) == pytest.approx(1)
-    wrong_first = [[Found(0, 0.9, RIGHT), Found(0, 0.8, LEFT)]]
+    wrong_first = [[DetectedObject(0, 0.9, RIGHT), DetectedObject(0, 0.8, LEFT)]]
     assert average_precision(wrong_first, truth, threshold=0.5) == pytest.approx(0.5)
 
 
 def test_classes_and_thresholds():
-    truth = [[Thing(0, LEFT), Thing(1, RIGHT)]]
-    found = [[Found(0, 0.9, LEFT), Found(0, 0.8, RIGHT)]]  # the second is of another class
+    truth = [[GroundTruthObject(0, LEFT), GroundTruthObject(1, RIGHT)]]
+    found = [[DetectedObject(0, 0.9, LEFT), DetectedObject(0, 0.8, RIGHT)]]  # the second is of another class
     assert average_precision(found, truth, threshold=0.5) == pytest.approx(0.5)
-    shifted = [[Found(0, 0.9, (0.0, 0.0, 0.4, 0.3)), Found(1, 0.9, RIGHT)]]  # overlap 0.75
+    shifted = [[DetectedObject(0, 0.9, (0.0, 0.0, 0.4, 0.3)), DetectedObject(1, 0.9, RIGHT)]]  # overlap 0.75
     assert average_precision(shifted, truth, threshold=0.7) == pytest.approx(1)
     assert average_precision(shifted, truth, threshold=0.8) == pytest.approx(0.5)

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.images.detection_dataset import HELD_OUT
+from regard.data.images.detection_dataset import HELD_OUT_SCENES
 from regard.models import detr
 from regard.models.detr import Detections
 from regard.tasks import detection
@@ -65,7 +65,7 @@ def test_the_parts_of_the_loss_are_named_and_add_up(prepared):
 def test_boxes_turn_with_their_image():
     plain, turned = (detection.build(replace(detection.TINY, flip=flip)).collate(np.arange(3)) for flip in (0.0, 1.0))
     assert turned.images.equal(plain.images.flip(3))
-    boxes, other = plain.truth.boxes[0, 0], turned.truth.boxes[0, 0]
+    boxes, other = plain.targets.boxes[0, 0], turned.targets.boxes[0, 0]
     assert other.tolist() == pytest.approx([1 - float(boxes[0]), *boxes[1:].tolist()], abs=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_a_page_has_a_box_for_every_query(prepared):
 def test_what_is_held_out_has_pairs_that_training_has_not():
     task = detection.build(replace(detection.TINY, scenes=30))
     assert {name: len(part) for name, part in task.collection.splits.items()} == dict.fromkeys(
-        ("train", "valid", "test"), min(30, HELD_OUT)
+        ("train", "valid", "test"), min(30, HELD_OUT_SCENES)
     )
 
 

@@ -70,9 +70,9 @@ def test_the_loss_of_mixed_images_is_shared_among_their_classes(tmp_path):
     model = vit.build(vit.TINY, task.spec).eval()
     log_p = model(batch.images).log_softmax(dim=1).detach()
     rows = torch.arange(8)
-    expected = -(batch.share * log_p[rows, batch.labels] + (1 - batch.share) * log_p[rows, batch.others]).sum()
+    expected = -(batch.weight * log_p[rows, batch.labels] + (1 - batch.weight) * log_p[rows, batch.other_labels]).sum()
     assert task.loss(model, batch).total.item() == pytest.approx(float(expected), rel=1e-5)
-    assert (batch.share < 1).any()
+    assert (batch.weight < 1).any()
 
 
 def test_a_page_shows_rollout_and_what_is_answered_without_the_strongest_patches(prepared):

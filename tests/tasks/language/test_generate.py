@@ -5,7 +5,7 @@ import torch
 from regard.core.data_specs import LanguageSpec
 from regard.decoding import strategy
 from regard.models import gpt
-from regard.tasks.language.generate import generate, nats, no_source
+from regard.tasks.language.generate import generate, token_nats, empty_source
 
 SIZES = LanguageSpec(size=20, longest=16)
 CPU = torch.device("cpu")
@@ -21,17 +21,17 @@ def model():
 def test_a_text_within_the_context_is_scored_as_it_is_read(model):
     tokens = np.random.default_rng(0).integers(4, 20, 15)
     read = torch.tensor([[SIZES.marks.start, *tokens]])
-    logits, _ = model(read[:, :-1], model.start(no_source(1, CPU)))
+    logits, _ = model(read[:, :-1], model.start(empty_source(1, CPU)))
     expected = torch.nn.functional.cross_entropy(logits[0], read[0, 1:], reduction="none")
-    np.testing.assert_allclose(nats(model, [tokens], SIZES, CPU)[0], expected.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(token_nats(model, [tokens], SIZES, CPU)[0], expected.numpy(), rtol=1e-5)
 
 
 @torch.no_grad()
 def test_a_long_text_is_scored_in_windows_that_overlap_by_half(model):
     tokens = np.random.default_rng(0).integers(4, 20, 50)
-    (values,) = nats(model, [tokens], SIZES, CPU)
-    np.testing.assert_allclose(values[:16], nats(model, [tokens[:16]], SIZES, CPU)[0], rtol=1e-5)
-    np.testing.assert_allclose(values[16:24], nats(model, [tokens[8:24]], SIZES, CPU)[0][8:], rtol=1e-5)
+    (values,) = token_nats(model, [tokens], SIZES, CPU)
+    np.testing.assert_allclose(values[:16], token_nats(model, [tokens[:16]], SIZES, CPU)[0], rtol=1e-5)
+    np.testing.assert_allclose(values[16:24], token_nats(model, [tokens[8:24]], SIZES, CPU)[0][8:], rtol=1e-5)
     assert (values > 0).all()
 
 
@@ -43,7 +43,7 @@ def ask(model, prompts, count, **settings):
 @torch.no_grad()
 def test_texts_outgrow_the_context_by_reading_its_last_half_again(model):
     ((text,),) = ask(model, [(5, 6)], 60)
-    assert len(text.tokens) == 60 and not text.ended
+    assert len(text.tokens) == 60 and not text.finished
     assert not {0, 1, 2} & set(text.tokens)
     beginning = ask(model, [(5, 6)], 13)[0][0].tokens
     assert text.tokens[:13] == beginning
@@ -55,7 +55,7 @@ def test_greedy_texts_follow_from_what_is_seen(model):
     ((text,),) = generate(model, [(5, 6)], count=40, sizes=SIZES, decoding=search, device=CPU)
     whole = [5, 6, *text.tokens]
     seen = whole[15 - 7 : 15]  # the context of 16 holds a start mark and 15 tokens; 7 of them are read anew
-    logits, _ = model(torch.tensor([[2, *seen]]), model.start(no_source(1, CPU)))
+    logits, _ = model(torch.tensor([[2, *seen]]), model.start(empty_source(1, CPU)))
     logits[0, -1, :4] = -torch.inf
     assert int(logits[0, -1].argmax()) == whole[15]
 
@@ -67,7 +67,7 @@ def test_prompts_of_any_length_are_gone_on_from_together(model):
     for number in range(3):
         shifted = [*prompts[number:], *prompts[:number]]
         assert ask(model, shifted, 10)[0][0].tokens == ask(model, shifted[:1], 10)[0][0].tokens
-    assert [some[0].prompt for some in together] == [0, 1, 2]
+    assert [some[0].prompt_index for some in together] == [0, 1, 2]
 
 
 @torch.no_grad()
@@ -82,7 +82,7 @@ def test_a_text_may_end_by_itself(model):
     with torch.no_grad():
         model.readout.weight[3] = 5 * model.encoder.last.weight.sign()  # the end mark becomes likely
     (texts,) = ask(model, [(5,)], 40, samples=8, forbid=(), temperature=2.0)
-    assert any(text.ended and len(text.tokens) < 40 for text in texts)
+    assert any(text.finished and len(text.tokens) < 40 for text in texts)
     assert all(3 not in text.tokens for text in texts)
 
 
@@ -90,8 +90,8 @@ def test_a_text_may_end_by_itself(model):
 def test_texts_are_scored_together_as_alone(model):
     random = np.random.default_rng(0)
     texts = [random.integers(4, 20, length) for length in (7, 0, 50, 7, 16, 33, 1)]
-    for together, tokens in zip(nats(model, texts, SIZES, CPU), texts, strict=True):
-        np.testing.assert_allclose(together, nats(model, [tokens], SIZES, CPU)[0], rtol=1e-5)
+    for together, tokens in zip(token_nats(model, texts, SIZES, CPU), texts, strict=True):
+        np.testing.assert_allclose(together, token_nats(model, [tokens], SIZES, CPU)[0], rtol=1e-5)
 
 
 @torch.no_grad()
@@ -126,7 +126,7 @@ def test_the_least_length_is_that_of_the_whole_text(model, least):
     model.readout.weight[SIZES.marks.end] = 9.0  # it ends wherever it may
     search = strategy.build("greedy", min_length=least)
     ((text,),) = generate(model, [(5, 6)], count=60, sizes=SIZES, decoding=search, device=CPU)
-    assert len(text.tokens) == least and text.ended
+    assert len(text.tokens) == least and text.finished
 
 
 @torch.no_grad()
@@ -151,4 +151,4 @@ def test_draws_do_not_depend_on_when_others_end(model):
 def test_samples_draw_by_themselves_in_every_window(model):
     (texts,) = ask(model, [(5,)], 40, samples=3, temperature=1.5)
     whole = [text.tokens[20:] for text in texts]
-    assert len(set(whole)) == 3 and sorted(text.number for text in texts) == [0, 1, 2]
+    assert len(set(whole)) == 3 and sorted(text.sample_index for text in texts) == [0, 1, 2]

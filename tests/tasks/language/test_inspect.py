@@ -5,8 +5,8 @@ from regard.core.data_specs import LanguageSpec, SpecialTokens
 from regard.data.text import byte_bpe
 from regard.data.text import tokenizer as tokenizers
 from regard.models import gpt
-from regard.tasks.language.generate import Continuation, no_source
-from regard.tasks.language.inspect import raw_text, show
+from regard.tasks.language.generate import Continuation, empty_source
+from regard.tasks.language.inspect import raw_text, build_inspectable
 
 TEXTS = ["the cat sat on the mat,\n\tand a dog  sat too"] * 3
 
@@ -27,12 +27,12 @@ def test_raw_pieces_join_to_the_text(level):
 def shown():
     torch.manual_seed(0)
     made = tokenizer("char")
-    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(made.size, longest=16)).eval()
+    model = gpt.build(gpt.Config(layers=1, dim=16, heads=2), LanguageSpec(made.vocab_size, longest=16)).eval()
     prompt = tuple(made.encode(["the "])[0])
-    text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, ended=True)
+    text = Continuation(0, tuple(made.encode(["cat"])[0]), 0, finished=True)
     with torch.no_grad():
-        return show(
-            model, prompt, text, tokenizer=made, marks=SpecialTokens(), source=no_source(1, torch.device("cpu"))
+        return build_inspectable(
+            model, prompt, text, tokenizer=made, special_tokens=SpecialTokens(), source=empty_source(1, torch.device("cpu"))
         )
 
 

@@ -114,8 +114,8 @@ def test_what_was_given_stays_as_it_was_given(task, model):
 
 def test_a_decoder_without_such_settings_is_replaced_by_sampling(task, model):
     greedy = strategy.build("greedy")
-    assert Options().search(greedy) == greedy
-    assert Options(temperature=0.5).search(greedy) == strategy.build("sample", temperature=0.5)
+    assert Options().resolve_strategy(greedy) == greedy
+    assert Options(temperature=0.5).resolve_strategy(greedy) == strategy.build("sample", temperature=0.5)
 
 
 def test_a_text_longer_than_the_context_is_shown_by_its_end(task, model):
@@ -126,14 +126,14 @@ def test_a_text_longer_than_the_context_is_shown_by_its_end(task, model):
 
 
 def test_what_is_shown_keeps_the_laws(task, model):
-    assert [verdict for verdict in invariants.check(task, model, SAMPLE) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check(task, model, SAMPLE) if not verdict.passed] == []
 
 
 def test_it_is_saved_and_loaded_without_the_text(task, model, tmp_path):
     task.save(tmp_path)
     config = Config(**{**vars(task.config), "paths": ("nowhere",)})
     again = language.build(config, tmp_path)
-    assert again.examples == task.examples and again.spec == task.sizes
+    assert again.example_sources == task.examples and again.spec == task.sizes
     one, other = (each.predict(model, ["the"], Options(tokens=9), SAMPLE) for each in (task, again))
     assert one[0][0].text == other[0][0].text
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
@@ -166,7 +166,7 @@ def test_other_wrong_settings_are_refused():
 
 
 def test_the_default_is_the_documentation_inside_python():
-    assert Config().origin == PlainTextSource((), "python")
+    assert Config().data_source == PlainTextSource((), "python")
 
 
 def test_a_changed_text_has_another_fingerprint(task, tmp_path):

@@ -4,8 +4,8 @@ import torch
 
 from regard.core.data_specs import SpecialTokens
 from regard.data.text import masking, tokenizer
-from regard.data.text.token_stream import Stream
-from regard.tasks.masked_language.masked_rows import SALTS, Rows, Shape
+from regard.data.text.token_stream import TokenStream
+from regard.tasks.masked_language.masked_rows import SALTS_PER_POSITION, MaskedRows, MaskedRowSpec
 
 MARKS = SpecialTokens(mask=60)
 TEXT = np.arange(200) % 50 + 4
@@ -19,12 +19,12 @@ class Threes:
 
 
 def rows(*, pairs="none", whole_words=False, length=20):
-    return Rows(Stream(TEXT, 0), Shape(length, 0.2, 61, MARKS, whole_words, pairs), Threes())
+    return MaskedRows(TokenStream(TEXT, 0), MaskedRowSpec(length, 0.2, 61, MARKS, whole_words, pairs), Threes())
 
 
 def test_a_row_is_a_text_between_marks_and_gaps_are_no_marks():
     made = rows()
-    gaps, follows = made.batch(np.array([5, 50]) * SALTS + 7)
+    gaps, follows = made.collate(np.array([5, 50]) * SALTS_PER_POSITION + 7)
     assert gaps.tokens.shape == (2, 20) and len(follows) == 0
     assert (gaps.tokens[:, 0] == MARKS.start).all() and (gaps.tokens[:, -1] == MARKS.end).all()
     assert gaps.tokens[0, 1:-1].tolist() == TEXT[5:23].tolist()
@@ -34,16 +34,16 @@ def test_a_row_is_a_text_between_marks_and_gaps_are_no_marks():
 
 
 def test_gaps_follow_from_the_number_alone_and_change_with_the_salt():
-    made, numbers = rows(), np.array([5, 50]) * SALTS
-    one, _ = made.batch(numbers + 3)
-    alone, _ = made.batch(numbers[1:] + 3)
-    other, _ = made.batch(numbers + 4)
+    made, numbers = rows(), np.array([5, 50]) * SALTS_PER_POSITION
+    one, _ = made.collate(numbers + 3)
+    alone, _ = made.collate(numbers[1:] + 3)
+    other, _ = made.collate(numbers + 4)
     assert torch.equal(one.chosen[1:], alone.chosen) and torch.equal(one.seen[1:], alone.seen)
     assert not torch.equal(one.chosen, other.chosen)
 
 
 def test_whole_words_are_covered_together():
-    gaps, _ = rows(whole_words=True).batch(np.array([5]) * SALTS + 1)
+    gaps, _ = rows(whole_words=True).collate(np.array([5]) * SALTS_PER_POSITION + 1)
     inner = gaps.chosen[0, 3:18].view(-1, 3)
     assert torch.equal(inner.all(dim=1), inner.any(dim=1))
 
@@ -51,7 +51,7 @@ def test_whole_words_are_covered_together():
 @pytest.mark.parametrize("pairs", ["next", "order"])
 def test_half_of_the_second_texts_do_not_follow(pairs):
     made = rows(pairs=pairs)
-    gaps, follows = made.batch(np.full(200, 20) * SALTS + np.arange(200))
+    gaps, follows = made.collate(np.full(200, 20) * SALTS_PER_POSITION + np.arange(200))
     assert 60 < int(follows.sum()) < 140
     for tokens_, segments, follow in zip(gaps.tokens, gaps.segments, follows, strict=True):
         second = int(segments.argmax())
@@ -68,21 +68,21 @@ def test_half_of_the_second_texts_do_not_follow(pairs):
 
 def test_epochs_have_other_places_and_other_gaps():
     made = rows()
-    first, second = (np.sort(np.concatenate(made.plan(4, seed=1, epoch=epoch))) for epoch in (0, 1))
-    again = np.sort(np.concatenate(made.plan(4, seed=1, epoch=0)))
+    first, second = (np.sort(np.concatenate(made.epoch_batches(4, seed=1, epoch=epoch))) for epoch in (0, 1))
+    again = np.sort(np.concatenate(made.epoch_batches(4, seed=1, epoch=0)))
     assert np.array_equal(first, again) and set(first) != set(second)
-    assert (first // SALTS).max() <= 200 - 18 and np.diff(first // SALTS).min() == 18
+    assert (first // SALTS_PER_POSITION).max() <= 200 - 18 and np.diff(first // SALTS_PER_POSITION).min() == 18
 
 
 def test_evaluation_goes_over_the_text_once():
     made = rows()
-    places = np.concatenate(made.in_order(3, most=100)) // SALTS
+    places = np.concatenate(made.sequential_batches(3, max_tokens=100)) // SALTS_PER_POSITION
     assert places.tolist() == list(range(0, 100 - 17, 18))
-    assert made.in_order(3, most=1)[0].tolist() == [0]
-    assert len(Rows(Stream(TEXT[:9], 0), made.shape, Threes()).in_order(3, most=100)) == 0
+    assert made.sequential_batches(3, max_tokens=1)[0].tolist() == [0]
+    assert len(MaskedRows(TokenStream(TEXT[:9], 0), made.spec, Threes()).sequential_batches(3, max_tokens=100)) == 0
 
 
 def test_words_of_a_tokenizer_are_used():
     made = masking.with_mask(tokenizer.train(["abc def"], level="char", size=20))
     row = np.array([2, *made.encode(["abc def"])[0], 3])
-    assert masking.Words(made).numbers(row).tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 4]
+    assert masking.WordBoundaries(made).word_ids(row).tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 4]

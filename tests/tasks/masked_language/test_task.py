@@ -58,7 +58,7 @@ def test_it_learns_to_fill_gaps(task, module, change):
     text = "sat on the mat and the [MASK] sat on the rug . the cat"
     answers = task.answer(model, [task.read(text)], Options(n=3), None)[0]
     assert text.replace("[MASK]", "dog") in [answer.text for answer in answers] and len(answers) == 3
-    assert [verdict for verdict in invariants.check(task, model, None) if not verdict.kept] == []
+    assert [verdict for verdict in invariants.check(task, model, None) if not verdict.passed] == []
 
 
 def test_pairs_are_a_part_of_the_loss(config):
@@ -79,8 +79,8 @@ def test_the_mask_mark_is_behind_the_vocabulary(task, config):
 def test_it_is_saved_and_loaded_without_the_text(task, config, tmp_path):
     task.save(tmp_path)
     again = masked_language.build(replace(config, paths=("nowhere",)), tmp_path)
-    assert again.spec == task.sizes and again.examples == task.examples
-    assert again.examples and all("[MASK]" in text for text in again.examples)
+    assert again.spec == task.sizes and again.example_sources == task.examples
+    assert again.example_sources and all("[MASK]" in text for text in again.example_sources)
     with pytest.raises(DataError, match="nowhere: no such file or folder"):
         again.epoch_batches(0, 1)
 
@@ -89,7 +89,7 @@ def test_the_vocabulary_of_another_task_gets_a_mask_mark(config, tmp_path):
     tokenizer = tokenizers.train([TEXT], level="word", size=30)
     tokenizer.save(tmp_path / "tokenizer.json")
     task = masked_language.load(config, tmp_path)
-    assert task.spec.size == tokenizer.size + 1 and task.examples == ()
+    assert task.spec.size == tokenizer.vocab_size + 1 and task.example_sources == ()
 
 
 def test_a_text_that_cannot_be_filled_is_one_clear_line(task):

@@ -14,7 +14,7 @@ from regard.data.music.notes import Note
 from regard.decoding import strategy
 from regard.models import music_transformer
 from regard.tasks.music import Config, Options, build
-from regard.tasks.music.crops import draw, highest_of, shown_of
+from regard.tasks.music.crops import sample_visibility, melody_condition, visible_tokens
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +33,12 @@ def model(task):
 
 def test_voices_or_all_but_a_gap_are_shown():
     random = np.random.default_rng(0)
-    drawn = [draw(40, random, voices=4, bar=16) for _ in range(300)]
+    drawn = [sample_visibility(40, random, voices=4, bar=16) for _ in range(300)]
     whole = [shown for shown in drawn if (shown == shown[:1]).all()]
     assert 100 < len(whole) < 250 and sum(shown[0].tolist() == [True, False, False, False] for shown in whole) > 50
     assert all(shown.sum() > 0 or not shown.any() for shown in drawn) and not any(shown.all() for shown in drawn)
     labels = np.array([7, 8, 9, 10, 3])
-    assert all(shown_of(labels, random, voices=4, bar=16)[-1] == 0 for _ in range(20))
+    assert all(visible_tokens(labels, random, voices=4, bar=16)[-1] == 0 for _ in range(20))
 
 
 def test_what_is_shown_is_not_counted(task, model):
@@ -54,7 +54,7 @@ def test_what_is_shown_is_not_counted(task, model):
 
 def test_the_coming_tune_changes_what_is_expected_now(task, model):
     row = torch.tensor([[2, *task.encoding.encode(np.array([[72, 65, 57, 48], [74, 65, 57, 48]])).tolist()]])
-    seen = highest_of(row, voices=4)
+    seen = melody_condition(row, voices=4)
     assert seen.given.tokens.tolist() == [[row[0, 1], 0, 0, 0, row[0, 5], 0, 0, 0]] and seen.given.lengths.tolist() == [
         8
     ]
@@ -64,7 +64,7 @@ def test_the_coming_tune_changes_what_is_expected_now(task, model):
     with torch.no_grad():
         logits, changed, blind = (
             model(row[:, :4], model.start(source))[0]
-            for source in (seen, highest_of(other, voices=4), task.classes.ask([]))
+            for source in (seen, melody_condition(other, voices=4), task.classes.ask([]))
         )
         nothing = seen._replace(given=seen.given._replace(tokens=torch.zeros_like(seen.given.tokens)))
         torch.testing.assert_close(model(row[:, :4], model.start(nothing))[0], blind)
@@ -81,7 +81,7 @@ def test_what_is_given_counts_as_much_as_where(task):
     """Notes of unit variance, as voices and beats have it: with a tenth of that, sight was not learned at all."""
     torch.manual_seed(0)
     wide = music_transformer.build(music_transformer.Config(bar=16), task.sizes).eval()
-    one, other = (highest_of(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).given for pitch in (20, 30))
+    one, other = (melody_condition(torch.tensor([[2, *([pitch, 0, 0, 0] * 16)]]), voices=4).given for pitch in (20, 30))
     with torch.no_grad():
         seen, changed = wide.sight(one), wide.sight(other)
     tune = slice(None, None, 4)  # the places of the tune itself

@@ -12,13 +12,13 @@ import torch
 from regard.core.errors import ConfigError, DataError
 from regard.core.protocols import Padded
 from regard.data.music import dataset, midi
-from regard.data.music.grid_encoding import NAMES
+from regard.data.music.grid_encoding import VOICE_NAMES
 from regard.data.music.metre import Metre
 from regard.data.music.notes import Note
 from regard.decoding import strategy
 from regard.models import music_transformer
 from regard.tasks.music import Config, Music, Options, build
-from regard.tasks.music.generate import Composition, compare
+from regard.tasks.music.generate import Composition, compare_statistics
 
 LINE = [72, 74, 74, 77, 79, 65, 62, 74]
 TEMPO = 110.0
@@ -54,8 +54,8 @@ def compose(task: Music, model, given: str = "", **wishes) -> list[Composition]:
 
 
 def compared(task: Music, model, split: str, *, samples: int, length: float) -> dict[str, float]:
-    drawn = task.composer.from_nothing(model, strategy.build("sample", samples=samples), seconds=length)
-    return compare(drawn, [piece.content for piece in task.split(split)], task.encoding)
+    drawn = task.generator.generate_unconditional(model, strategy.build("sample", samples=samples), seconds=length)
+    return compare_statistics(drawn, [piece.content for piece in task.split(split)], task.encoding)
 
 
 def seconds(task: Music, steps: int) -> float:
@@ -69,7 +69,7 @@ def test_twice_the_training_length_from_nothing(task, model):
     assert len({piece.tokens.tobytes() for piece in made}) == 3
     assert [piece.score for piece in made] == sorted((piece.score for piece in made), reverse=True)
     for piece in made:
-        again = midi.parse(midi.render(piece.notes, tempo=90, names=NAMES), "second", where="x.mid")
+        again = midi.parse(midi.render(piece.notes, tempo=90, names=VOICE_NAMES), "second", where="x.mid")
         assert len(again.notes) == len(piece.notes)
     same = compose(task, model, seconds=seconds(task, 32), exactly=True, samples=3)
     assert [piece.tokens.tolist() for piece in same] == [piece.tokens.tolist() for piece in made]
@@ -91,7 +91,7 @@ def test_a_primer_is_kept_and_continued(task, model, melody):
     assert len(given) == len(LINE) * 4 * 4
     assert piece.tokens[: len(given)].tolist() == given.tolist()
     assert len(piece.tokens) == len(given) + 5 * 4
-    assert piece.given == pytest.approx(len(LINE) * 60 / TEMPO)
+    assert piece.prompt_seconds == pytest.approx(len(LINE) * 60 / TEMPO)
     (short,) = compose(task, model, prompt=melody, keep=3 * step, seconds=2 * step, exactly=True)
     assert len(short.tokens) == 20
     assert short.tokens[:12].tolist() == given[:12].tolist()
@@ -146,7 +146,7 @@ def test_the_sopranos_of_chorales_are_harmonised_whole(task, model, tmp_path):
 def test_voices_and_bars_are_filled_and_all_else_is_kept(task, model, tmp_path):
     chorale = [[72, 65, 57, 48] if i % 8 < 4 else [74, 65, 59, 50] for i in range(48)]
     path = tmp_path / "four.mid"
-    path.write_bytes(midi.render(task.encoding.notes(np.array(chorale)), tempo=90, names=NAMES))
+    path.write_bytes(midi.render(task.encoding.notes(np.array(chorale)), tempo=90, names=VOICE_NAMES))
     given = task.encoding.open(path).content
     wishes = [
         ({"voices": ("alto", "T")}, np.ix_(range(48), [1, 2])),
@@ -169,7 +169,7 @@ def test_the_pace_of_a_prompt_is_kept(task, model, melody):
         assert score.tempos[0].qpm == pytest.approx(TEMPO, abs=0.01)
         assert (score.time_signatures[0].numerator, score.time_signatures[0].denominator) == (3, 4)
         assert {track.program for track in score.tracks} == {52}
-        assert {track.name for track in score.tracks} <= set(NAMES)
+        assert {track.name for track in score.tracks} <= set(VOICE_NAMES)
 
 
 def test_the_likeliest_piece(task, model):
@@ -277,7 +277,7 @@ def test_a_file_that_is_given_is_the_prompt(task, model, melody):
         compose(task, model, str(melody), seconds=length),
         compose(task, model, prompt=melody, seconds=length),
     )
-    assert piece.tokens.tolist() == other.tokens.tolist() and piece.given == other.given > 0
+    assert piece.tokens.tolist() == other.tokens.tolist() and piece.prompt_seconds == other.prompt_seconds > 0
 
 
 def test_what_was_mended_is_told_with_the_answer(task, model, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi
-from regard.data.music.grid_encoding import Grid
+from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.metre import Metre
 from regard.data.music.notes import Note
 from regard.tasks.music.prompts import (
@@ -13,10 +13,10 @@ from regard.tasks.music.prompts import (
     MusicFile,
     _numbers,
     _steps_of,
-    continuing,
-    harmonising,
-    infilling,
-    opening,
+    continuation_prompt,
+    harmonization_prompt,
+    infilling_prompt,
+    open_music_file,
 )
 
 
@@ -27,8 +27,8 @@ def test_voices_by_name_or_letter():
 
 
 def test_bars_are_counted_in_the_metre_of_the_piece():
-    three = Grid(metres=(Metre(0, 3, 4),))
-    assert _steps_of("2", three, 100) == [*range(12, 24)] and _steps_of("1, 3-4", Grid(), 60) == [
+    three = GridEncoding(metres=(Metre(0, 3, 4),))
+    assert _steps_of("2", three, 100) == [*range(12, 24)] and _steps_of("1, 3-4", GridEncoding(), 60) == [
         *range(16),
         *range(32, 60),
     ]
@@ -42,12 +42,12 @@ def test_bars_are_counted_in_the_metre_of_the_piece():
         ("2-99", r"^bars='2-99': the piece has bars 1 to 4$"),
     ):
         with pytest.raises(ConfigError, match=message):
-            _steps_of(bars, Grid(), 60)
+            _steps_of(bars, GridEncoding(), 60)
 
 
 def test_bars_are_counted_from_the_first_whole_one():
     """As notation programs do: an upbeat is bar 0, whatever the metres that follow."""
-    upbeat = Grid(metres=(Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4)))
+    upbeat = GridEncoding(metres=(Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4)))
     assert _steps_of("0", upbeat, 100) == [*range(4)]
     assert _steps_of("1", upbeat, 100) == [*range(4, 20)]
     assert _steps_of("2-3", upbeat, 100) == [*range(20, 48)]
@@ -59,19 +59,19 @@ def test_bars_are_counted_from_the_first_whole_one():
 def test_a_prompt_keeps_the_metres_of_what_is_used_of_it(tmp_path):
     path, metres = tmp_path / "x.mid", (Metre(0, 1, 4), Metre(1, 4, 4), Metre(9, 3, 4))
     path.write_bytes(midi.render([Note(i, i + 1, 60) for i in range(20)], tempo=60, metres=metres))
-    file = opening(path, Grid())
+    file = open_music_file(path, GridEncoding())
     for keep, expected in ((None, metres), (15, metres), (9, metres[:2]), (0.5, metres[:2])):
-        assert continuing(file, Grid(), keep=keep, length=Length(1.0)).encoding.pace == (60, expected)
+        assert continuation_prompt(file, GridEncoding(), prompt_seconds=keep, length=Length(1.0)).encoding.timing == (60, expected)
 
 
 def test_it_is_said_what_the_grid_has_no_place_for(tmp_path):
     path = tmp_path / "triplets.mid"
     path.write_bytes(midi.render([Note(i / 3, (i + 1) / 3, 60 + i) for i in range(7)], tempo=60))
-    file, said = opening(path, Grid()), f"{path}: 4 notes of it begin between two 16ths, and are moved to the nearest"
-    assert said in infilling(file, Grid(), voices=("bass",), bars=None).remarks
-    assert continuing(file, Grid(), keep=None, length=Length(1.0)).remarks == (said,)
-    tune = harmonising(opening(path, Grid(), tune=True), Grid(), seconds=None)  # comes back as it is
-    assert tune.remarks == () and [note.start for note in tune.tune] == pytest.approx(
+    file, said = open_music_file(path, GridEncoding()), f"{path}: 4 notes of it begin between two 16ths, and are moved to the nearest"
+    assert said in infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks
+    assert continuation_prompt(file, GridEncoding(), prompt_seconds=None, length=Length(1.0)).remarks == (said,)
+    tune = harmonization_prompt(open_music_file(path, GridEncoding(), melody_only=True), GridEncoding(), seconds=None)  # comes back as it is
+    assert tune.remarks == () and [note.start for note in tune.melody] == pytest.approx(
         [i / 3 for i in range(7)], abs=1e-3
     )
 
@@ -80,25 +80,25 @@ def test_a_tune_beyond_the_range_is_harmonised(tmp_path):
     """A flute's: its notes come back as they are, though the model reads each in another octave."""
     path = tmp_path / "high.mid"
     path.write_bytes(midi.render([Note(i, i + 1, 88 + i) for i in range(4)], tempo=60))
-    made = harmonising(opening(path, Grid(), tune=True), Grid(), seconds=None)
-    assert [note.pitch for note in made.tune] == [88, 89, 90, 91]
-    assert Grid().decode(np.asarray(made.shown))[::4, 0].tolist() == [76, 77, 78, 79]
+    made = harmonization_prompt(open_music_file(path, GridEncoding(), melody_only=True), GridEncoding(), seconds=None)
+    assert [note.pitch for note in made.melody] == [88, 89, 90, 91]
+    assert GridEncoding().decode(np.asarray(made.visible_tokens))[::4, 0].tolist() == [76, 77, 78, 79]
     with pytest.raises(DataError, match=r"high.mid: no note lies in 36 … 81, what this grid holds; transpose it$"):
-        opening(path, Grid())
+        open_music_file(path, GridEncoding())
 
 
 def test_pitches_are_kept(tmp_path):
-    assert np.asarray(Grid().line([])).tolist() == []
+    assert np.asarray(GridEncoding().melody_line([])).tolist() == []
 
 
 def test_of_a_file_without_four_parts_it_is_said_what_goes(tmp_path):
     """One line is parted into voices by pitch, so that some of it may lie in the voice that is made anew."""
     path = tmp_path / "line.mid"
     path.write_bytes(midi.render([Note(i / 2, (i + 1) / 2, 72 - 5 * i) for i in range(4)], tempo=120))
-    file = MusicFile(path, Grid().open(path))
+    file = MusicFile(path, GridEncoding().open(path))
     where = "1 part, not four, so voices are told apart by pitch; in 4 steps a note of it lies in what is made anew"
     for bars in (None, "1"):
-        made = infilling(file, Grid(), voices=("tenor",), bars=bars)
+        made = infilling_prompt(file, GridEncoding(), voices=("tenor",), bars=bars)
         assert made.remarks == (f"{path}: {where}, and goes",)
-    assert infilling(file, Grid(), voices=(), bars="1").remarks == ()  # a whole bar was asked for
-    assert infilling(file, Grid(), voices=("bass",), bars=None).remarks == ()
+    assert infilling_prompt(file, GridEncoding(), voices=(), bars="1").remarks == ()  # a whole bar was asked for
+    assert infilling_prompt(file, GridEncoding(), voices=("bass",), bars=None).remarks == ()

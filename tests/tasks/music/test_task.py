@@ -18,7 +18,7 @@ from regard.data.music.key import find_key, shift_key
 from regard.data.music.notes import Note
 from regard.models import music_transformer
 from regard.tasks.music import Config, build, crops, load
-from regard.tasks.music.crops import Crop, marked
+from regard.tasks.music.crops import Crop, add_special_tokens
 
 
 def chorale(steps: int, seed: int) -> list[list[int]]:
@@ -55,12 +55,12 @@ def model_for(task, **changes):
 
 def test_a_batch_is_crops_of_transposed_pieces(config):
     task = build(config)
-    whole = [marked(task.encoding.encode(piece.content)) for piece in task.split("train")]
+    whole = [add_special_tokens(task.encoding.encode(piece.content)) for piece in task.split("train")]
     for examples in task.epoch_batches(0, 1):
         batch = task.collate(examples)
         for number, row, length in zip(examples, batch.target.tokens, batch.target.lengths, strict=True):
             crop = crops.unpack(int(number))
-            expected = task.encoding.shift(whole[crop.piece], crop.shift)[crop.place :][: config.crop + 1]
+            expected = task.encoding.transpose(whole[crop.piece], crop.shift)[crop.start :][: config.crop + 1]
             assert row[:length].tolist() == expected.tolist()
             assert (row[length:] == 0).all()
             assert row[row > REST].max() < task.spec.tokens
@@ -91,9 +91,9 @@ def test_nats_are_the_mean_over_note_tokens_alone(config):
     task = build(replace(config, window=0))
     model = model_for(task).eval()
     (piece,) = task.split("valid")
-    tokens = torch.from_numpy(marked(task.encoding.encode(piece.content)))[None]
+    tokens = torch.from_numpy(add_special_tokens(task.encoding.encode(piece.content)))[None]
     with torch.no_grad():
-        logits, _ = model(tokens[:, :-1], model.start(task.classes.ask([])))
+        logits, _ = model(tokens[:, :-1], model.start(task.classes.encode_request([])))
     picked = -logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])[0, :, 0]
     found = task.evaluate(model, "valid", None)["nats"]
     assert found == pytest.approx(picked[:-1].mean().item(), abs=1e-5)
@@ -144,16 +144,16 @@ def test_conditions_are_told_move_with_the_key_and_are_dropped(config):
 
 def test_the_example_is_the_beginning_of_a_validation_piece(config, tmp_path):
     task = build(config)
-    assert task.examples == ("",)
+    assert task.example_sources == ("",)
     task.save(tmp_path)
     again = load(config, tmp_path)
-    path, nothing = again.examples
-    content = again.parse_input(path).opened.content
+    path, nothing = again.example_sources
+    content = again.parse_input(path).parsed.content
     assert content.tolist() == task.split("valid")[0].content[: len(content)].tolist() and len(content) == 30
     assert again.parse_input(nothing) is None and again.parse_input(" ") is None
     (tmp_path / "example.mid").unlink()  # a run that is older than examples
     older = load(config, tmp_path)
-    assert older.examples == ("",)
+    assert older.example_sources == ("",)
     (tmp_path / "copy").mkdir()
     older.save(tmp_path / "copy")
     assert [path.name for path in (tmp_path / "copy").iterdir()] == ["music.json"]
@@ -177,7 +177,7 @@ def test_events_with_tempo(tmp_path):
         notes = [Note(j * 0.25, j * 0.25 + 0.2, 50 + i + j * j % 12) for j in range(20)]
         (tmp_path / f"{i}.mid").write_bytes(midi.render(notes))
     task = build(Config(path=tmp_path, encoding="events", crop=32, window=0, batch_size=2, tempo=0.1, max_length=512))
-    slow, fast = (task.encoding.decode(task.training.tokens(0, tempo)[1:-1]) for tempo in (4, 0))
+    slow, fast = (task.encoding.decode(task.training_pieces.tokens(0, tempo)[1:-1]) for tempo in (4, 0))
     assert slow[-1].start == pytest.approx(1.1 * 19 * 0.25, abs=0.02)
     assert fast[-1].start == pytest.approx(0.9 * 19 * 0.25, abs=0.02)
     torch.manual_seed(0)

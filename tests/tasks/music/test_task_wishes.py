@@ -33,14 +33,14 @@ def test_requests_that_cannot_be(wish, message):
 
 @pytest.mark.parametrize("own", [None, strategy.build("greedy"), strategy.build("sample", samples=4, top_k=2)], ids=str)
 def test_the_run_draws_as_it_was_set_unless_asked_otherwise(own):
-    drawn = Options(n=2, seed=7).search(own)
+    drawn = Options(n=2, seed=7).resolve_strategy(own)
     assert drawn.name == "sample" and (drawn.config.samples, drawn.config.seed) == (2, 7)
     assert drawn.config.top_k == (2 if own is not None and own.name == "sample" else 0)
-    assert Options().search(own) == (own or strategy.build("sample"))
+    assert Options().resolve_strategy(own) == (own or strategy.build("sample"))
 
 
 def test_nothing_is_drawn_at_temperature_0():
-    assert Options(temperature=0).search(strategy.build("sample", forbid=(7,))) == strategy.build("greedy", forbid=(7,))
+    assert Options(temperature=0).resolve_strategy(strategy.build("sample", forbid=(7,))) == strategy.build("greedy", forbid=(7,))
 
 
 def test_what_changes_nothing_of_what_is_looked_at_is_refused():

@@ -19,7 +19,7 @@ def scored():
 def test_ndcg_hits_and_mrr_are_those_of_scikit_learn(scored):
     metrics = pytest.importorskip("sklearn.metrics")
     scores, chosen, seen = scored
-    ranked = recommendation_metrics.rank(scores, chosen, seen, top=10)
+    ranked = recommendation_metrics.rank_targets(scores, chosen, seen, top=10)
     found = recommendation_metrics.ranking_metrics(ranked.ranks, top=10)
     truth = np.eye(30)[chosen.numpy()]
     assert found["ndcg@10"] == pytest.approx(metrics.ndcg_score(truth, scores.numpy(), k=10))
@@ -38,7 +38,7 @@ def test_lists_without_what_was_seen_are_those_of_scikit_learn():
     left = scores.copy()
     for row, own in enumerate(seen):
         left[row, own[own >= 0]] = -100.0
-    ranked = recommendation_metrics.rank(
+    ranked = recommendation_metrics.rank_targets(
         torch.from_numpy(scores), torch.from_numpy(chosen), torch.from_numpy(seen), top=5
     )
     found, truth = recommendation_metrics.ranking_metrics(ranked.ranks, top=5), np.eye(40)[chosen]
@@ -49,14 +49,14 @@ def test_lists_without_what_was_seen_are_those_of_scikit_learn():
 
 def test_what_was_seen_is_left_out_and_what_was_chosen_never_is():
     scores = torch.tensor([[5.0, 4.0, 3.0, 2.0]])
-    plain = recommendation_metrics.rank(scores, torch.tensor([2]), torch.tensor([[-1]]), top=4)
-    fewer = recommendation_metrics.rank(scores, torch.tensor([2]), torch.tensor([[0, 1, 2, -1]]), top=2)
+    plain = recommendation_metrics.rank_targets(scores, torch.tensor([2]), torch.tensor([[-1]]), top=4)
+    fewer = recommendation_metrics.rank_targets(scores, torch.tensor([2]), torch.tensor([[0, 1, 2, -1]]), top=2)
     assert plain.ranks.tolist() == [3.0] and fewer.ranks.tolist() == [1.0]
-    assert fewer.best.tolist() == [[2, 3]] and scores[0, 0] == 5.0  # the scores are as they were
+    assert fewer.top_items.tolist() == [[2, 3]] and scores[0, 0] == 5.0  # the scores are as they were
 
 
 def test_equal_scores_have_the_middle_rank():
-    ranked = recommendation_metrics.rank(torch.zeros(2, 11), torch.tensor([0, 7]), torch.full((2, 0), -1), top=3)
+    ranked = recommendation_metrics.rank_targets(torch.zeros(2, 11), torch.tensor([0, 7]), torch.full((2, 0), -1), top=3)
     assert ranked.ranks.tolist() == [6.0, 6.0]
     assert recommendation_metrics.ranking_metrics(ranked.ranks, top=5)["hr@5"] == 0.0
 

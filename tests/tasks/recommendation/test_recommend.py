@@ -13,7 +13,7 @@ def test_nearly_all_of_the_best_are_found():
     pytest.importorskip("usearch")
     torch.manual_seed(0)
     keys, queries = torch.randn(800, 8) * torch.rand(800, 1), torch.randn(20, 8)
-    found, exact = recommend.Index(keys).best(queries, 10), (queries @ keys.mT).topk(10, dim=1)
+    found, exact = recommend.ItemIndex(keys).search(queries, 10), (queries @ keys.mT).topk(10, dim=1)
     shared = [len(set(a) & set(b)) for a, b in zip(found.places.tolist(), exact.indices.tolist(), strict=True)]
     assert sum(shared) >= 0.95 * 200
     assert found.scores[:, 0].allclose(exact.values[:, 0], atol=1e-4)
@@ -24,4 +24,4 @@ def test_several_heads_are_refused():
     model = recommender.build(recommender.Config(dim=8, ffn_dim=8, choice_heads=2), sizes)
     shelf = recommender.ItemCatalog(torch.arange(1, 5), torch.zeros(4, 0))
     with pytest.raises(ConfigError, match="search=approximate needs one head and a score that is an inner product"):
-        recommend.index_of(model, torch.zeros(1, 8), shelf)
+        recommend.build_index(model, torch.zeros(1, 8), shelf)

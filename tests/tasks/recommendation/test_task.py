@@ -41,8 +41,8 @@ def model(task):
 
 
 def test_tastes_are_learnt_and_new_ones_fare_better_than_by_popularity(task, model):
-    scores, report = task.evaluate(model, "test", None), evaluation.new(task, model) | evaluation.truth(task, 2)
-    popular = evaluation.popularity(task, 2)
+    scores, report = task.evaluate(model, "test", None), evaluation.cold_start_metrics(task, model) | evaluation.oracle_metrics(task, 2)
+    popular = evaluation.popularity_metrics(task, 2)
     assert popular["popularity_ndcg@10"] < scores["ndcg@10"] < report["truth_ndcg@10"] + 0.1
     assert report["new_users_ndcg@10"] > report["new_users_popularity_ndcg@10"]
     assert report["new_items_ndcg@10"] > report["new_items_popularity_ndcg@10"]
@@ -50,9 +50,9 @@ def test_tastes_are_learnt_and_new_ones_fare_better_than_by_popularity(task, mod
 
 
 def test_sampled_metrics_are_higher(task, model):
-    found = evaluation.sampled(task, model, 2)
+    found = evaluation.sampled_metrics(task, model, 2)
     assert found["sampled_hr@10"] >= task.evaluate(model, "test", None)["hr@10"]
-    assert found == evaluation.sampled(task, model, 2)
+    assert found == evaluation.sampled_metrics(task, model, 2)
 
 
 def test_a_list_has_nothing_that_was_seen(task, model):
@@ -114,7 +114,7 @@ def test_taking_a_reason_away_is_as_if_it_were_never_told(task, model):
     fewer = task.read(f"age=30 | {task.data.items.titles[2]}")
     people, _ = recommend.user_batch(task, told)
     wanted, _ = recommend.user_batch(task, fewer)
-    found = explain.without(explain.without(people, 3, model.fields), 2, model.fields)
+    found = explain.remove_evidence(explain.remove_evidence(people, 3, model.fields), 2, model.fields)
     for one, other in zip(found, wanted, strict=True):
         assert torch.equal(one, other)
 
@@ -144,7 +144,7 @@ def test_approximate_lists_are_of_what_comes_next():
     task = recommendation.build(replace(TINY, objective="ratings"))
     message = "search=approximate is for lists of what comes next, and this run was trained with data.objective=ratings"
     with pytest.raises(ConfigError, match=f"^{message}; leave it out$"):
-        task.predict(trained(task, 0), [task.parse_input(task.examples[0])], Options(index="approximate"), None)
+        task.predict(trained(task, 0), [task.parse_input(task.example_sources[0])], Options(index="approximate"), None)
 
 
 def test_options_come_before_the_input(task, model):
@@ -170,12 +170,12 @@ def test_opinions_are_learnt(objective, metric):
     pytest.importorskip("sklearn")
     beside = task.extra_metrics(model, "test", None)
     assert 0 < beside["factorisation_auc"] <= 1 and beside["factorisation_log_loss"] > 0
-    (answers,) = task.predict(model, [task.parse_input(task.examples[0])], Options(n=3), None)
+    (answers,) = task.predict(model, [task.parse_input(task.example_sources[0])], Options(n=3), None)
     assert len(answers) == 3 and answers[0].value.reasons.rank_without is not None
     scores = [answer.score for answer in answers]
     low, high = task.data.scale if objective == "ratings" else (-np.inf, 0.0)  # ratings that are foretold, or log p
     assert scores == sorted(scores, reverse=True) and all(low <= score <= high for score in scores)
-    outputs = task.inspect(model, task.parse_input(task.examples[0]), Options(n=3), None).outputs
+    outputs = task.inspect(model, task.parse_input(task.example_sources[0]), Options(n=3), None).outputs
     assert [output.score for output in outputs] == (scores if objective == "clicks" else [None] * 3)
 
 
@@ -216,7 +216,7 @@ def test_other_losses_learn_too(loss):
 
 def test_rivals_are_asked_the_same(task):
     pytest.importorskip("implicit")
-    found = evaluation.rivals(task, 2) | evaluation.popularity(task, 2)
+    found = evaluation.baseline_metrics(task, 2) | evaluation.popularity_metrics(task, 2)
     assert {f"{name}_hr@10" for name in ("popularity", "item_knn", "factorisation")} <= set(found)
     assert found["item_knn_ndcg@10"] > found["popularity_ndcg@10"]
 
@@ -233,7 +233,7 @@ def test_users_with_one_rating_are_learnt_from_but_leave_nothing_to_ask(tmp_path
     with pytest.raises(DataError, match="no rating is held out for 'valid': users have too few; give more, or split="):
         recommendation.build(config)  # before anything is written
     task = recommendation.Recommendation(
-        config, dataset.gather(rating_files.find(config.path, Columns()), config.wanted)
+        config, dataset.build_collection(rating_files.find_tables(config.path, Columns()), config.dataset_options)
     )
     assert "9 users have fewer than three ratings (9 have one)" in task.data_warnings()[0]
     model = recommender.build(recommender.TINY, task.spec)

@@ -54,7 +54,7 @@ def test_emoji_and_a_sentence_of_ten_thousand_words():
     for text in ("👩‍👩‍👧 in Paris 😀", "word " * 10_000):
         ((answer,),) = task.predict(model, [text], Options(), None)
         tags = [line.split("\t")[1] for line in answer.render(".conll").decode().splitlines()]
-        assert tag_schemes.broken(tags, "bio") is None
+        assert tag_schemes.find_tag_error(tags, "bio") is None
     assert answer.remarks == ("longer than 200 tokens: read in 51 parts",)
 
 
@@ -68,7 +68,7 @@ def test_an_untrained_model_gives_valid_tags(output, scheme):
     texts = [sentence.text for sentence in task.sentences["valid"]][:40]
     for (answer,) in task.predict(model, texts, Options(), None):
         tags = [line.rpartition("\t")[2] for line in answer.render(".conll").decode().splitlines()]
-        assert tag_schemes.broken(tags, "bio") is None
+        assert tag_schemes.find_tag_error(tags, "bio") is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_damaged_run_folder(tmp_path):
     task = tagging.build(tagging.TINY)
     task.save(tmp_path)
     again = tagging.load(tagging.TINY, tmp_path)
-    assert again.encoder.tags == task.encoder.tags and again.examples == task.examples
+    assert again.encoder.tags == task.encoder.tags and again.example_sources == task.example_sources
     (tmp_path / "tags.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"tags\.json: the tags cannot be read"):
         tagging.load(tagging.TINY, tmp_path)

@@ -5,7 +5,7 @@ import torch
 
 from regard.attention.record import record
 from regard.data.text import pair_sources
-from regard.data.text.alignment import error_rate, links, word_numbers
+from regard.data.text.alignment import error_rate, align_words, word_indices
 from regard.models import bahdanau, seq2seq, transformer
 from regard.tasks import translation
 from regard.tasks.translation import metrics
@@ -28,7 +28,7 @@ def build(task, module):
 
 def rates(task, model, truth, count=20):
     return metrics.alignment_errors(
-        model, task.split("test")[:count], truth[:count], vocabularies=task.vocabularies, marks=task.marks
+        model, task.split("test")[:count], truth[:count], vocabularies=task.vocabularies, special_tokens=task.marks
     )
 
 
@@ -60,8 +60,8 @@ def test_many_at_once_are_one_by_one(task, truth):
         with record(model) as maps:
             model(torch.tensor([[task.marks.start, *tokens]]), model.start(task.encode_sources([source])))
         sides = zip(task.vocabularies, (source, target), strict=True)
-        columns, rows = (word_numbers(text, tokenizer.pieces(text)) for tokenizer, text in sides)
-        guesses.append(links(maps["cross_attn"].weights[0, 0].numpy(), source=columns, target=rows))
+        columns, rows = (word_indices(text, tokenizer.pieces(text)) for tokenizer, text in sides)
+        guesses.append(align_words(maps["cross_attn"].weights[0, 0].numpy(), source=columns, target=rows))
     assert rates(task, model, truth, count=40)["cross_attn"] == pytest.approx(error_rate(guesses, truth[:40]))
 
 

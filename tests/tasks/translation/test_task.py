@@ -121,7 +121,7 @@ def test_a_perfect_model_has_full_marks(copying, monkeypatch):
 
 
 def test_translations_come_in_the_order_of_the_texts(copying):
-    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * inspect.SOURCES + 40)]
+    texts = [" ".join(WORDS[: 1 + i % 6]) for i in range(2 * inspect.MAX_BATCH_SOURCES + 40)]
     model = Copier()
     answers = copying.answer(model, texts, Options(), COPY)
     assert len(model.shown) > 2 and sum(model.shown) == len(texts)
@@ -134,12 +134,12 @@ def test_a_small_training_batch_does_not_make_small_batches_of_translations(copy
     model = Copier()
     copying.answer(model, ["red green blue one two"] * 100, Options(), COPY)
     copying.answer(model, [" ".join(["red"] * 58)] * 100, Options(), COPY)
-    assert model.shown[0] == 100 and max(model.shown[1:]) == inspect.PADDED // 59
+    assert model.shown[0] == 100 and max(model.shown[1:]) == inspect.MIN_BATCH_TOKENS // 59
 
 
 def test_of_wide_beams_fewer_stand_side_by_side(copying):
     model = Copier()
-    for width, most in ((1, inspect.SOURCES), (10, inspect.ROWS // 10), (10_000, 1)):
+    for width, most in ((1, inspect.MAX_BATCH_SOURCES), (10, inspect.MAX_HYPOTHESES // 10), (10_000, 1)):
         model.shown.clear()
         copying.answer(model, ["red"] * 300, Options(), COPY.changed(width=width))
         assert max(model.shown) == most and sum(model.shown) == 300
@@ -193,7 +193,7 @@ def test_a_saved_vocabulary_is_loaded_without_the_data(joint, tmp_path):
     second = translation.load(gone, tmp_path)
     texts = [source for source, _ in first.split("valid")]
     assert second.encode_sources(texts).tokens.equal(first.encode_sources(texts).tokens)
-    assert second.spec == first.spec and second.examples == first.examples
+    assert second.spec == first.spec and second.example_sources == first.example_sources
     assert second.comparison_inputs == first.comparison_inputs and len(first.comparison_inputs) > 3
 
 
@@ -232,10 +232,10 @@ def test_examples_are_readable_sources_of_the_validation_data(task, tmp_path):
     valid = [source for source, _ in task.split("valid")]
     assert len(task.examples) == 3 and all(text in valid and 4 <= len(text.split()) <= 12 for text in task.examples)
     short = translation.build(replace(SMALL, longest=9, tokens=9))
-    assert all(len(row) < 9 for row in short.vocabularies.source.encode(short.examples))
+    assert all(len(row) < 9 for row in short.vocabularies.source.encode(short.example_sources))
     task.save(tmp_path)
     (tmp_path / "examples.json").unlink()  # a run that is older than they are
-    assert translation.load(SMALL, tmp_path).examples == ("The nurse is reading a new book.",)
+    assert translation.load(SMALL, tmp_path).example_sources == ("The nurse is reading a new book.",)
     (tmp_path / "examples.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"examples\.json: damaged \(.*\); delete it, the run works without$"):
         translation.load(SMALL, tmp_path)
@@ -245,7 +245,7 @@ def test_examples_are_kept_as_they_are_written(tmp_path):
     turned = translation.build(replace(SMALL, source="ko", target="en"))
     turned.save(tmp_path)
     text = (tmp_path / "examples.json").read_text(encoding="utf-8")
-    assert json.loads(text) == list(turned.examples) and turned.examples[0] in text
+    assert json.loads(text) == list(turned.example_sources) and turned.example_sources[0] in text
 
 
 def test_lowercased_data_is_judged_by_lowercased_bleu():

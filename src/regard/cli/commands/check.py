@@ -14,7 +14,7 @@ def run(folder: Folder, *, trust: Trust = False) -> None:
 
     verdicts = load(folder, trust=trust).check()
     for verdict in verdicts:
-        print(f"{'kept  ' if verdict.kept else 'BROKEN'}  {verdict.law}: {verdict.detail}")
-    broken = [verdict.law for verdict in verdicts if not verdict.kept]
+        print(f"{'kept  ' if verdict.passed else 'BROKEN'}  {verdict.invariant}: {verdict.detail}")
+    broken = [verdict.invariant for verdict in verdicts if not verdict.passed]
     if broken:
         raise RegardError(f"{folder}: broken: {'; '.join(broken)}; do not trust what this model answers")

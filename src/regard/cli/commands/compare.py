@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.commands import evaluate
-from regard.cli.completion import comparing
-from regard.cli.predict_command import PredictCommand, looked_into
+from regard.cli.completion import complete_compare
+from regard.cli.predict_command import PredictCommand, target_with_settings
 from regard.cli.settings import INSIDE, Json, Trust, settings_of
 from regard.core.errors import RegardError
 
@@ -33,7 +33,7 @@ def run(
         typer.Argument(
             metavar="RUN RUN… INPUT|KEY=VALUE",
             help="Two or more runs, then a text or a file.",
-            autocompletion=comparing,
+            autocompletion=complete_compare,
         ),
     ],
     html: Annotated[Path | None, typer.Option(help="Write one page with the maps side by side.")] = None,
@@ -53,14 +53,14 @@ def run(
 
     runs = [load(folder, trust=trust) for folder in folders]
     _check_split(runs, split)
-    called = compare.told_apart(folders)
+    called = compare.unique_names(folders)
     facts: list[Facts] = [{"run": name} for name in called]
     inspections: list[Inspection] = []
     if given is not None:
         from regard.inspection.collect import inspect
 
         settings = settings_of(context)
-        looked = [looked_into(run, settings, name=name) for run, name in zip(runs, called, strict=True)]
+        looked = [target_with_settings(run, settings, name=name) for run, name in zip(runs, called, strict=True)]
         inspections = [inspect(subject, given) for subject in looked]
         rows = compare.table(inspections)
         facts = [dict(zip(compare.COLUMNS, row, strict=True)) for row in rows]
@@ -96,7 +96,7 @@ def _read(words: Sequence[str], *, scored: bool) -> tuple[list[Path], str | None
 def _check_split(runs: Sequence[Run], split: str | None) -> None:
     """Refuse a split that a run does not have, before anything is computed."""
     for run in runs if split else ():
-        evaluate.chosen(run, split)
+        evaluate.select_split(run, split)
 
 
 def _write(html: Path, inspections: Sequence[Inspection], *, quiet: bool) -> None:

@@ -14,8 +14,8 @@ from regard.core.describe import constant, source_of
 from regard.core.errors import DataError, pluralize
 
 PANEL = START
-SETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
-SHOWN = 20  # findings of one kind and file that are printed; the rest is counted
+DATASETS = constant(source_of("regard.data", "download"), "SETS")  # by name, read without importing
+MAX_PRINTED_FINDINGS = 20  # findings of one kind and file that are printed; the rest is counted
 app = typer.Typer(cls=PlainGroup, help="Check data before training, and get public data sets.", no_args_is_help=True)
 
 
@@ -43,28 +43,28 @@ def check(
     given = configs.override({}, settings_of(context))
     told = given.pop("data", {}) | given
     findings = detect_layout.check(path, layout, told)
-    for remark in detect_layout.remarks(path, layout, told):
+    for remark in detect_layout.describe_data(path, layout, told):
         print(remark)
     printed: Counter[tuple[str, str]] = Counter()
     for finding in findings:
         kind = (str(finding.file), finding.kind)
         printed[kind] += 1
-        if printed[kind] <= SHOWN:
+        if printed[kind] <= MAX_PRINTED_FINDINGS:
             print(finding)
     for (file, kind_name), count in printed.items():
-        if count > SHOWN:
-            print(f"{file}: … and {count - SHOWN} more findings of the kind {kind_name!r}")
+        if count > MAX_PRINTED_FINDINGS:
+            print(f"{file}: … and {count - MAX_PRINTED_FINDINGS} more findings of the kind {kind_name!r}")
     levels = Counter(finding.level for finding in findings)
     errors, warnings = (pluralize(levels[level], level) for level in ("error", "warning"))
     print(f"{path}: {errors}, {warnings}")
     if levels["error"]:
         raise DataError(f"{path}: {errors}; mend what is named above before training")
-    print("train on it:", detect_layout.command(path, layout, told))
+    print("train on it:", detect_layout.train_command(path, layout, told))
 
 
 @app.command(cls=PlainCommand)
-def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(SETS)}.")]) -> None:
+def get(name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATASETS)}.")]) -> None:
     """Download a data set from its public home, with a checksum; goes on where it stopped."""
     from regard.data.files import download
 
-    print(f"{download.get(name)}\nterms: {download.SETS[name].terms}")
+    print(f"{download.fetch_dataset(name)}\nterms: {download.SETS[name].terms}")

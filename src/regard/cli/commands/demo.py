@@ -15,7 +15,7 @@ import typer
 from regard.cli import predict_command
 from regard.cli.settings import START, SettingsCommand, settings_of
 from regard.core.registry import find
-from regard.tasks import FIRST
+from regard.tasks import DEFAULT_TASK
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ Command = SettingsCommand
 
 def run(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(help="What to learn; see: regard list tasks.")] = FIRST,
+    task: Annotated[str, typer.Argument(help="What to learn; see: regard list tasks.")] = DEFAULT_TASK,
     out: Annotated[
         Path | None, typer.Option(help="Keep the trained run in this folder.", show_default="a new one")
     ] = None,
@@ -45,16 +45,16 @@ def run(
     folder = out if out is not None else Path(tempfile.mkdtemp(prefix="regard-demo-")) / "run"
     console = Console(highlight=False)
     console.print(f"Training: {recipe.model.name} on the built-in data of {task} (about 90 seconds) …")
-    show(load(runs.train(recipe, folder)), console)
+    print_results(load(runs.train(recipe, folder)), console)
 
 
-def show(trained: Run, console: Console) -> None:
+def print_results(trained: Run, console: Console) -> None:
     """Its score, its answers, something to see, and the next commands."""
     goal, scores = trained.task.goal, trained.evaluate("test")
     better = "more" if goal.more else "less"
     console.print(f"\nOn data it has never seen: {goal.metric} {scores[goal.metric]:.4g} ({better} is better)\n")
-    examples = trained.task.examples
-    answers = [ranked[0] for ranked in trained.answer(examples)]
+    examples = trained.task.example_sources
+    answers = [ranked[0] for ranked in trained.predict(examples)]
     for given, answer in zip(examples, answers, strict=True):
         console.print(f"  {given}\n" if given else "", markup=False, end="")
         console.print(f"  {answer.text}\n", style="bold", markup=False)
@@ -68,17 +68,17 @@ def show(trained: Run, console: Console) -> None:
         console.print(f"  {command}\n      {what}", markup=False, soft_wrap=True)
 
 
-def draw_map(trained: Run, given: str, console: Console) -> None:
+def draw_map(trained: Run, raw_input: str, console: Console) -> None:
     """The kind of map of an input that is worth looking at first; nothing where the model has no attention."""
-    from regard.cli.tables import draw
+    from regard.cli.tables import attention_table
     from regard.inspection.collect import inspect_quickly
-    from regard.inspection.report import subject
+    from regard.inspection.report import target_of
 
-    looked = subject(trained)
-    if not looked.attends:
+    looked = target_of(trained)
+    if not looked.has_attention:
         return
-    seen = inspect_quickly(looked, given)
-    first = seen.first
+    seen = inspect_quickly(looked, raw_input)
+    first = seen.primary_map
     if first is None:
         return
     rows, columns = seen.axes[first.queries], seen.axes[first.keys]
@@ -86,14 +86,14 @@ def draw_map(trained: Run, given: str, console: Console) -> None:
     mean = sum(attention.weights.mean(axis=0) for attention in alike) / len(alike)
     what = "in percent, layers and heads together"
     console.print(f"What each item of the {rows.title} (row) looks at in the {columns.title} (column), {what}:\n")
-    console.print(draw(rows.labels, columns.labels, mean))
+    console.print(attention_table(rows.labels, columns.labels, mean))
 
 
 def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
     """Commands to go on with, as this one was called, and what each is for."""
-    regard, folder, task = called(), shlex.quote(str(trained.folder)), trained.recipe.task.name
+    regard, folder, task = program_name(), shlex.quote(str(trained.folder)), trained.recipe.task.name
     verb = trained.verb if trained.verb in predict_command.VERBS else predict_command.ANY_TASK
-    given = next((f" {shlex.quote(text)}" for text in trained.task.examples if text), "")
+    given = next((f" {shlex.quote(text)}" for text in trained.task.example_sources if text), "")
     files = "".join(f" --out new{kind}" for kind in kinds if kind != ".txt")
     yield f"{regard} {verb} {folder}{given}{files}", "an answer to an input of yours"
     if given:
@@ -102,7 +102,7 @@ def commands(trained: Run, *, kinds: list[str]) -> Iterator[tuple[str, str]]:
     yield f"{regard} train {task} --help", "every setting, for training on your own data"
 
 
-def called() -> str:
+def program_name() -> str:
     """How the user called this program, so that a command can be copied."""
     if Path(sys.argv[0]).name == "__main__.py":
         return f"{_typed(sys.executable)} -m regard"

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from regard.api.run import Run
 
 PANEL = USE
-USUAL, ELSE = "test", "valid"  # the split that is scored where none is named, and the one where that is not there
-CHOICES = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
+DEFAULT_SPLIT, FALLBACK_SPLIT = "test", "valid"  # the split that is scored where none is named, and the one where that is not there
+COMPONENT_SETTINGS = ("decoding=", "model=")  # settings without a dot that are no matter of an evaluation alone
 
 
 class Command(SettingsCommand):
@@ -31,7 +31,7 @@ class Command(SettingsCommand):
 
     def sections(self, args: Sequence[str]) -> Iterable[Section]:
         """The settings of the task's file, of [data] and of the decoder."""
-        return help.of_evaluation(args)
+        return help.evaluation_sections(args)
 
 
 def run(
@@ -53,55 +53,55 @@ def run(
     from regard.api.run import load
 
     settings = settings_of(context)
-    own = [setting for setting in settings if "." not in setting.partition("=")[0] and not setting.startswith(CHOICES)]
+    own = [setting for setting in settings if "." not in setting.partition("=")[0] and not setting.startswith(COMPONENT_SETTINGS)]
     run = load(folder, [setting for setting in settings if setting not in own], trust=trust)
-    asked = to_options(own, run.evaluation)
-    part = chosen(run, split, asked)
+    asked = to_options(own, run.evaluation_options)
+    part = select_split(run, split, asked)
     report = evaluate(run, part, asked)
     if as_json:
         print(json.dumps(report, ensure_ascii=False))
         return
     console = Console(markup=False)
-    place = report.get("data", part if split or part == USUAL else f"{part}, as its data has no {USUAL} split")
+    place = report.get("data", part if split or part == DEFAULT_SPLIT else f"{part}, as its data has no {DEFAULT_SPLIT} split")
     for table in tables(report["scores"], report["signatures"], title=f"{folder} on {place}"):
         console.print(table, soft_wrap=True)
 
 
-def chosen(run: Run, split: str | None, asked: Mapping[str, Any] = MappingProxyType({})) -> str:
+def select_split(run: Run, split: str | None, options: Mapping[str, Any] = MappingProxyType({})) -> str:
     """The split to score: the one that is named, else the usual one, or the other where the run's data has not that."""
-    if split not in (None, USUAL) or not _lacks_usual(run, asked):
-        return split or USUAL
+    if split not in (None, DEFAULT_SPLIT) or not _lacks_usual(run, options):
+        return split or DEFAULT_SPLIT
     if split is None:
-        return ELSE
-    raise DataError(f"{run.folder}: its data has no split {split!r}; say --split {ELSE}")
+        return FALLBACK_SPLIT
+    raise DataError(f"{run.folder}: its data has no split {split!r}; say --split {FALLBACK_SPLIT}")
 
 
 def _lacks_usual(run: Run, asked: Mapping[str, Any]) -> bool:
     """Whether the data that a run was trained with is known to have the other split alone."""
     from regard.training.run_folder import Folder, read_identity
 
-    if not run.own_data:
+    if not run.uses_training_data:
         return False
     known = run.evaluation_task(**asked).fingerprint() if asked else read_identity(Folder(run.folder)).data or {}
-    return USUAL not in known and ELSE in known
+    return DEFAULT_SPLIT not in known and FALLBACK_SPLIT in known
 
 
-def evaluate(run: Run, split: str, asked: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def evaluate(run: Run, split: str, options: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """Scores, their signatures and the time they took, as written to evaluation-<split>-<decoder>.json.
 
     Of other data than the run's own (`asked`, or settings of [data]) nothing is kept in the run folder.
     """
     begin = time.perf_counter()
-    scores = run.evaluate(split, **asked) | run.report(split, **asked)
+    scores = run.evaluate(split, **options) | run.extra_metrics(split, **options)
     decoding = run.recipe.to_dict().get("decoding", {})
-    other = [f"{name}={value}" for name, value in asked.items()]
-    other += [] if run.own_data else [setting for setting in run.settings if setting.startswith("data.")]
+    other = [f"{name}={value}" for name, value in options.items()]
+    other += [] if run.uses_training_data else [setting for setting in run.settings if setting.startswith("data.")]
     report = {
         "split": split,
         **({"data": " ".join(other)} if other else {}),
         "decoding": decoding,
         "scores": scores,
-        "signatures": run.evaluation_task(**asked).signatures(),
+        "signatures": run.evaluation_task(**options).signatures(),
         "parameters": run.parameters,
         "seconds": round(time.perf_counter() - begin, 1),
     }

@@ -27,14 +27,14 @@ def run(
     ),
     full: Annotated[bool, typer.Option("--full/--quick", help="Ten times the effort.")] = False,
     minutes: Annotated[float | None, typer.Option(help="About so many minutes for each, instead.")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="What there is to measure.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="What there is to measure.")] = False,
     page: Annotated[
         Path | None,
         typer.Option(help="Afterwards write all verdicts in --out as one Markdown page; NAME may be left out."),
     ] = None,
 ) -> None:
     """Measure what is said about attention: a table, a plot, and a verdict from the numbers. It goes on if stopped."""
-    if listed or not (name or page):
+    if list_only or not (name or page):
         for each in _listed():
             print(f"{each:<14} {find(PACKAGE, _file(each)).CLAIM}")
         return
@@ -74,9 +74,9 @@ def _conduct_all(out: Path, effort: float) -> None:
 
 def _write_page(out: Path, page: Path) -> None:
     from regard.core.files import write_text
-    from regard.experiments._summary_page import claims
+    from regard.experiments._summary_page import summary_page
 
-    write_text(page, claims(out, page.parent))
+    write_text(page, summary_page(out, page.parent))
     print(f"wrote {page}")
 
 
@@ -85,7 +85,7 @@ def _conduct(name: str, out: Path, effort: float) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from regard.experiments._runner import PAGE, PLOT, conduct
+    from regard.experiments._runner import PAGE, PLOT, run_experiment
 
     console = Console(highlight=False)
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -94,8 +94,8 @@ def _conduct(name: str, out: Path, effort: float) -> None:
         def tell(done: int, count: int, current: str) -> None:
             bar.update(line, completed=done, total=count, description=f"{name}: {current}")
 
-        verdict = conduct(experiment, name, out, effort=effort, tell=tell)
+        verdict = run_experiment(experiment, name, out, effort=effort, on_progress=tell)
     console.print(f"{name}: {experiment.CLAIM}", markup=False)
-    console.print(f"{verdict.said.capitalize()} here.", style="bold")
+    console.print(f"{verdict.label.capitalize()} here.", style="bold")
     console.print(verdict.text, markup=False)
     console.print(f"wrote {out / PAGE} and {out / PLOT}\n", markup=False, soft_wrap=True)

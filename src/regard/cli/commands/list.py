@@ -16,7 +16,7 @@ from regard.core.errors import ConfigError, did_you_mean
 from regard.core.registry import names
 
 PANEL = START
-KINDS = {
+PACKAGES = {
     "tasks": "regard.tasks",
     "models": "regard.models",
     "scores": "regard.attention.scores",
@@ -27,19 +27,19 @@ RECIPES = "recipes"
 
 
 def run(
-    kind: Annotated[str | None, typer.Argument(help=f"{', '.join(KINDS)} or {RECIPES}.", show_default=False)] = None,
+    kind: Annotated[str | None, typer.Argument(help=f"{', '.join(PACKAGES)} or {RECIPES}.", show_default=False)] = None,
     name: Annotated[str | None, typer.Argument(help="One of them, for its settings.", show_default=False)] = None,
 ) -> None:
     """List tasks, models, scores, positions, decoders or recipes, or every setting of one: regard list model NAME."""
     if kind is None:
-        help.show([Section(f"{each}: {', '.join(named)}") for each, named in _all().items() if named])
+        help.print_sections([Section(f"{each}: {', '.join(named)}") for each, named in _all().items() if named])
         print("\nregard list KIND says what each is, regard list KIND NAME its settings")
         return
     plural = kind if kind.endswith("s") else f"{kind}s"
     if plural not in _all():
         raise ConfigError(f"nothing of the kind {kind!r} to list; {did_you_mean(plural, _all())}")
     if name is not None:
-        help.show(list(_one(plural, name)))
+        help.print_sections(list(_one(plural, name)))
         return
     for each, path in _all()[plural].items():
         print(f"{each:<20} {_summary(path)}")
@@ -49,7 +49,7 @@ def run(
 
 def _all() -> dict[str, dict[str, Path]]:
     """Kind -> name -> its file."""
-    listed = {kind: {name: source_of(package, name) for name in names(package)} for kind, package in KINDS.items()}
+    listed = {kind: {name: source_of(package, name) for name in names(package)} for kind, package in PACKAGES.items()}
     repository = Path(__file__).parents[4] / RECIPES  # where the package runs from a copy of it
     folder = Path(RECIPES) if Path(RECIPES).is_dir() else repository
     return {**listed, RECIPES: {path.stem: path for path in sorted(folder.glob("*.toml"))}}
@@ -69,12 +69,12 @@ def _one(kind: str, name: str) -> Iterator[Section]:
     if kind == RECIPES:
         print(listed[name].read_text(encoding="utf-8"), end="")
         return
-    path = source_of(KINDS[kind], name)
+    path = source_of(PACKAGES[kind], name)
     if kind == "tasks":
-        yield from help.of_task(name)
-        yield help.of_options(name)
+        yield from help.task_sections(name)
+        yield help.options_section(name)
         yield Section(f"Its verb: regard {constant(path, 'VERB')} RUN …")
     elif kind == "models":
-        yield help.of_model(name)
+        yield help.model_section(name)
     else:
         yield help.of_file(path, name)

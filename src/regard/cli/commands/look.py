@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.predict_command import PredictCommand, subject_of
+from regard.cli.predict_command import PredictCommand, load_target
 from regard.cli.settings import INSIDE, Folder, Trust, settings_of
 from regard.core.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.inspection.collect import Subject
+    from regard.inspection.collect import InspectionTarget
 
 HOST = "127.0.0.1"
 PANEL = INSIDE
@@ -49,14 +49,14 @@ def run(
 
         with listen(HOST, port) as taken:
             _show(
-                subject_of(folder, settings_of(context), trust=trust),
+                load_target(folder, settings_of(context), trust=trust),
                 given,
                 taken,
                 folder=folder,
                 browser=not no_browser,
             )
         return
-    looked = subject_of(folder, settings_of(context), trust=trust)
+    looked = load_target(folder, settings_of(context), trust=trust)
     seen = InspectionReport(collect(looked, given))
     if html is not None:
         seen.save(html)
@@ -67,13 +67,13 @@ def run(
             print(f"wrote {path}")
 
 
-def _show(looked: Subject, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
+def _show(looked: InspectionTarget, given: str, taken: socket.socket, *, folder: Path, browser: bool) -> None:
     """Serve the page on this machine and open it in the browser."""
     from regard.serve import app as pages
     from regard.serve import server
     from regard.serve.server import address
 
-    app, where = pages.serve_subject(looked, given), address(taken, HOST)
+    app, where = pages.explorer_app(looked, given), address(taken, HOST)
     print(f"looking at {folder} on {where} (Ctrl+C ends)", flush=True)
     if browser:
         timer = threading.Timer(1.0, webbrowser.open, [where])

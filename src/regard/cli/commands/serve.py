@@ -50,7 +50,7 @@ def run(
     with listen(host, port) as taken:
         where = f"on {address(taken, host)} (Ctrl+C ends)"
         if workers > 1:
-            starting, names = starting.tried()
+            starting, names = starting.without_broken_runs()
             with TemporaryDirectory(prefix="regard-") as shared:
                 several = replace(starting, processes=workers, shared=Path(shared))
                 print(f"serving {', '.join(names)} by {workers} processes {where}", flush=True)

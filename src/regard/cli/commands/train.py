@@ -31,7 +31,7 @@ class Command(SettingsCommand):
         for word in plain:
             try:
                 task = str(configs.read(Path(word)).get("task")) if word.endswith(".toml") else word
-                return help.of_task(task, models[-1] if models else None)
+                return help.task_sections(task, models[-1] if models else None)
             except RegardError:
                 continue
         return [Section("With a task, its settings are listed too: regard train TASK --help; tasks: regard list tasks")]
@@ -45,7 +45,7 @@ def run(
             metavar="TASK|RECIPE.toml|KEY=VALUE",
             help="What to learn, a recipe, and settings laid over it: model=luong.",
             show_default=False,
-            autocompletion=completion.training,
+            autocompletion=completion.complete_train,
         ),
     ] = None,
     out: Annotated[
@@ -71,10 +71,10 @@ def run(
     if resume is not None:
         if paths or out is not None:
             raise ConfigError(f"--resume {resume} goes on with its own recipe and folder; leave out RECIPE and --out")
-        go_on(resume, [*others, *settings], trust=trust, new_log=new_log, quiet=quiet)
+        resume_run(resume, [*others, *settings], trust=trust, new_log=new_log, quiet=quiet)
     else:
         recipe = paths[0] if paths else None
-        begin(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out, quiet=quiet)
+        train_new(others[0] if others else _task(recipe), recipe, [*others[1:], *settings], out=out, quiet=quiet)
 
 
 def _task(recipe: Path | None) -> str:
@@ -86,7 +86,7 @@ def _task(recipe: Path | None) -> str:
     return task
 
 
-def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | None, quiet: bool = False) -> None:
+def train_new(task: str, recipe: Path | None, settings: list[str], *, out: Path | None, quiet: bool = False) -> None:
     """Train a new run and say where it is."""
     from regard.inspection import training_snapshots
     from regard.training import recipe as recipes
@@ -95,10 +95,10 @@ def begin(task: str, recipe: Path | None, settings: list[str], *, out: Path | No
 
     chosen = recipes.read(task, recipe, settings=settings)
     folder = out if out is not None else free_folder(chosen)
-    _say(runs.train(chosen, folder, watch=training_snapshots.watch, console=Silent() if quiet else None))
+    _say(runs.train(chosen, folder, watch=training_snapshots.record_snapshot, console=Silent() if quiet else None))
 
 
-def go_on(
+def resume_run(
     folder: Path, settings: list[str], *, trust: bool = False, new_log: bool = False, quiet: bool = False
 ) -> None:
     """Resume a run and say what has become of it."""
@@ -107,7 +107,7 @@ def go_on(
     from regard.training.console import Silent
 
     console = Silent() if quiet else None
-    _say(runs.resume(folder, settings, watch=training_snapshots.watch, trust=trust, new_log=new_log, console=console))
+    _say(runs.resume(folder, settings, watch=training_snapshots.record_snapshot, trust=trust, new_log=new_log, console=console))
 
 
 def free_folder(recipe: Recipe) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs
+from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols.masked_lm import MaskedBatch
@@ -19,10 +19,10 @@ ATTENTION = {"q": "self.query", "k": "self.key", "v": "self.value", "o": "output
 
 def check(config: Config, sizes: MaskedLMSpec) -> None:
     """What BERT has: normalisation behind each part, learned places, layers of their own."""
-    expect("BERT", config, {"norm": "post", "position": "learned", "share_layers": False, "width": config.dim})
+    check_supported("BERT", config, {"norm": "post", "position": "learned", "share_layers": False, "width": config.dim})
 
 
-def outside(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A BertForMaskedLM of the same shape; a BertForPreTraining where pairs of texts are told apart."""
     kind = library.BertForPreTraining if sizes.pairs else library.BertForMaskedLM
     return kind(library.BertConfig(**shape(config, sizes)))
@@ -46,7 +46,7 @@ def shape(config: Config, sizes: MaskedLMSpec) -> dict[str, Any]:
     }
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of BERT -> settings of model and data."""
     if not torch.equal(theirs.bert.embeddings.word_embeddings.weight, theirs.cls.predictions.decoder.weight):
         raise ConfigError("BERT with tables of its own for input and output: regard's bert has one for both")
@@ -57,7 +57,7 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def settings(name: str, config: Any) -> dict[str, Any]:
     """The settings that every BERT of ours has, from one of theirs."""
-    expect_theirs(name, config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
+    check_theirs_supported(name, config, {"hidden_act": "gelu", "type_vocab_size": (1, 2), "is_decoder": False})
     return {
         "layers": config.num_hidden_layers,
         "dim": config.hidden_size,
@@ -70,23 +70,23 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     }
 
 
-def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     """Which weights are which."""
     inner, head = "encoder.embedding", "cls.predictions"
     found = [WeightMapping((f"{inner}.table.weight",), "bert.embeddings.word_embeddings.weight")]
     found += [WeightMapping((f"{inner}.position.table.weight",), "bert.embeddings.position_embeddings.weight")]
     if config.segments:
         found += [WeightMapping((f"{inner}.segments.weight",), "bert.embeddings.token_type_embeddings.weight")]
-    found += both(f"{inner}.norm", "bert.embeddings.LayerNorm")
+    found += same_layer(f"{inner}.norm", "bert.embeddings.LayerNorm")
     for number in range(config.layers):
         found += _block(f"encoder.layers.{number}", f"bert.encoder.layer.{number}")
-    found += both("head.dense", f"{head}.transform.dense") + both("head.norm", f"{head}.transform.LayerNorm")
+    found += same_layer("head.dense", f"{head}.transform.dense") + same_layer("head.norm", f"{head}.transform.LayerNorm")
     found += [WeightMapping(("readout.weight",), f"{head}.decoder.weight")]
     found += [WeightMapping(("readout.bias",), f"{head}.{name}") for name in ("bias", "decoder.bias")]
     if sizes.pairs:
         turned = lambda own: own[0].flip(0)  # noqa: E731  # an argument; there the first says that a text follows
         back = lambda other: [other.flip(0)]  # noqa: E731  # an argument
-        found += both("pooler.0", "bert.pooler.dense")
+        found += same_layer("pooler.0", "bert.pooler.dense")
         found += [
             WeightMapping((f"pairs.{part}",), f"cls.seq_relationship.{part}", turned, back)
             for part in ("weight", "bias")
@@ -97,11 +97,11 @@ def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
 def _block(ours: str, theirs: str) -> list[WeightMapping]:
     found: list[WeightMapping] = []
     for name, other in ATTENTION.items():
-        found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
-    found += both(f"{ours}.around_self.norm", f"{theirs}.attention.output.LayerNorm")
-    found += both(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
-    found += both(f"{ours}.feedforward.down", f"{theirs}.output.dense")
-    return found + both(f"{ours}.around_feedforward.norm", f"{theirs}.output.LayerNorm")
+        found += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
+    found += same_layer(f"{ours}.around_self.norm", f"{theirs}.attention.output.LayerNorm")
+    found += same_layer(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
+    found += same_layer(f"{ours}.feedforward.down", f"{theirs}.output.dense")
+    return found + same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.output.LayerNorm")
 
 
 def tables(sizes: MaskedLMSpec) -> dict[str, str]:
@@ -125,7 +125,7 @@ def difference(ours: Any, theirs: Any, sizes: MaskedLMSpec, ids: Any) -> float:
     return max(largest, float((told - output.seq_relationship_logits).abs().max()))
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """What reads such a folder: by the name of the class that it was saved by."""
     return _Reader(library)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs, flipped, scaled
+from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported, transposed_layer, scaled
 from regard.core.data_specs import LanguageSpec
 from regard.core.errors import ConfigError
 from regard.models.gpt import Config
-from regard.tasks.language.generate import no_source
+from regard.tasks.language.generate import empty_source
 
 MODEL, TEMPLATE = "gpt", "{start} $A"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
@@ -19,10 +19,10 @@ ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": 
 
 def check(config: Config, sizes: LanguageSpec) -> None:
     """What GPT-2 has: learned places, and no number of its own for each token's logit."""
-    expect("GPT-2", config, {"position": "learned", "bias": False})
+    check_supported("GPT-2", config, {"position": "learned", "bias": False})
 
 
-def outside(config: Config, sizes: LanguageSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: LanguageSpec, library: Any) -> Any:
     """A GPT2LMHeadModel of the same shape. Where embeddings are scaled here, it has two tables."""
     marks = sizes.marks
     return library.GPT2LMHeadModel(
@@ -46,12 +46,12 @@ def outside(config: Config, sizes: LanguageSpec, library: Any) -> Any:
     )
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A GPT2LMHeadModel -> settings of model and data."""
     config, dim = theirs.config, theirs.config.n_embd
     names = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
     plain = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
-    expect_theirs("GPT-2", config, {"activation_function": tuple(names), **plain})
+    check_theirs_supported("GPT-2", config, {"activation_function": tuple(names), **plain})
     table, out = theirs.transformer.wte.weight, theirs.lm_head.weight
     scale = bool(torch.allclose(table, out * math.sqrt(dim), atol=1e-6)) and not torch.equal(table, out)
     if not scale and not torch.equal(table, out):
@@ -70,7 +70,7 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return model, {"context": config.n_positions}
 
 
-def pairs(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
     """Which weights are which."""
     factor = math.sqrt(config.dim) if config.scale_embeddings else 1.0
     found = [scaled("encoder.embedding.table.weight", "transformer.wte.weight", factor)]
@@ -78,13 +78,13 @@ def pairs(config: Config, sizes: LanguageSpec) -> list[WeightMapping]:
     found += [WeightMapping(("encoder.embedding.position.table.weight",), "transformer.wpe.weight")]
     for number in range(config.layers):
         ours, theirs = f"encoder.layers.{number}", f"transformer.h.{number}"
-        found += flipped([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
-        found += flipped([f"{ours}.self_attn.o"], f"{theirs}.attn.c_proj")
-        found += flipped([f"{ours}.feedforward.up"], f"{theirs}.mlp.c_fc")
-        found += flipped([f"{ours}.feedforward.down"], f"{theirs}.mlp.c_proj")
-        found += both(f"{ours}.around_self.norm", f"{theirs}.ln_1")
-        found += both(f"{ours}.around_feedforward.norm", f"{theirs}.ln_2")
-    return found + both("encoder.last", "transformer.ln_f")
+        found += transposed_layer([f"{ours}.self_attn.{name}" for name in "qkv"], f"{theirs}.attn.c_attn")
+        found += transposed_layer([f"{ours}.self_attn.o"], f"{theirs}.attn.c_proj")
+        found += transposed_layer([f"{ours}.feedforward.up"], f"{theirs}.mlp.c_fc")
+        found += transposed_layer([f"{ours}.feedforward.down"], f"{theirs}.mlp.c_proj")
+        found += same_layer(f"{ours}.around_self.norm", f"{theirs}.ln_1")
+        found += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.ln_2")
+    return found + same_layer("encoder.last", "transformer.ln_f")
 
 
 def tables(sizes: LanguageSpec) -> dict[str, str]:
@@ -95,12 +95,12 @@ def tables(sizes: LanguageSpec) -> dict[str, str]:
 def difference(ours: Any, theirs: Any, sizes: LanguageSpec, ids: Any) -> float:
     """Of two texts."""
     text = torch.randint(sizes.marks.first, sizes.size, (2, min(9, sizes.longest)))
-    found, _ = ours(text, ours.start(no_source(2, text.device)))
+    found, _ = ours(text, ours.start(empty_source(2, text.device)))
     real = torch.arange(sizes.marks.first, sizes.size)
     return float((found[..., real] - theirs(input_ids=ids("text", text)).logits[..., ids("text", real)]).abs().max())
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """The class that reads such a folder."""
     return library.GPT2LMHeadModel
 

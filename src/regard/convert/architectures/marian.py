@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.convert.weight_map import Tensors, WeightMapping, expect, expect_theirs, ordered
+from regard.convert.weight_map import Tensors, WeightMapping, check_supported, check_theirs_supported, permuted_weight
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.core.protocols import Padded
@@ -21,12 +21,12 @@ ATTENTION = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Marian has: normalisation behind each part, sinusoidal places, an even number of features."""
-    expect("Marian", config, {"norm": "post", "position": "sinusoidal", "score": "scaled_dot"})
+    check_supported("Marian", config, {"norm": "post", "position": "sinusoidal", "score": "scaled_dot"})
     if config.dim % 2:
         raise ConfigError(f"model.dim={config.dim} does not fit the layout of Marian, which has an even number")
 
 
-def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A MarianMTModel of the same shape."""
     one = sizes.joint and config.tie_embeddings
     own = {"decoder_vocab_size": sizes.target, "share_encoder_decoder_embeddings": one}
@@ -58,7 +58,7 @@ def shape(config: Config, sizes: Seq2SeqSpec) -> dict[str, Any]:
     }
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A MarianMTModel -> settings of model and data."""
     config = theirs.config
     model = {**settings("Marian", config), "norm": "post", "tie_embeddings": bool(config.tie_word_embeddings)}
@@ -69,7 +69,7 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     """The settings that every Transformer of ours has, from one of theirs."""
     names = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"silu": "silu"}
     same = {"decoder_ffn_dim": config.encoder_ffn_dim, "decoder_attention_heads": config.encoder_attention_heads}
-    expect_theirs(name, config, {**same, "activation_function": tuple(names)})
+    check_theirs_supported(name, config, {**same, "activation_function": tuple(names)})
     return {
         "layers": config.encoder_layers,
         "decoder_layers": config.decoder_layers,
@@ -83,12 +83,12 @@ def settings(name: str, config: Any) -> dict[str, Any]:
     }
 
 
-def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
     """Which weights are which."""
-    order = turns(config.dim)
-    found = [ordered("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
-    found += [ordered("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
-    found += [ordered("readout.weight", "lm_head.weight", order, (1,))]
+    order = interleave_order(config.dim)
+    found = [permuted_weight("decoder.embedding.table.weight", "model.decoder.embed_tokens.weight", order, (1,))]
+    found += [permuted_weight("encoder.embedding.table.weight", "model.encoder.embed_tokens.weight", order, (1,))]
+    found += [permuted_weight("readout.weight", "lm_head.weight", order, (1,))]
     for side, count in (("encoder", config.layers), ("decoder", config.decoder_layers or config.layers)):
         for number in range(count):
             found += _block(f"{side}.layers.{number}", f"model.{side}.layers.{number}", order, cross=side == "decoder")
@@ -99,7 +99,7 @@ def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
     return found
 
 
-def turns(dim: int) -> Tensor:
+def interleave_order(dim: int) -> Tensor:
     """Where each feature stands there: those of sines first, then those of cosines."""
     half = dim // 2
     return torch.stack([torch.arange(half), half + torch.arange(half)], dim=1).flatten()
@@ -120,12 +120,12 @@ def _block(ours: str, theirs: str, order: Tensor, *, cross: bool) -> list[Weight
 
 def _linear(ours: str, theirs: str, order: Tensor, *, out: bool) -> list[WeightMapping]:
     """A layer that reads the features, or that writes them."""
-    weight = ordered(f"{ours}.weight", f"{theirs}.weight", order, (0,) if out else (1,))
-    return [weight, ordered(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
+    weight = permuted_weight(f"{ours}.weight", f"{theirs}.weight", order, (0,) if out else (1,))
+    return [weight, permuted_weight(f"{ours}.bias", f"{theirs}.bias", order, (0,) if out else ())]
 
 
 def norm(ours: str, theirs: str, order: Tensor) -> list[WeightMapping]:
-    return [ordered(f"{ours}.{part}", f"{theirs}.{part}", order, (0,)) for part in ("weight", "bias")]
+    return [permuted_weight(f"{ours}.{part}", f"{theirs}.{part}", order, (0,)) for part in ("weight", "bias")]
 
 
 def tables(sizes: Seq2SeqSpec) -> dict[str, str]:
@@ -153,7 +153,7 @@ def difference(ours: Any, theirs: Any, sizes: Seq2SeqSpec, ids: Any) -> float:
     return float((found[..., real] - expected[..., ids("target", real)]).abs().max())
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """The class that reads such a folder."""
     return library.MarianMTModel
 

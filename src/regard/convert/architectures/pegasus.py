@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from regard.convert.architectures import marian
-from regard.convert.weight_map import WeightMapping, expect
+from regard.convert.weight_map import WeightMapping, check_supported
 from regard.core.data_specs import Seq2SeqSpec
 from regard.core.errors import ConfigError
 from regard.models.transformer import Config
@@ -16,7 +16,7 @@ tables, difference, finish = marian.tables, marian.difference, marian.finish
 
 def check(config: Config, sizes: Seq2SeqSpec) -> None:
     """What Pegasus has: normalisation before each part, sinusoidal places, one table for all that is read and told."""
-    expect("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True})
+    check_supported("Pegasus", config, {"norm": "pre", "position": "sinusoidal", "score": "scaled_dot", "tie_embeddings": True})
     if not sizes.joint:
         raise ConfigError(
             "data.joint=False does not fit the layout of Pegasus, which has one vocabulary for both sides"
@@ -25,25 +25,25 @@ def check(config: Config, sizes: Seq2SeqSpec) -> None:
         raise ConfigError(f"model.dim={config.dim} does not fit the layout of Pegasus, which has an even number")
 
 
-def outside(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: Seq2SeqSpec, library: Any) -> Any:
     """A PegasusForConditionalGeneration of the same shape."""
     return library.PegasusForConditionalGeneration(library.PegasusConfig(**marian.shape(config, sizes)))
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A Pegasus -> settings of model and data."""
     model = {**marian.settings("Pegasus", theirs.config), "norm": "pre", "tie_embeddings": True}
     return model, {"joint": True, "max_length": theirs.config.max_position_embeddings}
 
 
-def pairs(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: Seq2SeqSpec) -> list[WeightMapping]:
     """Which weights are which: those of Marian, and the norms behind both stacks."""
-    order, found = marian.turns(config.dim), marian.pairs(config, sizes)
+    order, found = marian.interleave_order(config.dim), marian.weight_mappings(config, sizes)
     for side in ("encoder", "decoder"):
         found += marian.norm(f"{side}.last", f"model.{side}.layer_norm", order)
     return found
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """The class that reads such a folder."""
     return library.PegasusForConditionalGeneration

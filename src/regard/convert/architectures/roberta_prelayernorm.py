@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from regard.convert.architectures import bert
-from regard.convert.weight_map import Tensors, WeightMapping, both, expect
+from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported
 from regard.core.data_specs import MaskedLMSpec
 from regard.core.errors import ConfigError
 from regard.models.bert import Config
@@ -21,12 +21,12 @@ PLACES, BASE = "encoder.embedding.position.table.weight", "roberta_prelayernorm"
 def check(config: Config, sizes: MaskedLMSpec) -> None:
     """What it has: normalisation before each part, learned places, layers of their own, texts without pairs."""
     wanted = {"norm": "pre", "position": "learned", "share_layers": False, "width": config.dim}
-    expect("RoBERTa-PreLayerNorm", config, wanted)
+    check_supported("RoBERTa-PreLayerNorm", config, wanted)
     if sizes.pairs:
         raise ConfigError("data.pairs does not fit the layout of RoBERTa-PreLayerNorm, which has no head for pairs")
 
 
-def outside(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     """A RobertaPreLayerNormForMaskedLM of the same shape."""
     marks = sizes.marks
     own = {"max_position_embeddings": sizes.longest + marks.pad + 1, "bos_token_id": marks.start}
@@ -34,7 +34,7 @@ def outside(config: Config, sizes: MaskedLMSpec, library: Any) -> Any:
     return library.RobertaPreLayerNormForMaskedLM(library.RobertaPreLayerNormConfig(**shape))
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of this kind -> settings of model and data."""
     config = theirs.config
     places = config.max_position_embeddings - config.pad_token_id - 1
@@ -44,17 +44,17 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     }
 
 
-def pairs(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: MaskedLMSpec) -> list[WeightMapping]:
     """Which weights are which."""
     inner, theirs, skipped = "encoder.embedding", f"{BASE}.embeddings", sizes.marks.pad + 1
     found = [WeightMapping((f"{inner}.table.weight",), f"{theirs}.word_embeddings.weight")]
     found += [WeightMapping((PLACES,), f"{theirs}.position_embeddings.weight", lambda own: _behind(own[0], skipped))]
     if config.segments:
         found += [WeightMapping((f"{inner}.segments.weight",), f"{theirs}.token_type_embeddings.weight")]
-    found += both(f"{inner}.norm", f"{theirs}.LayerNorm") + both("encoder.last", f"{BASE}.LayerNorm")
+    found += same_layer(f"{inner}.norm", f"{theirs}.LayerNorm") + same_layer("encoder.last", f"{BASE}.LayerNorm")
     for number in range(config.layers):
         found += _block(f"encoder.layers.{number}", f"{BASE}.encoder.layer.{number}")
-    found += both("head.dense", "lm_head.dense") + both("head.norm", "lm_head.layer_norm")
+    found += same_layer("head.dense", "lm_head.dense") + same_layer("head.norm", "lm_head.layer_norm")
     found += [WeightMapping(("readout.weight",), "lm_head.decoder.weight")]
     return found + [WeightMapping(("readout.bias",), f"lm_head.{name}") for name in ("bias", "decoder.bias")]
 
@@ -66,14 +66,14 @@ def _behind(places: torch.Tensor, skipped: int) -> torch.Tensor:
 def _block(ours: str, theirs: str) -> list[WeightMapping]:
     found: list[WeightMapping] = []
     for name, other in bert.ATTENTION.items():
-        found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
-    found += both(f"{ours}.around_self.norm", f"{theirs}.attention.LayerNorm")
-    found += both(f"{ours}.around_feedforward.norm", f"{theirs}.intermediate.LayerNorm")
-    found += both(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
-    return found + both(f"{ours}.feedforward.down", f"{theirs}.output.dense")
+        found += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{other}")
+    found += same_layer(f"{ours}.around_self.norm", f"{theirs}.attention.LayerNorm")
+    found += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.intermediate.LayerNorm")
+    found += same_layer(f"{ours}.feedforward.up", f"{theirs}.intermediate.dense")
+    return found + same_layer(f"{ours}.feedforward.down", f"{theirs}.output.dense")
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """The class that reads such a folder."""
     return library.RobertaPreLayerNormForMaskedLM
 

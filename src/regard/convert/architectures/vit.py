@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from regard.convert.weight_map import Tensors, WeightMapping, both, expect, expect_theirs, reshaped
+from regard.convert.weight_map import Tensors, WeightMapping, same_layer, check_supported, check_theirs_supported, reshaped
 from regard.core.data_specs import ImageClassificationSpec
 from regard.core.errors import ConfigError
 from regard.models.vit import Config
@@ -17,13 +17,13 @@ MODEL, TEMPLATE = "vit", ""
 def check(config: Config, sizes: ImageClassificationSpec) -> None:
     """What ViT has: patches without a border, a class token, learned places."""
     wanted = {"tokens": "patches", "pool": "class", "position": "learned", "axes": 1, "score": "scaled_dot"}
-    expect("ViT", config, wanted)
+    check_supported("ViT", config, wanted)
     if sizes.height % config.patch or sizes.width % config.patch:
         size = f"{sizes.height}x{sizes.width}"
         raise ConfigError(f"images of {size} pixels are no whole patches of {config.patch}, as ViT wants them")
 
 
-def outside(config: Config, sizes: ImageClassificationSpec, library: Any) -> Any:
+def build_theirs(config: Config, sizes: ImageClassificationSpec, library: Any) -> Any:
     """A ViTForImageClassification of the same shape."""
     return library.ViTForImageClassification(
         library.ViTConfig(
@@ -43,10 +43,10 @@ def outside(config: Config, sizes: ImageClassificationSpec, library: Any) -> Any
     )
 
 
-def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings_from_theirs(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model of ViT -> settings of model and data."""
     config = theirs.config
-    expect_theirs("ViT", config, {"hidden_act": "gelu", "qkv_bias": True})
+    check_theirs_supported("ViT", config, {"hidden_act": "gelu", "qkv_bias": True})
     model = {
         "layers": config.num_hidden_layers,
         "dim": config.hidden_size,
@@ -56,16 +56,16 @@ def inside(theirs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         "patch": config.patch_size,
         "eps": config.layer_norm_eps,
     }
-    height, width = sides(config.image_size)
+    height, width = to_height_width(config.image_size)
     return model, {"height": height, "width": width, "channels": config.num_channels}
 
 
-def sides(size: Any) -> tuple[int, int]:
+def to_height_width(size: Any) -> tuple[int, int]:
     """224 or (224, 224) -> rows and columns."""
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
-def pairs(config: Config, sizes: ImageClassificationSpec) -> list[WeightMapping]:
+def weight_mappings(config: Config, sizes: ImageClassificationSpec) -> list[WeightMapping]:
     """Which weights are which."""
     side, dim = config.patch, config.dim
     flat, square = (dim, sizes.channels * side**2), (dim, sizes.channels, side, side)
@@ -79,12 +79,12 @@ def pairs(config: Config, sizes: ImageClassificationSpec) -> list[WeightMapping]
     for number in range(config.layers):
         ours, theirs = f"layers.{number}", f"vit.layers.{number}"
         for name in "qkvo":
-            found += both(f"{ours}.self_attn.{name}", f"{theirs}.attention.{name}_proj")
-        found += both(f"{ours}.around_self.norm", f"{theirs}.layernorm_before")
-        found += both(f"{ours}.around_feedforward.norm", f"{theirs}.layernorm_after")
-        found += both(f"{ours}.feedforward.up", f"{theirs}.mlp.fc1")
-        found += both(f"{ours}.feedforward.down", f"{theirs}.mlp.fc2")
-    return found + both("last", "vit.layernorm") + both("readout", "classifier")
+            found += same_layer(f"{ours}.self_attn.{name}", f"{theirs}.attention.{name}_proj")
+        found += same_layer(f"{ours}.around_self.norm", f"{theirs}.layernorm_before")
+        found += same_layer(f"{ours}.around_feedforward.norm", f"{theirs}.layernorm_after")
+        found += same_layer(f"{ours}.feedforward.up", f"{theirs}.mlp.fc1")
+        found += same_layer(f"{ours}.feedforward.down", f"{theirs}.mlp.fc2")
+    return found + same_layer("last", "vit.layernorm") + same_layer("readout", "classifier")
 
 
 def tables(sizes: ImageClassificationSpec) -> dict[str, str]:
@@ -98,7 +98,7 @@ def difference(ours: Any, theirs: Any, sizes: ImageClassificationSpec, ids: Any)
     return float((ours(images) - theirs(pixel_values=images).logits).abs().max())
 
 
-def theirs_of(library: Any) -> Any:
+def their_class(library: Any) -> Any:
     """The class that reads such a folder."""
     return library.ViTForImageClassification
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from regard.data.builtin._en_ko_lexicon import Action, Moment
-from regard.data.builtin._korean_morphology import Register, Verb, closing, joining
+from regard.data.builtin._korean_morphology import Register, Verb, sentence_final_form, connective_form
 
 NOT, BEING, NOT_BEING = Verb("않"), Verb("있", "stative"), Verb("않", "stative")
 
@@ -17,7 +17,7 @@ class Word(NamedTuple):
     about: frozenset[str]
 
 
-class Twin(NamedTuple):
+class BilingualPhrase(NamedTuple):
     """A phrase in both languages."""
 
     english: tuple[Word, ...]
@@ -27,7 +27,7 @@ class Twin(NamedTuple):
 class Subject(NamedTuple):
     """Who acts; `person` is I, s (third singular) or p (all others), for the English verb."""
 
-    phrase: Twin
+    phrase: BilingualPhrase
     person: Literal["I", "s", "p"]
 
 
@@ -37,10 +37,10 @@ class Clause(NamedTuple):
     name: str
     subject: Subject
     action: Action
-    object: Twin
+    object: BilingualPhrase
     moment: Moment
     negated: bool
-    setting: Twin
+    setting: BilingualPhrase
 
 
 def verb_words(clause: Clause) -> tuple[Word, ...]:
@@ -86,17 +86,17 @@ def _korean_verb(clause: Clause) -> tuple[tuple[Word, ...], Verb, frozenset[str]
     return (), korean, verb
 
 
-def close(clause: Clause, register: Register) -> tuple[Word, ...]:
+def final_verb(clause: Clause, register: Register) -> tuple[Word, ...]:
     """A clause -> the Korean verb that ends the sentence."""
     before, verb, about = _korean_verb(clause)
-    return (*before, *_ending(closing(verb, tense=clause.moment.tense, register=register), clause, about))
+    return (*before, *_ending(sentence_final_form(verb, tense=clause.moment.tense, register=register), clause, about))
 
 
-def join(clause: Clause, joint: str) -> tuple[Word, ...]:
+def connective_verb(clause: Clause, conjunction: str) -> tuple[Word, ...]:
     """A clause -> the Korean verb that leads on to the next clause, by `and` (고) or `but` (지만)."""
-    ending: Literal["고", "지만"] = "고" if joint == "and" else "지만"
+    ending: Literal["고", "지만"] = "고" if conjunction == "and" else "지만"
     before, verb, about = _korean_verb(clause)
-    *inner, last = _ending(joining(verb, tense=clause.moment.tense, ending=ending), clause, about)
+    *inner, last = _ending(connective_form(verb, tense=clause.moment.tense, ending=ending), clause, about)
     return (*before, *inner, last._replace(about=last.about | {"joint"}))
 
 

@@ -21,7 +21,7 @@ TIMES = (
     *("on <{day}:time>", "in <{month}:time>", "in <{year}:time>", "in <{month} {year}:time>"),
     *("at <{hour} o'clock:time>", "<yesterday:time>", "<last spring:time>", "on <{month} {number}:time>"),
 )
-ENGLISH = (
+ENGLISH_TEMPLATES = (
     "{P} lived in {L} {T}.",
     "{P} met {P} in {L}.",
     "{P} moved from {L} to {L} {T}.",
@@ -39,9 +39,9 @@ ENGLISH = (
     "{L} is a beautiful city, said {P}.",
 )
 
-GIVEN = tuple("아름 민수 지영 수지 준호 서연 하늘 보람 은우 다솜 지훈 소라 가람 이슬 한결 예진".split())
-FAMILY = tuple("김 이 박 최 정 강 조 윤".split())
-TOWNS = tuple("파리 서울 부산 런던 제주 베를린 대전 뉴욕 로마 도쿄 광주 카이로 춘천 시드니 강릉 리스본".split())
+KOREAN_GIVEN_NAMES = tuple("아름 민수 지영 수지 준호 서연 하늘 보람 은우 다솜 지훈 소라 가람 이슬 한결 예진".split())
+KOREAN_SURNAMES = tuple("김 이 박 최 정 강 조 윤".split())
+KOREAN_CITIES = tuple("파리 서울 부산 런던 제주 베를린 대전 뉴욕 로마 도쿄 광주 카이로 춘천 시드니 강릉 리스본".split())
 KOREAN_TIMES = (
     "{year}년",
     "{month}월",
@@ -52,7 +52,7 @@ KOREAN_TIMES = (
     "{hour}시",
     "작년",
 )
-KOREAN = (  # 은/는 and the like are chosen by the syllable before them
+KOREAN_TEMPLATES = (  # 은/는 and the like are chosen by the syllable before them
     "{P}[은/는] {T}에 {L}에서 일했다.",
     "{T}에 {P}[이/가] {L}[으로/로] 떠났어요.",
     "{P}[과/와] {P}[은/는] {L}에서 만났다.",

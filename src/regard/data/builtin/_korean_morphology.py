@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 Register = Literal["polite", "formal", "plain"]  # 해요체, 합니다체, 해라체
 Tense = Literal["past", "present", "future"]
-Kind = Literal[
+VerbClass = Literal[
     "", "ㄷ", "ㅂ", "ㅅ", "르", "stative"
 ]  # how a stem departs from the rule; ㄹ, ㅡ and 하 are told by its last syllable
 
@@ -14,7 +14,7 @@ FIRST, VOWELS, TAILS = 0xAC00, 21, 28
 TAIL = {"": 0, "ㄴ": 4, "ㄷ": 7, "ㄹ": 8, "ㅂ": 17, "ㅅ": 19, "ㅆ": 20}
 BRIGHT = (0, 2, 8)  # ㅏ ㅑ ㅗ take 아, the others 어
 MERGED = {8: 9, 13: 14, 20: 6}  # ㅗ+ㅏ=ㅘ, ㅜ+ㅓ=ㅝ, ㅣ+ㅓ=ㅕ
-SWALLOWING = (0, 1, 4, 5, 6)  # ㅏ ㅐ ㅓ ㅔ ㅕ: nothing is added
+ABSORBING_VOWELS = (0, 1, 4, 5, 6)  # ㅏ ㅐ ㅓ ㅔ ㅕ: nothing is added
 EU = 18
 
 
@@ -22,23 +22,23 @@ class Verb(NamedTuple):
     """A verb stem, dictionary form without 다."""
 
     stem: str
-    kind: Kind = ""
+    kind: VerbClass = ""
 
 
-def parts(syllable: str) -> tuple[int, int, int]:
+def decompose_syllable(syllable: str) -> tuple[int, int, int]:
     """A syllable -> the numbers of its first consonant, vowel and last consonant (0 if none)."""
     number = ord(syllable) - FIRST
     return number // (VOWELS * TAILS), number // TAILS % VOWELS, number % TAILS
 
 
-def tail_of(word: str) -> int:
+def final_consonant(word: str) -> int:
     """The number of a word's last consonant, 0 if it ends in a vowel."""
-    return parts(word[-1])[2]
+    return decompose_syllable(word[-1])[2]
 
 
 def with_tail(word: str, tail: str) -> str:
     """The word with another last consonant: 가 + ㅆ -> 갔."""
-    first, vowel, _ = parts(word[-1])
+    first, vowel, _ = decompose_syllable(word[-1])
     return word[:-1] + _syllable(first, vowel, TAIL[tail])
 
 
@@ -49,9 +49,9 @@ def _syllable(first: int, vowel: int, tail: int = 0) -> str:
 def particle(noun: str, choice: str) -> str:
     """A noun and a choice (after a consonant / after a vowel: 은/는, 이/가, 을/를, 과/와, 으로/로) -> both in one."""
     after_consonant, after_vowel = choice.split("/")
-    closed = tail_of(noun) != 0
+    closed = final_consonant(noun) != 0
     if choice == "으로/로":
-        closed = tail_of(noun) not in (0, TAIL["ㄹ"])
+        closed = final_consonant(noun) not in (0, TAIL["ㄹ"])
     return noun + (after_consonant if closed else after_vowel)
 
 
@@ -62,11 +62,11 @@ def infinitive(verb: Verb) -> str:
         return stem[:-1] + "해"
     if verb.kind in ("ㄷ", "ㅂ", "ㅅ", "르"):
         return _irregular(stem, verb.kind)
-    return stem + _bright(stem[-1], "아", "어") if tail_of(stem) else _contracted(stem)
+    return stem + _bright(stem[-1], "아", "어") if final_consonant(stem) else _contracted(stem)
 
 
 def _bright(syllable: str, yes: str, no: str) -> str:
-    return yes if parts(syllable)[1] in BRIGHT else no
+    return yes if decompose_syllable(syllable)[1] in BRIGHT else no
 
 
 def _irregular(stem: str, kind: str) -> str:
@@ -79,11 +79,11 @@ def _irregular(stem: str, kind: str) -> str:
 
 def _contracted(stem: str) -> str:
     """A stem that ends in a vowel, merged with 아 or 어."""
-    first, vowel, _ = parts(stem[-1])
-    if vowel in SWALLOWING:
+    first, vowel, _ = decompose_syllable(stem[-1])
+    if vowel in ABSORBING_VOWELS:
         return stem
     if vowel == EU:
-        return stem[:-1] + _syllable(first, 0 if len(stem) > 1 and parts(stem[-2])[1] in BRIGHT else 4)
+        return stem[:-1] + _syllable(first, 0 if len(stem) > 1 and decompose_syllable(stem[-2])[1] in BRIGHT else 4)
     if vowel in MERGED:
         return stem[:-1] + _syllable(first, MERGED[vowel])
     return stem + "어"
@@ -91,7 +91,7 @@ def _contracted(stem: str) -> str:
 
 def before_vowel(verb: Verb) -> str:
     """The stem before endings that begin with (으): 가, 먹으, 파 (팔다), 들으, 도우, 지으."""
-    tail = tail_of(verb.stem)
+    tail = final_consonant(verb.stem)
     if tail == TAIL["ㄹ"]:
         return with_tail(verb.stem, "")
     if verb.kind == "ㄷ":
@@ -103,32 +103,32 @@ def before_vowel(verb: Verb) -> str:
     return verb.stem if tail == 0 else verb.stem + "으"
 
 
-def closing(verb: Verb, *, tense: Tense, register: Register) -> str:
+def sentence_final_form(verb: Verb, *, tense: Tense, register: Register) -> str:
     """The verb as the end of a statement; the future takes two words."""
     if tense == "past":
         return with_tail(infinitive(verb), "ㅆ") + {"polite": "어요", "formal": "습니다", "plain": "다"}[register]
     if tense == "future":
-        return f"{coming(verb)} " + {"polite": "거예요", "formal": "것입니다", "plain": "것이다"}[register]
+        return f"{future_modifier(verb)} " + {"polite": "거예요", "formal": "것입니다", "plain": "것이다"}[register]
     if register == "polite":
         return infinitive(verb) + "요"
     if register == "plain" and verb.kind == "stative":
         return verb.stem + "다"
-    drops = tail_of(verb.stem) in (0, TAIL["ㄹ"])
+    drops = final_consonant(verb.stem) in (0, TAIL["ㄹ"])
     if register == "formal":
         return with_tail(verb.stem, "ㅂ") + "니다" if drops else verb.stem + "습니다"
     return with_tail(verb.stem, "ㄴ") + "다" if drops else verb.stem + "는다"
 
 
-def coming(verb: Verb) -> str:
+def future_modifier(verb: Verb) -> str:
     """The form before 것: 갈, 먹을, 팔, 들을, 도울."""
     return with_tail(before_vowel(verb), "ㄹ")
 
 
-def joining(verb: Verb, *, tense: Tense, ending: Literal["고", "지만"]) -> str:
+def connective_form(verb: Verb, *, tense: Tense, ending: Literal["고", "지만"]) -> str:
     """The verb as the end of a first clause: 먹고, 먹었지만, 먹을 것이고."""
     if tense == "past":
         return with_tail(infinitive(verb), "ㅆ") + ending
-    return f"{coming(verb)} 것이{ending}" if tense == "future" else verb.stem + ending
+    return f"{future_modifier(verb)} 것이{ending}" if tense == "future" else verb.stem + ending
 
 
 def request(verb: Verb, register: Register) -> str:

@@ -25,7 +25,7 @@ DEEDS = (
     *("returns home after ten years", "must sell an old house", "follows a mysterious map", "opens a tiny restaurant"),
 )
 PLACES = ("Paris", "a village in Norway", "Seoul", "the mountains", "a harbour town", "New York", "a desert", "Lisbon")
-PLAIN = (
+FACT_TEMPLATES = (
     "I watched {film} {moment} {company}.",
     "We saw {film} {seat} {moment}.",
     "It is about {person} who {deed}.",
@@ -38,7 +38,7 @@ PLAIN = (
     "There were about {number} people in the room.",
     "Somebody in the film {deed}.",
 )
-ELSEWHERE = (  # an opinion, but not about the film
+OFF_TOPIC_TEMPLATES = (  # an opinion, but not about the film
     "The popcorn was {degree}{word}.",
     "The weather that evening was {degree}{word}.",
     "My seat was {degree}{word}.",
@@ -46,14 +46,14 @@ ELSEWHERE = (  # an opinion, but not about the film
     "The trailer before it was {degree}{word}.",
     "The way home was {degree}{word}.",
 )
-DECIDING = (
+OPINION_TEMPLATES = (
     "I thought that {aspect} was {degree}*{word}*.",
     "For me {aspect} was {degree}*{word}*.",
     "In my eyes {aspect} was {degree}*{word}*.",
     "What stays is that {aspect} was {degree}*{word}*.",
     "{aspect} was {degree}*{word}*.",
 )
-DENIED = (  # the word is turned round by another one
+NEGATED_TEMPLATES = (  # the word is turned round by another one
     "I thought that {aspect} was *not* {degree}*{word}*.",
     "For me {aspect} was *never* {degree}*{word}*.",
     "{aspect} was *not* {degree}*{word}* at all.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.data.builtin._korean_morphology import Register, Verb, closing
+from regard.data.builtin._korean_morphology import Register, Verb, sentence_final_form
 
 GOOD = (
     *(Verb(stem, "stative") for stem in ("훌륭하", "완벽하", "재미있", "멋지", "뛰어나", "따뜻하", "신선하")),
@@ -24,7 +24,7 @@ DEEDS = (
     *("십 년 만에 집으로 돌아오", "오래된 집을 팔려고 하", "이상한 지도를 따라가", "작은 식당을 여"),
 )
 PLACES = ("파리", "노르웨이의 마을", "서울", "산속", "항구 도시", "뉴욕", "사막", "리스본")
-PLAIN = (  # each ends in the stem of a verb in the past, to which 다 or 어요 is added
+FACT_TEMPLATES = (  # each ends in the stem of a verb in the past, to which 다 or 어요 is added
     "{moment} {company} {film_object} 봤",
     "우리는 {moment} {seat} {film_object} 봤",
     "{person}의 이야기가 {place}에서 시작됐",
@@ -37,8 +37,8 @@ PLAIN = (  # each ends in the stem of a verb in the past, to which 다 or 어요
     "극장에는 {number}명쯤 있었",
     "누군가가 {deed}는 장면도 있었",
 )
-ELSEWHERE = ("팝콘", "그날 날씨", "내 자리", "뒤에 앉은 사람들", "영화 전에 나온 예고편", "집에 가는 길")
-DECIDING = (
+OFF_TOPIC_SUBJECTS = ("팝콘", "그날 날씨", "내 자리", "뒤에 앉은 사람들", "영화 전에 나온 예고편", "집에 가는 길")
+OPINION_TEMPLATES = (
     "나한테는 {aspect} {degree}*{word}*.",
     "내가 보기에 {aspect} {degree}*{word}*.",
     "무엇보다 {aspect} {degree}*{word}*.",
@@ -48,9 +48,9 @@ DECIDING = (
 
 def past(verb: Verb, register: Register) -> str:
     """An adjective in the past: 지루했다, 아름다웠어요."""
-    return closing(verb, tense="past", register=register)
+    return sentence_final_form(verb, tense="past", register=register)
 
 
 def denied(verb: Verb, register: Register) -> tuple[str, str]:
     """The same denied, in two words: 지루하지 않았다."""
-    return f"{verb.stem}지", closing(Verb("않"), tense="past", register=register)
+    return f"{verb.stem}지", sentence_final_form(Verb("않"), tense="past", register=register)

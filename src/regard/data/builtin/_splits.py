@@ -19,7 +19,7 @@ def split_of(text: str) -> str:
     return "test" if place < 2 * HELD_OUT_PERCENT else "train"
 
 
-def chance_of(split: str, *, language: str, seed: int) -> random.Random:
+def split_rng(split: str, *, language: str, seed: int) -> random.Random:
     """The random numbers that a split is made with; an unknown split is an error."""
     if split not in SPLITS:
         raise DataError(f"the built-in data has no split {split!r}; known: {', '.join(SPLITS)}")

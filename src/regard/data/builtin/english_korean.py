@@ -16,13 +16,13 @@ from typing import Literal, NamedTuple, TypeVar
 
 from regard.core.errors import DataError
 from regard.data.builtin import _en_ko_lexicon as words
-from regard.data.builtin._en_ko_clauses import Clause, Subject, Twin, Word, close, join, verb_words
+from regard.data.builtin._en_ko_clauses import Clause, Subject, BilingualPhrase, Word, final_verb, connective_verb, verb_words
 from regard.data.builtin._korean_morphology import Register, Verb, particle, request
 
 T = TypeVar("T")
 HELD_OUT_PERCENT = 10  # of all sentences, for valid and for test each
 CUED, TWO_CLAUSES, REQUESTS, FRONTED, NEGATED = 0.4, 0.15, 0.08, 0.2, 0.25  # how often
-NOWHERE = words.Setting("", "", "")
+NO_SETTING = words.Setting("", "", "")
 
 
 class Example(NamedTuple):
@@ -54,7 +54,7 @@ def split_of(source: str) -> str:
     return "test" if place < 2 * HELD_OUT_PERCENT else "train"
 
 
-def possible() -> int:
+def min_num_statements() -> int:
     """How many statements of one clause there are at least; of two clauses there are about the square of it."""
     nouns = {kind: sum(_object_count(noun, kind) for noun in words.OBJECTS[kind]) for kind in words.OBJECTS}
     subjects = len(words.PRONOUNS) + len(words.NAMES) + 3 * len(words.PEOPLE) * (1 + len(words.PEOPLE_ADJECTIVES))
@@ -79,16 +79,16 @@ def _example(chance: random.Random) -> Example:
     first = _clause(chance, register, "1")
     time = _twin(first.moment.english, first.moment.korean, "time")
     fronted = bool(first.moment.english) and not english_cue and chance.random() < FRONTED
-    front = Twin((*time.english[:-1], _comma(time.english[-1])), time.korean) if fronted else cue
-    inner = Twin((), ()) if fronted else time
+    front = BilingualPhrase((*time.english[:-1], _comma(time.english[-1])), time.korean) if fronted else cue
+    inner = BilingualPhrase((), ()) if fronted else time
     if chance.random() >= TWO_CLAUSES:
-        return _finish(front, _statement(first, inner, end=close(first, register)))
+        return _finish(front, _statement(first, inner, end=final_verb(first, register)))
     joint = chance.choice(("and", "but"))
     second = _clause(chance, register, "2")._replace(moment=first.moment._replace(english="", korean=""))
-    left = _statement(first, inner, end=join(first, joint))
-    right = _statement(second, Twin((), ()), end=close(second, register))
+    left = _statement(first, inner, end=connective_verb(first, joint))
+    right = _statement(second, BilingualPhrase((), ()), end=final_verb(second, register))
     link = Word(joint, frozenset({"joint"}))
-    both = Twin((*left.english[:-1], _comma(left.english[-1]), link, *right.english), (*left.korean, *right.korean))
+    both = BilingualPhrase((*left.english[:-1], _comma(left.english[-1]), link, *right.english), (*left.korean, *right.korean))
     return _finish(front, both)
 
 
@@ -96,7 +96,7 @@ def _comma(word: Word) -> Word:
     return word._replace(text=word.text + ",")
 
 
-def _finish(front: Twin, rest: Twin) -> Example:
+def _finish(front: BilingualPhrase, rest: BilingualPhrase) -> Example:
     """Phrases -> text with capital and full stop, and the alignment."""
     english, korean = (*front.english, *rest.english), (*front.korean, *rest.korean)
     source, target = (" ".join(word.text for word in side) + "." for side in (english, korean))
@@ -131,9 +131,9 @@ def _subject(chance: random.Random, register: Register, name: str) -> Subject:
     return Subject(_mark(phrase, "이/가" if article == "a" else "은/는"), "s")
 
 
-def _object(chance: random.Random, kind: str, register: Register, name: str) -> Twin:
+def _object(chance: random.Random, kind: str, register: Register, name: str) -> BilingualPhrase:
     if kind not in words.OBJECTS:
-        return Twin((), ())
+        return BilingualPhrase((), ())
     noun = chance.choice(words.OBJECTS[kind])
     adjective = _maybe(chance, words.ADJECTIVES[kind], ("", ""))
     if noun.plural and chance.random() < 0.25:
@@ -146,7 +146,7 @@ def _articles(noun: words.Noun, kind: str) -> tuple[str, ...]:
     return ("",) if kind == "subject" else ("a" if noun.plural else "", "the", "my")
 
 
-def _noun(article: str, noun: words.Noun, adjective: tuple[str, str], *, register: Register, name: str) -> Twin:
+def _noun(article: str, noun: words.Noun, adjective: tuple[str, str], *, register: Register, name: str) -> BilingualPhrase:
     following = adjective[0] or noun.english
     english_article = "an" if article == "a" and following[0] in "aeiou" else article
     korean_article = {"the": "그", "my": "내" if register == "plain" else "제"}.get(article, "")
@@ -156,37 +156,37 @@ def _noun(article: str, noun: words.Noun, adjective: tuple[str, str], *, registe
     return _join_twins(head, _twin(noun.english, noun.korean, name))
 
 
-def _counted(number: tuple[str, str], noun: words.Noun, adjective: tuple[str, str], *, name: str) -> Twin:
+def _counted(number: tuple[str, str], noun: words.Noun, adjective: tuple[str, str], *, name: str) -> BilingualPhrase:
     english = _join_twins(_twin(number[0], "", f"{name} number"), _twin(*adjective, f"{name} adjective"))
     both = _join_twins(english, _twin(noun.plural, noun.korean, name))
     return _join_twins(both, _twin("", f"{number[1]} {noun.counter}", f"{name} number"))
 
 
-def _setting(chance: random.Random, action: words.Action, name: str) -> Twin:
+def _setting(chance: random.Random, action: words.Action, name: str) -> BilingualPhrase:
     if action.takes == "goal":
         goal = _place(chance.choice(words.GOALS), name)
-        beside = _maybe(chance, (*words.MEANS, *words.COMPANY), NOWHERE)
+        beside = _maybe(chance, (*words.MEANS, *words.COMPANY), NO_SETTING)
         extra = _place(beside, f"{name} beside")
-        return Twin((*goal.english, *extra.english), (*extra.korean, *goal.korean))
-    return _place(_maybe(chance, (*words.PLACES, *words.COMPANY), NOWHERE), name)
+        return BilingualPhrase((*goal.english, *extra.english), (*extra.korean, *goal.korean))
+    return _place(_maybe(chance, (*words.PLACES, *words.COMPANY), NO_SETTING), name)
 
 
-def _place(setting: words.Setting, name: str) -> Twin:
+def _place(setting: words.Setting, name: str) -> BilingualPhrase:
     if not setting.english:
-        return Twin((), ())
+        return BilingualPhrase((), ())
     marked = particle(setting.noun, setting.particle) if "/" in setting.particle else setting.noun + setting.particle
     twin = _twin(setting.english, marked, name)
-    return Twin(tuple(w._replace(about=frozenset()) if w.text == "the" else w for w in twin.english), twin.korean)
+    return BilingualPhrase(tuple(w._replace(about=frozenset()) if w.text == "the" else w for w in twin.english), twin.korean)
 
 
-def _statement(clause: Clause, time: Twin, *, end: tuple[Word, ...]) -> Twin:
+def _statement(clause: Clause, time: BilingualPhrase, *, end: tuple[Word, ...]) -> BilingualPhrase:
     """English: subject verb object setting time. Korean: subject time setting object verb."""
     subject = clause.subject.phrase
     english = (*subject.english, *verb_words(clause), *clause.object.english, *clause.setting.english, *time.english)
-    return Twin(english, (*subject.korean, *time.korean, *clause.setting.korean, *clause.object.korean, *end))
+    return BilingualPhrase(english, (*subject.korean, *time.korean, *clause.setting.korean, *clause.object.korean, *end))
 
 
-def _request(chance: random.Random, register: Register) -> Twin:
+def _request(chance: random.Random, register: Register) -> BilingualPhrase:
     action = chance.choice(words.ACTIONS)
     things = _object(chance, action.takes, register, "object")
     setting = _setting(chance, action, "setting")
@@ -196,21 +196,21 @@ def _request(chance: random.Random, register: Register) -> Twin:
     if chance.random() < NEGATED:
         request_words = (Word("please", ask), Word("do", ask), Word("not", negation), Word(action.base, verb))
         end = (Word(action.korean.stem + "지", verb), Word(request(Verb("말"), register), negation | ask))
-    return Twin((*request_words, *things.english, *setting.english), (*setting.korean, *things.korean, *end))
+    return BilingualPhrase((*request_words, *things.english, *setting.english), (*setting.korean, *things.korean, *end))
 
 
-def _mark(phrase: Twin, choice: str) -> Twin:
+def _mark(phrase: BilingualPhrase, choice: str) -> BilingualPhrase:
     """The phrase with a particle on its last Korean word."""
     last = phrase.korean[-1]
     return phrase._replace(korean=(*phrase.korean[:-1], last._replace(text=particle(last.text, choice))))
 
 
-def _twin(english: str, korean: str, about: str) -> Twin:
-    return Twin(*(tuple(Word(text, frozenset({about})) for text in side.split()) for side in (english, korean)))
+def _twin(english: str, korean: str, about: str) -> BilingualPhrase:
+    return BilingualPhrase(*(tuple(Word(text, frozenset({about})) for text in side.split()) for side in (english, korean)))
 
 
-def _join_twins(left: Twin, right: Twin) -> Twin:
-    return Twin((*left.english, *right.english), (*left.korean, *right.korean))
+def _join_twins(left: BilingualPhrase, right: BilingualPhrase) -> BilingualPhrase:
+    return BilingualPhrase((*left.english, *right.english), (*left.korean, *right.korean))
 
 
 def _maybe(chance: random.Random, options: Sequence[T], otherwise: T) -> T:

@@ -16,14 +16,14 @@ from typing import Literal, NamedTuple
 from regard.data.builtin import _reviews_english as english
 from regard.data.builtin import _reviews_korean as korean
 from regard.data.builtin._korean_morphology import Register, particle
-from regard.data.builtin._splits import chance_of, split_of
+from regard.data.builtin._splits import split_rng, split_of
 
 Language = Literal["en", "ko"]
 Span = tuple[int, int]
 LABELS = ("negative", "positive")
-SHORTEST, LONGEST = 4, 7  # sentences
-TURNED, ELSEWHERE = 0.3, 0.25  # how often a word is denied, and an opinion is about something else
-STARRED = re.compile(r"\*([^*]+)\*")
+MIN_SENTENCES, MAX_SENTENCES = 4, 7  # sentences
+NEGATION_RATE, OFF_TOPIC_RATE = 0.3, 0.25  # how often a word is denied, and an opinion is about something else
+EVIDENCE_PATTERN = re.compile(r"\*([^*]+)\*")
 
 
 class Review(NamedTuple):
@@ -32,13 +32,13 @@ class Review(NamedTuple):
     text: str
     label: str
     sentences: tuple[Span, ...]  # places in the text
-    deciding: int  # the number of the sentence that decides
-    words: tuple[Span, ...]  # the deciding words: places in the text
+    evidence_sentence: int  # the number of the sentence that decides
+    evidence_words: tuple[Span, ...]  # the deciding words: places in the text
 
 
 def generate(split: str, count: int, *, language: Language, seed: int) -> list[Review]:
     """A split (`train`, `valid`, `test`) -> `count` different reviews, half of them positive; the same for a seed."""
-    chance = chance_of(split, language=language, seed=seed)
+    chance = split_rng(split, language=language, seed=seed)
     reviews: dict[str, Review] = {}
     while len(reviews) < count:
         review = _review(chance, language, positive=len(reviews) % 2 == 1, split=split)
@@ -47,12 +47,12 @@ def generate(split: str, count: int, *, language: Language, seed: int) -> list[R
 
 
 def _review(chance: random.Random, language: Language, *, positive: bool, split: str) -> Review:
-    decide, fill = MAKERS[language]
+    decide, fill = GENERATORS[language]
     register: Register = chance.choice(("plain", "polite"))
     starred = decide(chance, positive, register)
-    while split_of(STARRED.sub(r"\1", starred)) != split:
+    while split_of(EVIDENCE_PATTERN.sub(r"\1", starred)) != split:
         starred = decide(chance, positive, register)
-    length, different = chance.randint(SHORTEST, LONGEST) - 1, set[str]()
+    length, different = chance.randint(MIN_SENTENCES, MAX_SENTENCES) - 1, set[str]()
     while len(different) < length:
         different.add(fill(chance, register))
     others = sorted(different)  # the order of a set is not the same in every process
@@ -67,7 +67,7 @@ def _joined(sentences: list[str], deciding: int, label: str) -> Review:
     for sentence in sentences:
         plain, end = "", 0
         first = len(text) + (1 if text else 0)
-        for match in STARRED.finditer(sentence):
+        for match in EVIDENCE_PATTERN.finditer(sentence):
             plain += sentence[end : match.start()]
             words.append((first + len(plain), first + len(plain) + len(match[1])))
             plain += match[1]
@@ -79,18 +79,18 @@ def _joined(sentences: list[str], deciding: int, label: str) -> Review:
 
 
 def _decide_english(chance: random.Random, positive: bool, register: Register) -> str:
-    turned = chance.random() < TURNED
+    turned = chance.random() < NEGATION_RATE
     word = chance.choice(english.GOOD if positive != turned else english.BAD)
-    template = chance.choice(english.DENIED if turned else english.DECIDING)
+    template = chance.choice(english.NEGATED_TEMPLATES if turned else english.OPINION_TEMPLATES)
     sentence = template.format(aspect=chance.choice(english.ASPECTS), degree=chance.choice(english.DEGREES), word=word)
     return sentence[0].upper() + sentence[1:]
 
 
 def _fill_english(chance: random.Random, register: Register) -> str:
-    if chance.random() < ELSEWHERE:
+    if chance.random() < OFF_TOPIC_RATE:
         word = chance.choice((*english.GOOD, *english.BAD))
-        return chance.choice(english.ELSEWHERE).format(degree=chance.choice(english.DEGREES), word=word)
-    return chance.choice(english.PLAIN).format(
+        return chance.choice(english.OFF_TOPIC_TEMPLATES).format(degree=chance.choice(english.DEGREES), word=word)
+    return chance.choice(english.FACT_TEMPLATES).format(
         film=chance.choice(english.FILMS),
         moment=chance.choice(english.MOMENTS),
         company=chance.choice(english.COMPANY),
@@ -103,19 +103,19 @@ def _fill_english(chance: random.Random, register: Register) -> str:
 
 
 def _decide_korean(chance: random.Random, positive: bool, register: Register) -> str:
-    turned = chance.random() < TURNED
+    turned = chance.random() < NEGATION_RATE
     verb = chance.choice(korean.GOOD if positive != turned else korean.BAD)
     word = "* *".join(korean.denied(verb, register)) if turned else korean.past(verb, register)
     aspect = particle(chance.choice(korean.ASPECTS), "이/가")
-    return chance.choice(korean.DECIDING).format(aspect=aspect, degree=chance.choice(korean.DEGREES), word=word)
+    return chance.choice(korean.OPINION_TEMPLATES).format(aspect=aspect, degree=chance.choice(korean.DEGREES), word=word)
 
 
 def _fill_korean(chance: random.Random, register: Register) -> str:
-    if chance.random() < ELSEWHERE:
+    if chance.random() < OFF_TOPIC_RATE:
         word = korean.past(chance.choice((*korean.GOOD, *korean.BAD)), register)
-        return f"{particle(chance.choice(korean.ELSEWHERE), '이/가')} {chance.choice(korean.DEGREES)}{word}."
+        return f"{particle(chance.choice(korean.OFF_TOPIC_SUBJECTS), '이/가')} {chance.choice(korean.DEGREES)}{word}."
     film, person, place = (chance.choice(each) for each in (korean.FILMS, korean.PEOPLE, korean.PLACES))
-    stem = chance.choice(korean.PLAIN).format(
+    stem = chance.choice(korean.FACT_TEMPLATES).format(
         film_object=_titled(film, "을/를"),
         film_topic=_titled(film, "은/는"),
         moment=chance.choice(korean.MOMENTS),
@@ -136,8 +136,8 @@ def _titled(film: str, choice: str) -> str:
     return f"'{film}'{particle(film, choice).removeprefix(film)}"
 
 
-Maker = Callable[[random.Random, bool, Register], str]
-MAKERS: dict[str, tuple[Maker, Callable[[random.Random, Register], str]]] = {
+OpinionGenerator = Callable[[random.Random, bool, Register], str]
+GENERATORS: dict[str, tuple[OpinionGenerator, Callable[[random.Random, Register], str]]] = {
     "en": (_decide_english, _fill_english),
     "ko": (_decide_korean, _fill_korean),
 }

@@ -26,51 +26,51 @@ from regard.data import batching
 from regard.data.builtin import scenes
 from regard.data.builtin.scenes import Word
 from regard.data.captions import files
-from regard.data.captions.tables import Caption, written
+from regard.data.captions.tables import Caption, normalize_path
 from regard.data.images import listing
-from regard.data.images.cache import Stored, stored
-from regard.data.images.dataset import complete, stamp
+from regard.data.images.cache import CachedImages, load_or_build
+from regard.data.images.dataset import add_missing_splits, files_fingerprint
 from regard.data.images.image_files import Pixels, open_image
 from regard.data.images.listing import is_image
-from regard.data.images.loader import Reader, Record, TargetShape
-from regard.data.images.resize import Shape
+from regard.data.images.loader import ImageReader, Record, TargetShape
+from regard.data.images.resize import ImageShape
 
 BUILT_IN = "scenes"
-HELD_OUT = 500  # scenes for valid and for test each
-LISTED = 40  # names that a remark gives; the rest is counted
+HELD_OUT_SCENES = 500  # scenes for valid and for test each
+MAX_LISTED_NAMES = 40  # names that a remark gives; the rest is counted
 Language = Literal["en", "ko"]
 Regions = tuple[tuple[Word, ...], ...]  # of each caption its words, each with its region
 
 
-class Captioned(NamedTuple):
+class CaptionedImages(NamedTuple):
     """The images of one split, each with its captions."""
 
     pixels: Pixels  # (n h w c) of all splits
-    rows: Indices  # those of this split
+    indices: Indices  # those of this split
     captions: tuple[tuple[str, ...], ...]  # of each image of this split
     regions: tuple[Regions, ...] = ()  # of each image, where it is known what the words speak of
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.indices)
 
     def images(self, examples: Indices) -> Pixels:
         """Example numbers -> pixels (b h w c)."""
-        return self.pixels[self.rows[examples]]
+        return self.pixels[self.indices[examples]]
 
     def checksum(self) -> str:
         """The same for the same images and captions."""
-        pixels = (blake2b(self.pixels[row].tobytes()).hexdigest() for row in self.rows.tolist())
+        pixels = (blake2b(self.pixels[row].tobytes()).hexdigest() for row in self.indices.tolist())
         return checksums.of_rows(zip(pixels, self.captions, strict=True))
 
 
 class CaptionCollection(NamedTuple):
     """Splits, shape, and what a user should know."""
 
-    splits: dict[str, Captioned]
-    shape: Shape
+    splits: dict[str, CaptionedImages]
+    shape: ImageShape
     remarks: tuple[str, ...] = ()
 
-    def split(self, name: str) -> Captioned:
+    def split(self, name: str) -> CaptionedImages:
         """The images of a split, or an error that lists the splits there are."""
         if name not in self.splits:
             raise DataError(f"the data has no split {name!r}; {did_you_mean(name, self.splits)}")
@@ -92,43 +92,43 @@ def check_source(name: str) -> None:
 
 def make_scenes(count: int, *, side: int, language: Language, seed: int, **how: Any) -> CaptionCollection:
     """Scenes of the built-in shapes, `how` as for `scenes.generate`; valid and test have kinds that train has not."""
-    sizes = {"train": count, "valid": min(count, HELD_OUT), "test": min(count, HELD_OUT)}
+    sizes = {"train": count, "valid": min(count, HELD_OUT_SCENES), "test": min(count, HELD_OUT_SCENES)}
     splits = {
-        split: of_scenes(scenes.generate(split, size, seed=seed, side=side, **how), language)
+        split: from_scenes(scenes.generate(split, size, seed=seed, side=side, **how), language)
         for split, size in sizes.items()
     }
-    return CaptionCollection(splits, Shape(side, side, 3))
+    return CaptionCollection(splits, ImageShape(side, side, 3))
 
 
-def of_scenes(made: Sequence[scenes.Scene], language: Language) -> Captioned:
+def from_scenes(generated: Sequence[scenes.Scene], language: Language) -> CaptionedImages:
     """Scenes -> images with captions whose words know their region."""
-    regions = tuple((scene.caption(language),) for scene in made)
-    captions = tuple(tuple(text_of(words) for words in each) for each in regions)
-    return Captioned(np.stack([scene.pixels for scene in made]), np.arange(len(made)), captions, regions)
+    regions = tuple((scene.caption(language),) for scene in generated)
+    captions = tuple(tuple(caption_text(words) for words in each) for each in regions)
+    return CaptionedImages(np.stack([scene.pixels for scene in generated]), np.arange(len(generated)), captions, regions)
 
 
-def text_of(words: Sequence[Word]) -> str:
+def caption_text(words: Sequence[Word]) -> str:
     """The words of a caption as one text."""
     return " ".join(word.text for word in words)
 
 
-def beside(rows: Sequence[Sequence[Sequence[int]]], count: int, marks: SpecialTokens) -> Padded:
+def pad_captions(token_rows: Sequence[Sequence[Sequence[int]]], count: int, special_tokens: SpecialTokens) -> Padded:
     """Captions of each image as tokens -> `count` of each side by side (b·count t), start and end marks around each;
     of more, so many are drawn; where there are fewer, empty rows stand in."""
     padded: list[list[int]] = []
-    for own in rows:
+    for own in token_rows:
         chosen = torch.randperm(len(own))[:count].tolist() if len(own) > count else range(len(own))
-        padded += [[marks.start, *own[number], marks.end] for number in chosen]
+        padded += [[special_tokens.start, *own[number], special_tokens.end] for number in chosen]
         padded += [[]] * (count - len(chosen))
     return batching.pad(padded)
 
 
-def read_files(path: Path, wanted: TargetShape, *, seed: int) -> CaptionCollection:
+def read_files(path: Path, target_shape: TargetShape, *, seed: int) -> CaptionCollection:
     """A folder of images (or archives of them) and files of captions, or one such file -> images with captions."""
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give images with their captions beside them")
     said = files.read(path)
-    images = _images(path if path.is_dir() else path.parent, wanted)
+    images = _images(path if path.is_dir() else path.parent, target_shape)
     matched = _match(said, images)
     if not matched.captions:
         if not matched.missing:
@@ -139,16 +139,16 @@ def read_files(path: Path, wanted: TargetShape, *, seed: int) -> CaptionCollecti
     loose = given.pop("", np.zeros(0, np.int64))
     if len(loose):
         given["train"] = np.concatenate([given.get("train", loose[:0]), loose])
-    rows = complete(given, _keys(images.pixels, seed))
-    splits: dict[str, Captioned] = {
-        name: Captioned(images.pixels, rows[name], tuple(tuple(matched.captions[row]) for row in rows[name].tolist()))
+    rows = add_missing_splits(given, _keys(images.pixels, seed))
+    splits: dict[str, CaptionedImages] = {
+        name: CaptionedImages(images.pixels, rows[name], tuple(tuple(matched.captions[row]) for row in rows[name].tolist()))
         for name in ("train", "valid", "test")
         if name in rows
     }
     return CaptionCollection(splits, images.shape, (*images.remarks, *_remarks(matched, images)))
 
 
-class Matched(NamedTuple):
+class MatchedCaptions(NamedTuple):
     """Captions by the number of their image, the images of each split, and what has no partner."""
 
     captions: dict[int, list[str]]
@@ -157,11 +157,11 @@ class Matched(NamedTuple):
     blank: int  # captions without a word
 
 
-class Names:
+class ImageIndex:
     """Paths of images, found by a name or by the end of a path, as captions give it."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = [written(path) for path in paths]
+        self.paths = [normalize_path(path) for path in paths]
         self._rows: dict[str, list[int]] = defaultdict(list)
         self._stems: dict[str, list[int]] = defaultdict(list)  # images may be named without their kind
         for row, path in enumerate(self.paths):
@@ -176,14 +176,14 @@ class Names:
             return [row for row in rows if f"/{self.paths[row]}".rpartition(".")[0].endswith(f"/{image}")] or rows
         return [row for row in rows if f"/{self.paths[row]}".endswith(f"/{image}")] or rows
 
-    def alike(self, image: str) -> str | None:
+    def find_similar(self, image: str) -> str | None:
         """An image that is written the same but for large and small letters, or of another kind of file."""
         stem = Path(image).stem.lower()
         return next((path for path in self.paths if Path(path).stem.lower() == stem), None)
 
 
-def _match(said: Sequence[Caption], images: Stored) -> Matched:
-    names = Names([images.classes[label] for label in images.labels.tolist()])
+def _match(said: Sequence[Caption], images: CachedImages) -> MatchedCaptions:
+    names = ImageIndex([images.classes[label] for label in images.labels.tolist()])
     captions: dict[int, list[str]] = defaultdict(list)
     splits: dict[str, dict[int, None]] = defaultdict(dict)
     missing: dict[str, None] = {}
@@ -200,37 +200,37 @@ def _match(said: Sequence[Caption], images: Stored) -> Matched:
         else:
             captions[rows[0]].append(text.strip())
             splits[split or ""][rows[0]] = None
-    return Matched(dict(captions), {name: list(each) for name, each in splits.items()}, list(missing), blank)
+    return MatchedCaptions(dict(captions), {name: list(each) for name, each in splits.items()}, list(missing), blank)
 
 
-def _remarks(matched: Matched, images: Stored) -> list[str]:
+def _remarks(matched: MatchedCaptions, images: CachedImages) -> list[str]:
     silent = [images.classes[label] for row, label in enumerate(images.labels) if row not in matched.captions]
     return [
-        *listed("images that have captions are not there, or cannot be read", matched.missing),
-        *listed("images have no caption and are left out", silent),
+        *summarize_names("images that have captions are not there, or cannot be read", matched.missing),
+        *summarize_names("images have no caption and are left out", silent),
         *([f"{matched.blank} captions are empty and are left out"] if matched.blank else []),
     ]
 
 
-def listed(what: str, names: Sequence[str]) -> list[str]:
+def summarize_names(problem: str, names: Sequence[str]) -> list[str]:
     """What is to be said of some images: their number, and the first of them by name."""
     if not names:
         return []
-    more = f" … and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return [f"{len(names)} {what}: {', '.join(names[:LISTED])}{more}"]
+    more = f" … and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return [f"{len(names)} {problem}: {', '.join(names[:MAX_LISTED_NAMES])}{more}"]
 
 
-def _images(root: Path, wanted: TargetShape) -> Stored:
+def _images(root: Path, wanted: TargetShape) -> CachedImages:
     """Every image below a folder, its path as its class; read once and mapped from the cache afterwards."""
-    reader = Reader(wanted)
-    key = sha256(f"captions 1 {wanted} {stamp(root)}".encode()).hexdigest()[:24]
-    return stored(reader, lambda: _records(root, reader), key=key, folder=cache_folder() / "images")
+    reader = ImageReader(wanted)
+    key = sha256(f"captions 1 {wanted} {files_fingerprint(root)}".encode()).hexdigest()[:24]
+    return load_or_build(reader, lambda: _records(root, reader), key=key, folder=cache_folder() / "images")
 
 
-def _records(root: Path, reader: Reader) -> Iterator[Record]:
+def _records(root: Path, reader: ImageReader) -> Iterator[Record]:
     unread: list[str] = []
     count = 0
-    for entry in listing.entries(root):
+    for entry in listing.list_images(root):
         name = entry.where.removeprefix(f"{root}/")
         try:
             opened = open_image(entry.source, name=name)
@@ -240,10 +240,10 @@ def _records(root: Path, reader: Reader) -> Iterator[Record]:
         count += 1
         for remark in opened.remarks:
             reader.remarks.add(remark, name)
-        yield Record(None, name, reader.fit(opened.image, name))
+        yield Record(None, name, reader.to_pixels(opened.image, name))
     if not count:
         raise DataError(unread[0] if unread else f"{root}: no images in it; give PNG, JPEG … or archives of them")
-    for line in listed("images cannot be read and are left out", unread):
+    for line in summarize_names("images cannot be read and are left out", unread):
         reader.remarks.add(line, str(root))
 
 

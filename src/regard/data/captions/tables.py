@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
-from regard.data.examples import SPLITS, plain, split_of
+from regard.data.examples import SPLIT_ALIASES, strip_compression, split_of
 from regard.data.files import tables
 from regard.data.files.tables import Record
-from regard.data.files.text_files import form_of, lines
+from regard.data.files.text_files import detect_format, read_lines
 from regard.data.images.listing import is_image
 
-IMAGE = tuple(
+IMAGE_COLUMNS = tuple(
     "image images image_name image_path image_file file filename file_name filepath file_path path name img photo"
     " 이미지 이미지명 파일 파일명 사진 그림".split()
 )
-CAPTION = tuple("caption captions comment description sentence text 캡션 설명 문장 내용".split())
-SPLIT = ("split", "set", "subset", "분할")
-MARKS = "|;,"  # what may part cells, beside a tab
+CAPTION_COLUMNS = tuple("caption captions comment description sentence text 캡션 설명 문장 내용".split())
+SPLIT_COLUMNS = ("split", "set", "subset", "분할")
+DELIMITERS = "|;,"  # what may part cells, beside a tab
 
 
 class Caption(NamedTuple):
@@ -48,11 +48,11 @@ class Columns(NamedTuple):
 
 def read(file: Path) -> Iterator[Caption]:
     """A table -> its captions, in their order."""
-    own, columns = split_of(plain(file).stem), None
+    own, columns = split_of(strip_compression(file).stem), None
     for number, record in enumerate(_records(file)):
         if number == 0:
             columns = _named(record.cells)
-            if columns is not None or _name(record.cells[0]).lower() in IMAGE:
+            if columns is not None or _name(record.cells[0]).lower() in IMAGE_COLUMNS:
                 continue
         if len(record.cells) < 2:
             raise DataError(
@@ -61,7 +61,7 @@ def read(file: Path) -> Iterator[Caption]:
         yield _by_place(record.cells, own) if columns is None else _by_name(file, record, columns, own)
 
 
-def begins(file: Path) -> bool:
+def is_caption_table(file: Path) -> bool:
     """Whether the first records of a table are captions: a header that names both sides, or the name of an image."""
     top = [record.cells for record in islice(_records(file), 2)]
     if not top or len(top[0]) < 2:
@@ -74,19 +74,19 @@ def begins(file: Path) -> bool:
     return any(len(cells) > 1 and is_image(_name(cells[0])) for cells in top)
 
 
-def written(name: str) -> str:
+def normalize_path(name: str) -> str:
     """The name of an image as all systems write it: slashes, no ./ in front, composed characters."""
     return unicodedata.normalize("NFC", name.strip().replace("\\", "/")).removeprefix("./")
 
 
 def _records(file: Path) -> Iterator[Record]:
     """The records of a table; cells may stand in quotation marks where commas or semicolons part them."""
-    top = next(iter(islice(lines(file), 1)), "")
-    mark = "\t" if "\t" in top else next((each for each in _outside(top) if each in MARKS), ",")
-    if mark in ",;" or form_of(file).encoding.startswith("utf-16"):
-        yield from tables.quoted(file, mark)
+    top = next(iter(islice(read_lines(file), 1)), "")
+    mark = "\t" if "\t" in top else next((each for each in _outside(top) if each in DELIMITERS), ",")
+    if mark in ",;" or detect_format(file).encoding.startswith("utf-16"):
+        yield from tables.read_csv(file, mark)
         return
-    for number, line in enumerate(lines(file), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         if line.strip():
             yield Record(number, line.split(mark))
 
@@ -100,7 +100,7 @@ def _named(cells: Sequence[str]) -> Columns | None:
     """Where a header says that things are; none where it is none, or does not say both sides."""
     names = [cell.strip().lower() for cell in cells]
     image, caption, split = (
-        next((names.index(name) for name in known if name in names), None) for known in (IMAGE, CAPTION, SPLIT)
+        next((names.index(name) for name in known if name in names), None) for known in (IMAGE_COLUMNS, CAPTION_COLUMNS, SPLIT_COLUMNS)
     )
     return None if image is None or caption is None else Columns(image, caption, split, len(names))
 
@@ -114,9 +114,9 @@ def _by_name(file: Path, record: Record, columns: Columns, own: str | None) -> C
         )
     text = _joined(cells[columns.caption :] if last else [cells[columns.caption]])
     told = "" if columns.split is None else cells[columns.split].strip().lower()
-    if told and told not in (*SPLITS, "restval"):
-        raise DataError(f"{file}:{record.line}: no split {told!r}; {did_you_mean(told, SPLITS)}")
-    return Caption(_name(cells[columns.image]), text, SPLITS.get(told, "train") if told else own)
+    if told and told not in (*SPLIT_ALIASES, "restval"):
+        raise DataError(f"{file}:{record.line}: no split {told!r}; {did_you_mean(told, SPLIT_ALIASES)}")
+    return Caption(_name(cells[columns.image]), text, SPLIT_ALIASES.get(told, "train") if told else own)
 
 
 def _by_place(cells: Sequence[str], own: str | None) -> Caption:
@@ -132,4 +132,4 @@ def _joined(cells: Sequence[str]) -> str:
 
 def _name(cell: str) -> str:
     """image.jpg#2 -> image.jpg."""
-    return written(re.sub(r"#\d+$", "", cell.strip()))
+    return normalize_path(re.sub(r"#\d+$", "", cell.strip()))

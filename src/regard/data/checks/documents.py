@@ -18,25 +18,25 @@ from regard.data.files import archives, tables
 from regard.data.text import document_files
 from regard.data.text.document_files import Document, Layout
 
-CLOSE = 0.8  # how alike two labels must be for one to be a typing mistake
-RARE = 50  # a label this many times as rare as one that is like it is taken for a typing mistake
-UNBALANCED = 10  # classes are unbalanced if one is this many times as frequent as another
+MIN_LABEL_SIMILARITY = 0.8  # how alike two labels must be for one to be a typing mistake
+TYPO_RATIO = 50  # a label this many times as rare as one that is like it is taken for a typing mistake
+MAX_CLASS_RATIO = 10  # classes are unbalanced if one is this many times as frequent as another
 
 
-class Held(NamedTuple):
+class FirstOccurrence(NamedTuple):
     """A text that was seen: in which split, where, and with which labels."""
 
     split: str
-    place: str
+    location: str
     labels: tuple[str, ...]
 
 
 def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     """Documents in a table, folder or archive -> what is wrong, by file and line; a layout not given is guessed."""
     findings: list[Finding] = []
-    layout = layout or guess(path)
+    layout = layout or guess_layout(path)
     splits = document_files.read(path, layout)
-    seen: dict[str, Held] = {}
+    seen: dict[str, FirstOccurrence] = {}
     counts: dict[str, Counter[str]] = {}
     first: dict[str, dict[str, str]] = {}  # split -> label -> where it stands first
     different = DistinctTexts(splits)
@@ -58,22 +58,22 @@ def check(path: Path, layout: Layout | None = None) -> list[Finding]:
     return sorted(findings, key=lambda finding: (str(finding.file), finding.line, finding.text))
 
 
-def guess(path: Path) -> Layout:
+def guess_layout(path: Path) -> Layout:
     """The columns of label and text in a table (of a folder, the first), by their names or by what they hold."""
     if path.is_dir():
         found = list(examples.files_by_split(path, tables.SUFFIXES).values())
-        found += sorted(file for file in path.iterdir() if examples.plain(file).suffix in tables.SUFFIXES)
+        found += sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
         if not found:
             return Layout()
         path = found[0]
-    if archives.is_archive(path) or examples.plain(path).suffix == ".jsonl":
+    if archives.is_archive(path) or examples.strip_compression(path).suffix == ".jsonl":
         return Layout()
-    records = [record.cells for record in islice(tables.records(path), document_files.LOOKED_AT)]
+    records = [record.cells for record in islice(tables.read_records(path), document_files.SNIFF_RECORDS)]
     try:
-        document_files.columns_of(records[0], records[1:], Layout(), path)
+        document_files.find_columns(records[0], records[1:], Layout(), path)
         return Layout()
     except ConfigError:
-        held = document_files.guess(records)
+        held = document_files.guess_columns(records)
     if held is None:
         raise ConfigError(f"{path}: one column; a table of documents has a label and a text, parted by tabs or commas")
     return Layout(str(held[0] + 1), str(held[1] + 1))
@@ -102,36 +102,36 @@ def _alone(document: Document) -> Iterator[Finding]:
         yield Finding("warning", "decomposed", file, line, "decomposed characters (not NFC); it is composed when read")
 
 
-def _again(document: Document, split: str, seen: dict[str, Held]) -> Iterator[Finding]:
+def _again(document: Document, split: str, seen: dict[str, FirstOccurrence]) -> Iterator[Finding]:
     """The same document once more: in another split, or with other labels."""
     text = " ".join(unicodedata.normalize("NFC", document.text).split())
     if not text:
         return
-    before = seen.setdefault(text, Held(split, document.place, document.labels))
+    before = seen.setdefault(text, FirstOccurrence(split, document.place, document.labels))
     file, line = _place(document.place)
     if before.split != split:
-        yield Finding("warning", "repeated", file, line, f"the same document is in {before.place} ({before.split})")
+        yield Finding("warning", "repeated", file, line, f"the same document is in {before.location} ({before.split})")
     elif set(before.labels) != set(document.labels):
         other = ", ".join(before.labels) or "no label"
-        yield Finding("warning", "contradicted", file, line, f"the same document is labelled {other} in {before.place}")
+        yield Finding("warning", "contradicted", file, line, f"the same document is labelled {other} in {before.location}")
 
 
 def _typos(counts: Counter[str], first: dict[str, str]) -> Iterator[Finding]:
     """Labels that differ from a far more frequent one by a letter, by case or by spaces."""
     for label, count in counts.items():
-        frequent = [other for other in counts if counts[other] >= max(2, RARE * count) and other != label]
-        meant = similar(label, frequent)
+        frequent = [other for other in counts if counts[other] >= max(2, TYPO_RATIO * count) and other != label]
+        meant = similar_label(label, frequent)
         if meant is not None:
             text = f"label {label!r} ({count} times); did you mean {meant!r} ({counts[meant]} times)?"
             yield Finding("warning", "label", *_place(first[label]), text)
 
 
-def similar(name: str, others: Iterable[str]) -> str | None:
+def similar_label(name: str, others: Iterable[str]) -> str | None:
     """A name that is the same but for case, blanks or a letter."""
     folded = {other.casefold().strip(): other for other in others}
     if name.casefold().strip() in folded:
         return folded[name.casefold().strip()]
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=CLOSE) if len(name) > 2 else []
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=MIN_LABEL_SIMILARITY) if len(name) > 2 else []
     return folded[close[0]] if close else None
 
 
@@ -141,7 +141,7 @@ def _balance(counts: Counter[str], where: str) -> Iterator[Finding]:
     if not counts:
         return
     (most, large), (least, small) = counts.most_common()[0], counts.most_common()[-1]
-    if large >= UNBALANCED * small:
+    if large >= MAX_CLASS_RATIO * small:
         text = f"unbalanced classes: {large} times {most!r}, {small} times {least!r} ({len(counts)} classes)"
         yield Finding("warning", "balance", Path(where), 0, text)
 
@@ -149,6 +149,6 @@ def _balance(counts: Counter[str], where: str) -> Iterator[Finding]:
 def _unseen(first: dict[str, str], trained: Counter[str], split: str) -> Iterator[Finding]:
     for label, place in first.items():
         if trained and label not in trained:
-            meant = similar(label, trained)
+            meant = similar_label(label, trained)
             hint = f"; did you mean {meant!r}?" if meant else ""
             yield Finding("error", "label", *_place(place), f"label {label!r} of {split} is not in training{hint}")

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from regard.core.errors import DataError
 from regard.data import examples
 
-LEAST = 3  # different texts that are enough to be split
+MIN_DISTINCT_TEXTS = 3  # different texts that are enough to be split
 
 
 class Finding(NamedTuple):
@@ -35,21 +35,21 @@ class DistinctTexts:
 
     def add(self, text: str, split: str) -> None:
         """One more text of a split."""
-        if split == "train" and len(self.texts) < LEAST:
+        if split == "train" and len(self.texts) < MIN_DISTINCT_TEXTS:
             self.texts.add(text)
 
     def findings(self, where: Path) -> list[Finding]:
         """What training would say of the splits."""
         try:
-            few = examples.too_few(len(self.texts), examples.lacking(self.splits))
+            few = examples.too_few_error(len(self.texts), examples.missing_splits(self.splits))
         except DataError as wrong:
             few = str(wrong)
         return [Finding("error", "splits", where, 0, few)] if few else []
 
 
-def unreadable(wrong: DataError, file: Path) -> Finding:
+def read_error_finding(error: DataError, file: Path) -> Finding:
     """An error of reading as a finding, at the line that it names."""
-    text = str(wrong).removeprefix(f"{file}:")
+    text = str(error).removeprefix(f"{file}:")
     line, _, rest = text.partition(": ")
     return Finding(
         "error", "unreadable", file, int(line) if line.isdigit() else 0, rest if line.isdigit() else text.strip()

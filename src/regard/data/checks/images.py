@@ -11,16 +11,16 @@ from typing import NamedTuple
 from regard.core.errors import DataError
 from regard.data.checks.findings import Finding
 from regard.data.images import listing
-from regard.data.images.image_files import Opened, open_image
+from regard.data.images.image_files import LoadedImage, open_image
 from regard.data.images.listing import Entry
-from regard.data.images.loader import array_files, blocks
+from regard.data.images.loader import array_files, read_blocks
 
-TIMES = 10  # a class with so many times fewer images than the largest is out of balance
-FEW = 0.05  # a size that fewer than this share of the images have is odd, where one size is the rule
-RULE = 0.5
+MAX_CLASS_RATIO = 10  # a class with so many times fewer images than the largest is out of balance
+RARE_SIZE_SHARE = 0.05  # a size that fewer than this share of the images have is odd, where one size is the rule
+COMMON_SIZE_SHARE = 0.5
 
 
-class Seen(NamedTuple):
+class CheckedImage(NamedTuple):
     """What is kept of an image while the others are looked at."""
 
     entry: Entry
@@ -33,28 +33,28 @@ def check(path: Path) -> list[Finding]:
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
     findings: list[Finding] = []
-    seen = list(look_over(path, findings))
+    seen = list(scan_images(path, findings))
     if not seen and not findings:
         raise DataError(f"{path}: no images to check")
-    findings += [*repeats(seen), *_balance(seen, path), *sizes(seen)]
+    findings += [*duplicate_images(seen), *_balance(seen, path), *unusual_sizes(seen)]
     return sorted(findings, key=lambda finding: (str(finding.file), finding.text))
 
 
-def look_over(path: Path, findings: list[Finding]) -> Iterator[Seen]:
+def scan_images(path: Path, findings: list[Finding]) -> Iterator[CheckedImage]:
     """Every image that can be read; what cannot, and what has to be converted, is a finding."""
     try:
         for file in array_files(path):
             yield from _in_arrays(file)
-        for entry in listing.entries(path) if path.is_dir() or not array_files(path) else ():
+        for entry in listing.list_images(path) if path.is_dir() or not array_files(path) else ():
             opened = _open(entry, findings)
             if opened is not None:
                 size, digest = (opened.image.height, opened.image.width), _digest(opened.image.tobytes())
-                yield Seen(entry._replace(source=b""), size, digest)  # the bytes of an archive's member are not kept
+                yield CheckedImage(entry._replace(source=b""), size, digest)  # the bytes of an archive's member are not kept
     except DataError as wrong:  # of a file as a whole: what comes after it cannot be looked at
         findings.append(Finding("error", "unreadable", path, 0, str(wrong).removeprefix(f"{path}: ")))
 
 
-def _open(entry: Entry, findings: list[Finding]) -> Opened | None:
+def _open(entry: Entry, findings: list[Finding]) -> LoadedImage | None:
     try:
         opened = open_image(entry.source, name=entry.where)
     except DataError as wrong:
@@ -66,22 +66,22 @@ def _open(entry: Entry, findings: list[Finding]) -> Opened | None:
     return opened
 
 
-def _in_arrays(file: Path) -> Iterator[Seen]:
-    for block in blocks(file):
+def _in_arrays(file: Path) -> Iterator[CheckedImage]:
+    for block in read_blocks(file):
         labels = [None] * len(block.pixels) if block.labels is None else map(str, block.labels)
         for number, (label, pixels) in enumerate(zip(labels, block.pixels, strict=True)):
             entry = Entry(f"{block.where}:{number}", block.split, label, b"")
-            yield Seen(entry, (pixels.shape[0], pixels.shape[1]), _digest(pixels.tobytes()))
+            yield CheckedImage(entry, (pixels.shape[0], pixels.shape[1]), _digest(pixels.tobytes()))
 
 
 def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-def repeats(seen: list[Seen]) -> Iterator[Finding]:
+def duplicate_images(images: list[CheckedImage]) -> Iterator[Finding]:
     """Images that another split or another class has too."""
     first: dict[bytes, Entry] = {}
-    for item in seen:
+    for item in images:
         other = first.setdefault(item.digest, item.entry)
         if other is item.entry:
             continue
@@ -92,20 +92,20 @@ def repeats(seen: list[Seen]) -> Iterator[Finding]:
             yield Finding("warning", "ambiguous", Path(item.entry.where), 0, text)
 
 
-def _balance(seen: list[Seen], path: Path) -> Iterator[Finding]:
+def _balance(seen: list[CheckedImage], path: Path) -> Iterator[Finding]:
     counts = Counter(item.entry.label for item in seen if item.entry.label and item.entry.split in (None, "train"))
     most = max(counts.values(), default=0)
     for label, count in sorted(counts.items()):
-        if count * TIMES < most:
+        if count * MAX_CLASS_RATIO < most:
             text = f"class {label!r} has {count} images, where the largest has {most}"
             yield Finding("warning", "balance", path, 0, text)
 
 
-def sizes(seen: list[Seen]) -> Iterator[Finding]:
+def unusual_sizes(images: list[CheckedImage]) -> Iterator[Finding]:
     """Images of an odd size, where most have one and the same."""
-    counts = Counter(item.size for item in seen)
+    counts = Counter(item.size for item in images)
     rule, count = counts.most_common(1)[0] if counts else ((0, 0), 0)
-    for item in seen:
-        if count > RULE * len(seen) and counts[item.size] <= max(1, FEW * len(seen)) and item.size != rule:
+    for item in images:
+        if count > COMMON_SIZE_SHARE * len(images) and counts[item.size] <= max(1, RARE_SIZE_SHARE * len(images)) and item.size != rule:
             text = f"{item.size[0]}x{item.size[1]} pixels, where {rule[0]}x{rule[1]} is the rule"
             yield Finding("warning", "size", Path(item.entry.where), 0, text)

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import DataError, RegardError
 from regard.data import examples
-from regard.data.checks.findings import DistinctTexts, Finding, unreadable
-from regard.data.examples import plain, split_of
+from regard.data.checks.findings import DistinctTexts, Finding, read_error_finding
+from regard.data.examples import strip_compression, split_of
 from regard.data.files import tables, text_files
-from regard.data.files.encodings import UTF8, Form, UnknownEncoding
-from regard.data.files.text_files import lines
+from regard.data.files.encodings import UTF8, TextFormat, UnknownEncoding
+from regard.data.files.text_files import read_lines
 from regard.data.text import pair_files
-from regard.data.text.languages import NAMES
-from regard.data.text.pair_files import USUAL, Languages, from_record, sides
+from regard.data.text.languages import LANGUAGE_NAMES
+from regard.data.text.pair_files import DEFAULT_LANGUAGES, Languages, from_record, aligned_files
 
-END = "\n"  # no line has it: the end of a file beside a longer one
+END_OF_FILE = "\n"  # no line has it: the end of a file beside a longer one
 
 
 class Group(NamedTuple):
@@ -50,60 +50,60 @@ class Row(NamedTuple):
     cells: list[Cell]
 
 
-def groups(path: Path, languages: Languages = USUAL) -> list[Group]:
+def file_groups(path: Path, languages: Languages = DEFAULT_LANGUAGES) -> list[Group]:
     """A file or folder -> the files that are read together; of two aligned files one is enough."""
     if path.is_file():
-        return [Group("train", sides(path, languages) or (path,))]
+        return [Group("train", aligned_files(path, languages) or (path,))]
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
     stems: dict[tuple[str, str], list[Path]] = {}
     for file in sorted(path.iterdir()):
-        name = plain(file)
+        name = strip_compression(file)
         split = split_of(name.stem)
         if file.is_file() and split and name.suffix:
             own = name.name if name.suffix in tables.SUFFIXES else name.stem
             stems.setdefault((own, split), []).append(file)
     if not stems:  # as training does: the first table is all there is
-        loose = sorted(file for file in path.iterdir() if plain(file).suffix in tables.SUFFIXES)
+        loose = sorted(file for file in path.iterdir() if strip_compression(file).suffix in tables.SUFFIXES)
         if not loose:
             raise DataError(f"{path}: no files named after a split (train, valid, test) to check")
         return [Group("train", (loose[0],))]
     return [Group(split, tuple(files)) for (_, split), files in stems.items()]
 
 
-def meant(path: Path) -> Languages:
+def detect_languages(path: Path) -> Languages:
     """The languages that training has to be told of a path: the usual ones, unless files or a header name others."""
-    name = plain(path)
-    if path.is_file() and name.suffix.removeprefix(".") in NAMES:
-        return _named(plain(file).suffix for file in sorted(path.parent.glob(f"{name.stem}.*")))
-    files = min(groups(path), key=lambda group: group.split != "train").files
+    name = strip_compression(path)
+    if path.is_file() and name.suffix.removeprefix(".") in LANGUAGE_NAMES:
+        return _named(strip_compression(file).suffix for file in sorted(path.parent.glob(f"{name.stem}.*")))
+    files = min(file_groups(path), key=lambda group: group.split != "train").files
     if len(files) > 1:
-        return _named(plain(file).suffix for file in files)
+        return _named(strip_compression(file).suffix for file in files)
     try:
-        return pair_files.meant(_top(files[0]))
+        return pair_files.detect_languages(_top(files[0]))
     except DataError:  # which is a finding of the check
-        return USUAL
+        return DEFAULT_LANGUAGES
 
 
 def _named(suffixes: Iterable[str]) -> Languages:
     """The languages that files are named after; en comes first and ko last, as where nothing is said."""
     codes = dict.fromkeys(suffix.removeprefix(".") for suffix in suffixes)
-    if set(USUAL[:2]) <= set(codes) or len(codes) < 2:
-        return USUAL
-    source, target, *_ = sorted(codes, key=lambda code: (code == USUAL.target) - (code == USUAL.source))
+    if set(DEFAULT_LANGUAGES[:2]) <= set(codes) or len(codes) < 2:
+        return DEFAULT_LANGUAGES
+    source, target, *_ = sorted(codes, key=lambda code: (code == DEFAULT_LANGUAGES.target) - (code == DEFAULT_LANGUAGES.source))
     return Languages(source, target)
 
 
 def _top(file: Path) -> list[str]:
     """The names of columns that a table may have in its first record."""
-    if plain(file).suffix != ".jsonl":
-        return next((record.cells for record in tables.records(file)), [])
-    record: Any = next((record for _, record in tables.objects(file)), {})
+    if strip_compression(file).suffix != ".jsonl":
+        return next((record.cells for record in tables.read_records(file)), [])
+    record: Any = next((record for _, record in tables.read_jsonl(file)), {})
     inner = record.get("translation", record) if isinstance(record, dict) else {}
     return [name for name, value in inner.items() if isinstance(value, str)] if isinstance(inner, dict) else []
 
 
-def rows(group: Group, languages: Languages, findings: list[Finding]) -> Iterator[Row]:
+def read_rows(group: Group, languages: Languages, findings: list[Finding]) -> Iterator[Row]:
     """The pairs of a group as far as they can be read; what cannot is a finding."""
     if len(group.files) == 1:
         return _table(group.files[0], languages, findings)
@@ -114,9 +114,9 @@ def _parallel(group: Group, findings: list[Finding]) -> Iterator[Row]:
     """The lines of files side by side, as far as all of them go."""
     readers = [_decoded(file, findings) for file in group.files]
     ends: dict[Path, int] = {}
-    for line, texts in enumerate(zip_longest(*readers, fillvalue=END), start=1):
+    for line, texts in enumerate(zip_longest(*readers, fillvalue=END_OF_FILE), start=1):
         for file, text in zip(group.files, texts, strict=True):
-            if text == END:
+            if text == END_OF_FILE:
                 ends.setdefault(file, line - 1)
         if not ends and all(text is not None for text in texts):
             yield Row(line, [Cell(file, str(text)) for file, text in zip(group.files, texts, strict=True)])
@@ -129,18 +129,18 @@ def _parallel(group: Group, findings: list[Finding]) -> Iterator[Row]:
 
 def _table(file: Path, languages: Languages, findings: list[Finding]) -> Iterator[Row]:
     """The pairs of a table, by the columns that training reads."""
-    if plain(file).suffix == ".jsonl":
+    if strip_compression(file).suffix == ".jsonl":
         yield from _objects(file, languages, findings)
         return
     stream = _records(file, findings)
-    head = list(islice(stream, pair_files.LOOKED_AT + 1))
+    head = list(islice(stream, pair_files.SNIFF_RECORDS + 1))
     if not head and all(finding.file != file for finding in findings):
         findings.append(Finding("error", "empty", file, 0, "there is nothing but blank lines in it"))
     if not head:
         return
     try:
         first, others = head[0].cells, [record.cells for record in head[1:]]
-        found = pair_files.places(first, others, languages, file)
+        found = pair_files.find_columns(first, others, languages, file)
     except RegardError as wrong:
         findings.append(Finding("error", "columns", file, 1, str(wrong).removeprefix(f"{file}: ")))
         return
@@ -165,9 +165,9 @@ def _records(file: Path, findings: list[Finding]) -> Iterator[tables.Record]:
                 yield tables.Record(line, text.split("\t"))
         return
     try:
-        yield from tables.records(file)
+        yield from tables.read_records(file)
     except DataError as wrong:
-        findings.append(unreadable(wrong, file))
+        findings.append(read_error_finding(wrong, file))
 
 
 def _objects(file: Path, languages: Languages, findings: list[Finding]) -> Iterator[Row]:
@@ -187,7 +187,7 @@ def _decoded(file: Path, findings: list[Finding]) -> Iterator[str | None]:
     """The lines of a file, None for one that cannot be read."""
     try:
         form = _form_of(file, findings)
-        for line, raw in enumerate(text_files.raw_lines(file, form), start=1):
+        for line, raw in enumerate(text_files.read_raw_lines(file, form), start=1):
             try:
                 yield text_files.decode_line(raw, form, f"{file}:{line}")
             except DataError as wrong:
@@ -195,44 +195,44 @@ def _decoded(file: Path, findings: list[Finding]) -> Iterator[str | None]:
                 findings.append(Finding("error", "encoding", file, line, text))
                 yield None
     except DataError as wrong:
-        findings.append(unreadable(wrong, file))
+        findings.append(read_error_finding(wrong, file))
 
 
-def _form_of(file: Path, findings: list[Finding]) -> Form:
+def _form_of(file: Path, findings: list[Finding]) -> TextFormat:
     """How a file is written; where that cannot be told it is read as UTF-8, and every line that is not is named."""
     try:
-        return text_files.form_of(file)
+        return text_files.detect_format(file)
     except UnknownEncoding as wrong:
-        findings.append(unreadable(wrong, file))
+        findings.append(read_error_finding(wrong, file))
         return UTF8
 
 
-DEVIATIONS = 6.0  # how far from the usual ratio of lengths a pair must be to be an outlier
-SHORT = 20  # characters: below, lengths say little
-TIMES, MANY = 10, 300  # a line is long if it has ten times the usual and at least 300 characters
+MAX_RATIO_DEVIATIONS = 6.0  # how far from the usual ratio of lengths a pair must be to be an outlier
+MIN_RATIO_CHARS = 20  # characters: below, lengths say little
+LONG_LINE_RATIO, LONG_LINE_CHARS = 10, 300  # a line is long if it has ten times the usual and at least 300 characters
 
 
-Held = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
+FirstOccurrences = dict[tuple[int, str], tuple[str, Path, int]]  # column and text -> split, file, line
 
 
 def check(path: Path, languages: Languages | None = None) -> list[Finding]:
     """A file or folder of parallel text -> what is wrong with it, by file and line; languages not given are guessed."""
-    languages = languages or meant(path)
+    languages = languages or detect_languages(path)
     findings: list[Finding] = []
-    held: Held = {}
+    held: FirstOccurrences = {}
     try:
         if _is_plain(path):
             return [Finding("error", "columns", path, 0, _PLAIN.format(shlex.quote(f"data.paths={path}")))]
         pair_files.read(path, languages)
         groups = groups(path, languages)
     except DataError as wrong:
-        return [unreadable(wrong, path)]
+        return [read_error_finding(wrong, path)]
     if len(splits := {group.split for group in groups}) == 1:  # which is trained on, whatever its name
         splits, groups = {"train"}, [group._replace(split="train") for group in groups]
     different = DistinctTexts(splits)
     for group in sorted(groups, key=lambda group: group.split == "train"):  # train is looked up in the others
         sizes: list[tuple[Row, list[int]]] = []
-        for row in rows(group, languages, findings):
+        for row in read_rows(group, languages, findings):
             findings += _line(row)
             different.add(row.cells[0].text, group.split)
             findings += _repeats(row, group.split, held=held)
@@ -248,19 +248,19 @@ _PLAIN = "no line has a tab, so there are no pairs in it; plain text is trained 
 
 def _is_plain(path: Path) -> bool:
     """Whether a file is running text, and no table."""
-    if not path.is_file() or examples.plain(path).suffix != ".txt":
+    if not path.is_file() or examples.strip_compression(path).suffix != ".txt":
         return False
-    return not any("\t" in line for line in lines(path))
+    return not any("\t" in line for line in read_lines(path))
 
 
 def first_pair(path: Path, languages: Languages | None = None) -> list[str]:
     """The texts of the first pair for training that can be read; none where none can."""
-    languages = languages or meant(path)
+    languages = languages or detect_languages(path)
     try:
-        group = min(groups(path, languages), key=lambda group: group.split != "train")
+        group = min(file_groups(path, languages), key=lambda group: group.split != "train")
     except DataError:  # which is a finding of the check
         return []
-    found = ([cell.text for cell in row.cells] for row in rows(group, languages, []))
+    found = ([cell.text for cell in row.cells] for row in read_rows(group, languages, []))
     return next((texts for texts in found if all(text.strip() for text in texts)), [])
 
 
@@ -280,7 +280,7 @@ def _line(row: Row) -> Iterator[Finding]:
 _EMPTY = {True: "empty line", False: "empty, but the other language has text"}
 
 
-def _repeats(row: Row, split: str, *, held: Held) -> Iterator[Finding]:
+def _repeats(row: Row, split: str, *, held: FirstOccurrences) -> Iterator[Finding]:
     """Sentences that another split has too."""
     for column, cell in enumerate(row.cells):
         text = unicodedata.normalize("NFC", cell.text).strip()
@@ -300,7 +300,7 @@ def _outliers(sizes: list[tuple[Row, list[int]]]) -> Iterator[Finding]:
     usual = [statistics.median(column) for column in zip_longest(*(lengths for _, lengths in sizes), fillvalue=0)]
     for row, lengths in sizes:
         for cell, length, middle in zip(row.cells, lengths, usual, strict=False):
-            if length > max(TIMES * middle, MANY):
+            if length > max(LONG_LINE_RATIO * middle, LONG_LINE_CHARS):
                 text = f"{length} characters, where {middle:.0f} are usual"
                 yield Finding("warning", "long", cell.file, row.line, text)
     pairs = [(row, a, b) for row, (a, b, *_) in ((r, [*n, 0, 0]) for r, n in sizes) if a and b]
@@ -310,6 +310,6 @@ def _outliers(sizes: list[tuple[Row, list[int]]]) -> Iterator[Finding]:
     middle = statistics.median(ratios)
     spread = statistics.median(abs(ratio - middle) for ratio in ratios) * 1.4826 or 0.1
     for (row, a, b), ratio in zip(pairs, ratios, strict=True):
-        if abs(ratio - middle) > DEVIATIONS * spread and max(a, b) > SHORT:
+        if abs(ratio - middle) > MAX_RATIO_DEVIATIONS * spread and max(a, b) > MIN_RATIO_CHARS:
             text = f"{a} characters beside {b}: far from the usual ratio {math.exp(middle):.2f}; is it a translation?"
             yield Finding("warning", "ratio", row.cells[0].file, row.line, text)

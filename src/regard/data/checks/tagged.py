@@ -10,11 +10,11 @@ from typing import NamedTuple, get_args
 
 from regard.core.errors import DataError
 from regard.data import examples
-from regard.data.checks.documents import RARE, similar
+from regard.data.checks.documents import TYPO_RATIO, similar_label
 from regard.data.checks.findings import DistinctTexts, Finding
-from regard.data.files.text_files import lines
+from regard.data.files.text_files import read_lines
 from regard.data.text import tag_schemes, tagged_files
-from regard.data.text.tag_schemes import NAMES, Scheme
+from regard.data.text.tag_schemes import SEQEVAL_NAMES, Scheme
 from regard.data.text.tagged_files import Block
 
 
@@ -55,7 +55,7 @@ def check(path: Path) -> list[Finding]:
 def _read(split: str, path: Path, findings: list[Finding]) -> File:
     """The sentences of a file; lines that cannot be read are findings, and their sentences are left out."""
     try:
-        form = tagged_files.form_of(path)
+        form = tagged_files.detect_format(path)
         if form == "klp":
             return _read_markup(split, path, findings)
         blocks = list(_blocks(path, findings))
@@ -66,9 +66,9 @@ def _read(split: str, path: Path, findings: list[Finding]) -> File:
 
 
 def _blocks(path: Path, findings: list[Finding]) -> Iterator[Block]:
-    form = tagged_files.form_of(path)
+    form = tagged_files.detect_format(path)
     held: list[tagged_files.Line] = []
-    for number, line in enumerate([*lines(path), ""], start=1):
+    for number, line in enumerate([*read_lines(path), ""], start=1):
         if not line.strip() or line.startswith(tagged_files.DOCUMENT):
             if held:
                 yield Block(held[0].number, "", tuple(held))
@@ -86,7 +86,7 @@ def _blocks(path: Path, findings: list[Finding]) -> Iterator[Block]:
 def _read_markup(split: str, path: Path, findings: list[Finding]) -> File:
     blocks: list[Block] = []
     try:
-        for sentence in tagged_files.sentences(path):
+        for sentence in tagged_files.read_sentences(path):
             number = int(sentence.place.rpartition(":")[2])
             units = zip(sentence.text, sentence.tags, strict=True)
             blocks.append(
@@ -102,7 +102,7 @@ def best_scheme(sentences: Sequence[Sequence[str]]) -> Scheme | None:
     """The scheme that most sentences keep; BIO where several are kept as often, None where nothing is tagged."""
     if all(tag == tag_schemes.OUTSIDE for tags in sentences for tag in tags):
         return None
-    kept = {scheme: sum(tag_schemes.broken(tags, scheme) is None for tags in sentences) for scheme in get_args(Scheme)}
+    kept = {scheme: sum(tag_schemes.find_tag_error(tags, scheme) is None for tags in sentences) for scheme in get_args(Scheme)}
     best: Scheme = max(kept, key=lambda scheme: kept[scheme])
     return best
 
@@ -111,11 +111,11 @@ def _broken(file: File) -> Iterator[Finding]:
     """Tags that break the rules of the scheme which the file mostly keeps."""
     for block in file.blocks:
         tags = [line.tag for line in block.lines]
-        wrong = None if file.scheme is None else tag_schemes.broken(tags, file.scheme)
+        wrong = None if file.scheme is None else tag_schemes.find_tag_error(tags, file.scheme)
         if wrong is None or file.scheme is None:
             continue
-        other = next((name for name in get_args(Scheme) if tag_schemes.broken(tags, name) is None), None)
-        beside = f"; the sentence keeps {NAMES[other]}, the file mostly {NAMES[file.scheme]}" if other else ""
+        other = next((name for name in get_args(Scheme) if tag_schemes.find_tag_error(tags, name) is None), None)
+        beside = f"; the sentence keeps {SEQEVAL_NAMES[other]}, the file mostly {SEQEVAL_NAMES[file.scheme]}" if other else ""
         yield Finding("error", "scheme", file.path, block.lines[wrong.unit].number, wrong.problem + beside)
 
 
@@ -124,7 +124,7 @@ def _mixed(files: list[File]) -> Iterator[Finding]:
     known = [file for file in files if file.scheme is not None]
     for file in known[1:]:
         if file.scheme != known[0].scheme and _evident(file) and _evident(known[0]):
-            own, other = (NAMES[each.scheme or "bio"] for each in (file, known[0]))
+            own, other = (SEQEVAL_NAMES[each.scheme or "bio"] for each in (file, known[0]))
             text = f"is written in {own}, but {known[0].path.name} in {other}"
             yield Finding("error", "scheme", file.path, 0, text)
 
@@ -132,18 +132,18 @@ def _mixed(files: list[File]) -> Iterator[Finding]:
 def _evident(file: File) -> bool:
     """Whether a file keeps one scheme only, so that which one it is cannot be doubted."""
     tags = [[line.tag for line in block.lines] for block in file.blocks]
-    return sum(all(tag_schemes.broken(t, name) is None for t in tags) for name in get_args(Scheme)) == 1
+    return sum(all(tag_schemes.find_tag_error(t, name) is None for t in tags) for name in get_args(Scheme)) == 1
 
 
 def _kinds(block: Block) -> list[str]:
-    return [kind for letter, kind in tag_schemes.fill([line.tag for line in block.lines]) if letter in ("B", "S")]
+    return [kind for letter, kind in tag_schemes.parse_tags([line.tag for line in block.lines]) if letter in ("B", "S")]
 
 
 def _types(file: File, counts: Counter[str], trained: Counter[str]) -> Iterator[Finding]:
     """Types of entities that look like a typing mistake, or that training has not."""
     for kind, count in counts.items():
         line = next((line.number for block in file.blocks for line in block.lines if line.tag.endswith(kind)), 0)
-        meant = similar(kind, [other for other in counts if counts[other] >= max(2, RARE * count) and other != kind])
+        meant = similar_label(kind, [other for other in counts if counts[other] >= max(2, TYPO_RATIO * count) and other != kind])
         if meant is not None:
             text = f"type {kind!r} ({count} times); did you mean {meant!r} ({counts[meant]} times)?"
             yield Finding("warning", "label", file.path, line, text)
@@ -155,6 +155,6 @@ def _again(file: File, seen: dict[str, tuple[str, str]]) -> Iterator[Finding]:
     """Sentences that another split has too; of one or two units many are alike, and nothing is said of them."""
     for block in file.blocks:
         text = " ".join(line.unit for line in block.lines)
-        split, place = seen.setdefault(text, (file.split, f"{file.path.name}:{block.first}"))
+        split, place = seen.setdefault(text, (file.split, f"{file.path.name}:{block.first_line}"))
         if split != file.split and len(block.lines) > 2:
-            yield Finding("warning", "repeated", file.path, block.first, f"the same sentence is in {place} ({split})")
+            yield Finding("warning", "repeated", file.path, block.first_line, f"the same sentence is in {place} ({split})")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.examples import ARCHIVES, PACKED
-from regard.data.files.text_files import decoded, open_packed
+from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES
+from regard.data.files.text_files import decode_text, open_compressed
 
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, NotImplementedError)
+ARCHIVE_ERRORS = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, OSError, NotImplementedError)
 
 
 class TextFile(NamedTuple):
@@ -22,22 +22,22 @@ class TextFile(NamedTuple):
 
     parts: tuple[str, ...]  # its path inside: ("train", "pos", "17.txt")
     text: str
-    place: str  # what an error message calls it
+    location: str  # what an error message calls it
 
 
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive by its name."""
-    return path.is_file() and path.name.endswith(ARCHIVES)
+    return path.is_file() and path.name.endswith(ARCHIVE_SUFFIXES)
 
 
-def text_files(path: Path) -> Iterator[TextFile]:
+def read_text_files(path: Path) -> Iterator[TextFile]:
     """A folder or archive -> its text files, in the order of their names (those of a tar file in its own order)."""
     for name, content in _in_folder(path) if path.is_dir() else _in_archive(path):
         place = f"{path}/{name}" if path.is_dir() else f"{path}:{name}"
-        yield TextFile(tuple(name.split("/")), decoded(content, place), place)
+        yield TextFile(tuple(name.split("/")), decode_text(content, place), place)
 
 
-def listing(path: Path) -> list[str]:
+def list_text_files(path: Path) -> list[str]:
     """A folder or archive -> the names of its text files, without reading them."""
     if path.is_dir():
         return [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if _is_text(_plain(file.name))]
@@ -47,12 +47,12 @@ def listing(path: Path) -> list[str]:
                 return sorted(filter(_is_text, packed.namelist()))
         with tarfile.open(path) as archive:
             return [member.name for member in archive if member.isfile() and _is_text(member.name)]
-    except BROKEN as wrong:
+    except ARCHIVE_ERRORS as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
 
 
 def _plain(name: str) -> str:
-    for suffix in PACKED:
+    for suffix in COMPRESSED_SUFFIXES:
         name = name.removesuffix(suffix)
     return name
 
@@ -63,12 +63,12 @@ def _is_text(name: str) -> bool:
 
 
 def _in_folder(path: Path) -> Iterator[tuple[str, bytes]]:
-    for name in listing(path):
+    for name in list_text_files(path):
         file = path / name
         try:
-            with open_packed(file) as opened:
+            with open_compressed(file) as opened:
                 yield name, opened.read()
-        except BROKEN as wrong:
+        except ARCHIVE_ERRORS as wrong:
             raise DataError(f"{file}: cannot be read: {wrong}") from None
 
 
@@ -84,5 +84,5 @@ def _in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
                 file = archive.extractfile(member) if member.isfile() and _is_text(member.name) else None
                 if file is not None:
                     yield member.name, file.read()
-    except BROKEN as wrong:
+    except ARCHIVE_ERRORS as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None

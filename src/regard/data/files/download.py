@@ -20,15 +20,15 @@ from regard.core.checksums import of_file
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.core.files import cache_folder, digest
 
-BLOCK = 1 << 16
-LARGEST = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
-SECONDS = 30  # without a byte before the connection counts as lost
+CHUNK_BYTES = 1 << 16
+MAX_DOWNLOAD_BYTES = 2**31  # bytes of a file: a server that sends more, or without end, is not believed
+TIMEOUT_S = 30  # without a byte before the connection counts as lost
 
 
 class Dataset(NamedTuple):
     """A data set: where its files are, the SHA-256 of each, and under which terms."""
 
-    home: str
+    base_url: str
     files: dict[str, str]
     terms: str
 
@@ -67,21 +67,21 @@ SETS = {
 }
 
 
-def get(name: str, folder: Path | None = None) -> Path:
+def fetch_dataset(name: str, folder: Path | None = None) -> Path:
     """A data set's name -> the folder its files are in, downloaded first where they are not there yet, or damaged."""
     if name not in SETS:
         raise ConfigError(f"no data set {name!r} to download; {did_you_mean(name, SETS)}")
     place = (folder or cache_folder()) / name
     for file, checksum in SETS[name].files.items():
         if not (place / file).exists():
-            fetch(SETS[name].home + file, place / file, checksum=checksum)
+            fetch(SETS[name].base_url + file, place / file, checksum=checksum)
         elif of_file(place / file) != checksum:
             _say(f"{place / file}: damaged (its checksum is another); it is downloaded again")
-            fetch(SETS[name].home + file, place / file, checksum=checksum)
+            fetch(SETS[name].base_url + file, place / file, checksum=checksum)
     return place
 
 
-def fetch(url: str, path: Path, *, checksum: str, most: int = LARGEST) -> None:
+def fetch(url: str, path: Path, *, checksum: str, max_bytes: int = MAX_DOWNLOAD_BYTES) -> None:
     """Download a URL to `path` and check its SHA-256; an interrupted download is continued, at most `most` bytes."""
     trust.check_network(url)
     part = path.with_name(f"{path.name}.part")
@@ -90,7 +90,7 @@ def fetch(url: str, path: Path, *, checksum: str, most: int = LARGEST) -> None:
         with _alone(part):
             if path.exists() and digest(path) == checksum:  # another has fetched it meanwhile
                 return
-            _receive(url, part, most)
+            _receive(url, part, max_bytes)
             received = digest(part)
             if received != checksum:
                 part.unlink()
@@ -171,7 +171,7 @@ def _receive(url: str, part: Path, most: int) -> None:
 
 def _open(url: str, have: int) -> Any:
     headers = {"Range": f"bytes={have}-"} if have else {}
-    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SECONDS)
+    return urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_S)
 
 
 def _blocks(answer: Any, name: str, *, done: int, total: int | None) -> Any:
@@ -179,6 +179,6 @@ def _blocks(answer: Any, name: str, *, done: int, total: int | None) -> Any:
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(name, total=total, completed=done)
-        while block := answer.read(BLOCK):
+        while block := answer.read(CHUNK_BYTES):
             progress.advance(bar, len(block))
             yield block

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from regard.core.errors import DataError
 
-BLOCK = 2**20  # bytes that are looked at, from the first on that is not ASCII
+BLOCK_BYTES = 2**20  # bytes that are looked at, from the first on that is not ASCII
 BOMS = (  # the marks of UTF-32 begin with those of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -26,75 +26,75 @@ BOMS = (  # the marks of UTF-32 begin with those of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 # Of every two syllables of running Korean one is among these; of other languages' bytes read as Korean few are.
-COMMON = frozenset(
+COMMON_SYLLABLES = frozenset(
     "이다는에의을를가고하지은도사기한로아리인나자서시대어해그게들수보일정것있없라만과와면으니안스구오부장주전상원"
     "여소거동성무공국제려비각중위적우조선마생경말야할음내방까합습간었았했세요네저바모문신유연관개실화회분차양"
 )
-KOREAN, OFTEN = 0.5, 0.12  # of what is not ASCII, this share is syllables, and of those this share is common
-MOSTLY = 4  # times as many valid characters as broken ones make it UTF-8 that is damaged here and there
-NAMES = {"utf-8": "UTF-8", "cp949": "CP949", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16"}
+MIN_HANGUL_SHARE, MIN_COMMON_SHARE = 0.5, 0.12  # of what is not ASCII, this share is syllables, and of those this share is common
+MIN_VALID_RATIO = 4  # times as many valid characters as broken ones make it UTF-8 that is damaged here and there
+ENCODING_NAMES = {"utf-8": "UTF-8", "cp949": "CP949", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16"}
 
 
-class Form(NamedTuple):
+class TextFormat(NamedTuple):
     """How the text of a file is written."""
 
     encoding: str  # as Python calls it
-    mark: int = 0  # bytes at the beginning that are no text
+    bom_bytes: int = 0  # bytes at the beginning that are no text
     newline: bytes = b"\n"  # what ends a line
 
     @property
     def name(self) -> str:
         """As people call it."""
-        return NAMES.get(self.encoding, self.encoding.upper())
+        return ENCODING_NAMES.get(self.encoding, self.encoding.upper())
 
 
-UTF8 = Form("utf-8")
+UTF8 = TextFormat("utf-8")
 
 
 class UnknownEncoding(DataError):
     """A text whose encoding cannot be told."""
 
 
-def form_of(path: Path, opened: Callable[[Path], BinaryIO]) -> Form:
+def detect_file(path: Path, opener: Callable[[Path], BinaryIO]) -> TextFormat:
     """A file -> how its text is written; `opened` opens it, unpacked. A file that has not changed is looked at once."""
     facts = os.stat(path)
-    return _form_of(path, opened, facts.st_size, facts.st_mtime_ns)
+    return _form_of(path, opener, facts.st_size, facts.st_mtime_ns)
 
 
 @lru_cache(maxsize=256)
-def _form_of(path: Path, opened: Callable[[Path], BinaryIO], size: int, time: int) -> Form:
+def _form_of(path: Path, opened: Callable[[Path], BinaryIO], size: int, time: int) -> TextFormat:
     with opened(path) as file:
-        return detect(iter(lambda: file.read(BLOCK), b""), str(path))
+        return detect(iter(lambda: file.read(BLOCK_BYTES), b""), str(path))
 
 
-def detect(blocks: Iterable[bytes], where: str) -> Form:
+def detect(blocks: Iterable[bytes], where: str) -> TextFormat:
     """The blocks of a text -> how it is written; as few as needed are read."""
     stream = iter(blocks)
     head = next(stream, b"")
     mark = next(((bom, encoding) for bom, encoding in BOMS if head.startswith(bom)), None)
     if mark is not None:
-        return Form(mark[1], len(mark[0]), _newline(head, mark[1]))
+        return TextFormat(mark[1], len(mark[0]), _newline(head, mark[1]))
     wide = _without_mark(head)
     if wide is not None:
-        return Form(wide, 0, _newline(head, wide))
+        return TextFormat(wide, 0, _newline(head, wide))
     newline = _newline(head, "utf-8")
     line = 1
     while head.isascii():  # which is the same in all that is left
         line += head.count(newline)
         head = next(stream, b"")
         if not head:
-            return Form("utf-8", 0, newline)
+            return TextFormat("utf-8", 0, newline)
     block = head + next(stream, b"")
     last = next(stream, None) is None
     wrong = _invalid(block, "utf-8", last=last)
     if wrong is None:
-        return Form("utf-8", 0, newline)
+        return TextFormat("utf-8", 0, newline)
     found = _of_bytes(block, last=last)
     if found is None:
         line += block.count(newline, 0, wrong.start)
         byte = f"byte 0x{block[wrong.start]:02x} in line {line}"
-        raise UnknownEncoding(f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {remedy(where)}")
-    return Form(found, 0, newline)
+        raise UnknownEncoding(f"{where}: not UTF-8 ({byte}), and which encoding it is cannot be told; {conversion_hint(where)}")
+    return TextFormat(found, 0, newline)
 
 
 def _newline(head: bytes, encoding: str) -> bytes:
@@ -120,7 +120,7 @@ def _of_bytes(block: bytes, *, last: bool) -> str | None:
         return "cp949"
     text = block.decode("utf-8", errors="replace")
     foreign, broken = sum(not letter.isascii() for letter in text), text.count("\N{REPLACEMENT CHARACTER}")
-    return "utf-8" if foreign - broken > MOSTLY * broken else None  # its reader says which line is broken
+    return "utf-8" if foreign - broken > MIN_VALID_RATIO * broken else None  # its reader says which line is broken
 
 
 def _invalid(block: bytes, encoding: str, *, last: bool = False) -> UnicodeDecodeError | None:
@@ -138,11 +138,11 @@ def is_korean(raw: bytes) -> bool:
     text = raw.decode("cp949", errors="ignore")
     foreign = [letter for letter in text if not letter.isascii()]
     syllables = [letter for letter in foreign if "가" <= letter <= "힣"]
-    common = sum(letter in COMMON for letter in syllables)
-    return len(syllables) >= max(1, KOREAN * len(foreign)) and common >= OFTEN * len(syllables)
+    common = sum(letter in COMMON_SYLLABLES for letter in syllables)
+    return len(syllables) >= max(1, MIN_HANGUL_SHARE * len(foreign)) and common >= MIN_COMMON_SHARE * len(syllables)
 
 
-def remedy(where: str, encoding: str = "LATIN1") -> str:
+def conversion_hint(where: str, encoding: str = "LATIN1") -> str:
     """What to do with a text of an encoding that is not read, as a command."""
     path = Path(where)
     command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(where)} > {shlex.quote(f'{path.stem}.utf8{path.suffix}')}"

@@ -11,59 +11,59 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from regard.core.errors import DataError
-from regard.data.examples import ARCHIVES, PACKED, Examples
+from regard.data.examples import ARCHIVE_SUFFIXES, COMPRESSED_SUFFIXES, Examples
 from regard.data.files import encodings
-from regard.data.files.encodings import Form
+from regard.data.files.encodings import TextFormat
 
-BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
-def lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """A text file -> its lines. \\n ends them, so that numbers agree with other tools, or \\r if there is no \\n."""
-    form = form_of(path)
-    for number, raw in enumerate(raw_lines(path, form), start=1):
+    form = detect_format(path)
+    for number, raw in enumerate(read_raw_lines(path, form), start=1):
         yield decode_line(raw, form, f"{path}:{number}")
 
 
-def decode_line(raw: bytes, form: Form, place: str) -> str:
+def decode_line(raw: bytes, text_format: TextFormat, location: str) -> str:
     """The bytes of a line -> its text without the end; an error names the place."""
     try:
-        text = raw.decode(form.encoding)
+        text = raw.decode(text_format.encoding)
     except UnicodeDecodeError as wrong:
         here = f"byte {wrong.start + 1} of the line is 0x{raw[wrong.start]:02x}"
         guess = "; it looks like CP949: are two encodings mixed?" if encodings.is_korean(raw) else ""
-        raise DataError(f"{place}: not {form.name}: {here}{guess or '; mend the line or leave it out'}") from None
+        raise DataError(f"{location}: not {text_format.name}: {here}{guess or '; mend the line or leave it out'}") from None
     if "\0" in text:
-        file = place.rpartition(":")[0]
+        file = location.rpartition(":")[0]
         raise DataError(
-            f"{place}: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {file} > clean.txt"
+            f"{location}: a NUL byte stands in the text; take such bytes out: tr -d '\\000' < {file} > clean.txt"
         )
     return text.rstrip("\r\n")
 
 
-def raw_lines(path: Path, form: Form) -> Iterator[bytes]:
+def read_raw_lines(path: Path, text_format: TextFormat) -> Iterator[bytes]:
     """A file -> its lines as bytes, line ends included; a file that is missing or empty is an error."""
     empty = True
-    with _reading(path), open_packed(path) as file:
-        file.read(form.mark)
-        for raw in split(file, form):
+    with _reading(path), open_compressed(path) as file:
+        file.read(text_format.bom_bytes)
+        for raw in split_lines(file, text_format):
             empty = False
             yield raw
     if empty:
         raise DataError(f"{path}: the file is empty")
 
 
-def split(file: BinaryIO, form: Form) -> Iterable[bytes]:
+def split_lines(file: BinaryIO, text_format: TextFormat) -> Iterable[bytes]:
     """An open file behind its mark -> its lines as bytes."""
-    if form.encoding in ("utf-8", "cp949") and form.newline == b"\n":
+    if text_format.encoding in ("utf-8", "cp949") and text_format.newline == b"\n":
         return file
-    return _parts(file, form.newline.decode().encode(form.encoding))
+    return _parts(file, text_format.newline.decode().encode(text_format.encoding))
 
 
 def _parts(file: BinaryIO, end: bytes) -> Iterator[bytes]:
     """A file cut behind every `end` that stands at a multiple of its own length."""
     held, width = b"", len(end)
-    for block in iter(lambda: file.read(encodings.BLOCK), b""):
+    for block in iter(lambda: file.read(encodings.BLOCK_BYTES), b""):
         held += block
         begin = place = 0
         while (place := held.find(end, place)) >= 0:
@@ -77,46 +77,46 @@ def _parts(file: BinaryIO, end: bytes) -> Iterator[bytes]:
         yield held
 
 
-def form_of(path: Path) -> Form:
+def detect_format(path: Path) -> TextFormat:
     """How the text of a file is written; an error where that cannot be told."""
     with _reading(path):
-        return encodings.form_of(path, open_packed)
+        return encodings.detect_file(path, open_compressed)
 
 
-def decoded(raw: bytes, where: str) -> str:
+def decode_text(raw: bytes, where: str) -> str:
     """All bytes of a text -> the text, line ends as \\n."""
     form = encodings.detect([raw], where)
     try:
-        text = raw[form.mark :].decode(form.encoding)
+        text = raw[form.bom_bytes :].decode(form.encoding)
     except UnicodeDecodeError as wrong:
-        byte = f"byte {wrong.start + form.mark} (0x{raw[wrong.start + form.mark]:02x})"
+        byte = f"byte {wrong.start + form.bom_bytes} (0x{raw[wrong.start + form.bom_bytes]:02x})"
         raise DataError(f"{where}: not {form.name} at {byte}; mend it or leave it out") from None
     return text.replace("\r\n", "\n") if form.newline == b"\n" else text.replace("\r", "\n")
 
 
-def whole(path: Path) -> str:
+def read_text(path: Path) -> str:
     """A text file -> all of it."""
-    with _reading(path), open_packed(path) as file:
+    with _reading(path), open_compressed(path) as file:
         raw = file.read()
     if not raw:
         raise DataError(f"{path}: the file is empty")
-    return decoded(raw, str(path))
+    return decode_text(raw, str(path))
 
 
-def remarks(paths: Iterable[Path]) -> list[str]:
+def encoding_remarks(paths: Iterable[Path]) -> list[str]:
     """How files are written that are not plain UTF-8, a line each."""
-    forms = [(path, form_of(path)) for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVES)]
+    forms = [(path, detect_format(path)) for path in dict.fromkeys(paths) if not path.name.endswith(ARCHIVE_SUFFIXES)]
     return [f"{path}: read as {form.name}" for path, form in forms if form.encoding != "utf-8"]
 
 
-def said(splits: Iterable[Examples[Any]]) -> list[str]:
+def split_encoding_remarks(splits: Iterable[Examples[Any]]) -> list[str]:
     """How the files of splits are written, where that is not plain UTF-8."""
-    return remarks(path for rows in splits for path in rows.files)
+    return encoding_remarks(path for rows in splits for path in rows.files)
 
 
-def open_packed(path: Path) -> BinaryIO:
+def open_compressed(path: Path) -> BinaryIO:
     """A file to read bytes from, unpacked."""
-    openers: dict[str, Any] = dict(zip(PACKED, (gzip.open, lzma.open), strict=True))
+    openers: dict[str, Any] = dict(zip(COMPRESSED_SUFFIXES, (gzip.open, lzma.open), strict=True))
     file: BinaryIO = openers.get(path.suffix, open)(path, "rb")
     return file
 
@@ -128,5 +128,5 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"{path}: no such file") from None
-    except BROKEN as wrong:
+    except READ_ERRORS as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None

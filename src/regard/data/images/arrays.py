@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import DataError
-from regard.data.examples import SPLITS
+from regard.data.examples import SPLIT_ALIASES
 from regard.data.images.image_files import Pixels
 
-BYTES = 0x08  # the code of unsigned bytes in an idx file
-SHARE = 1.0  # floats up to this are shares of full brightness
-NAMES = ("images", "image", "x", "pixels", "data")
-LABELS = ("labels", "label", "y", "targets", "classes")
-DAMAGE = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+IDX_UINT8 = 0x08  # the code of unsigned bytes in an idx file
+MAX_UNIT_FLOAT = 1.0  # floats up to this are shares of full brightness
+IMAGE_KEYS = ("images", "image", "x", "pixels", "data")
+LABEL_KEYS = ("labels", "label", "y", "targets", "classes")
+READ_ERRORS = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
 
 
 class Block(NamedTuple):
@@ -55,10 +55,10 @@ def _idx(path: Path) -> Pixels:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         zero, kind, axes = int.from_bytes(raw[:2], "big"), raw[2], raw[3]
         shape = tuple(np.frombuffer(raw, ">u4", axes, 4).tolist())
-        if zero or kind != BYTES or len(raw) != 4 + 4 * axes + math.prod(shape):
+        if zero or kind != IDX_UINT8 or len(raw) != 4 + 4 * axes + math.prod(shape):
             raise ValueError("header and size do not agree")
         return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
-    except (*DAMAGE, IndexError) as wrong:
+    except (*READ_ERRORS, IndexError) as wrong:
         raise DataError(f"{path}: not an idx file of bytes, or cut short ({wrong}); get it again") from None
 
 
@@ -67,7 +67,7 @@ def read_npz(path: Path) -> Iterator[Block]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             table = {name.lower(): archive[name] for name in archive.files}
-    except DAMAGE as wrong:
+    except READ_ERRORS as wrong:
         raise DataError(f"{path}: not a .npz file of plain arrays ({wrong}); save it by np.savez") from None
     images = {name: table[name] for name in table if _kind(name) == "images" and table[name].ndim in (3, 4)}
     if not images:
@@ -90,12 +90,12 @@ def _numbers(path: Path, labels: NDArray[Any]) -> NDArray[np.int64]:
 
 def _kind(name: str) -> str:
     words = set(name.replace("-", "_").split("_"))
-    return "images" if words & set(NAMES) else "labels" if words & set(LABELS) else ""
+    return "images" if words & set(IMAGE_KEYS) else "labels" if words & set(LABEL_KEYS) else ""
 
 
 def _split_of(name: str) -> str | None:
     words = name.lower().replace("-", "_").replace(".", "_").split("_")
-    return "test" if "t10k" in words else next((SPLITS[word] for word in words if word in SPLITS), None)
+    return "test" if "t10k" in words else next((SPLIT_ALIASES[word] for word in words if word in SPLIT_ALIASES), None)
 
 
 def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
@@ -104,7 +104,7 @@ def _to_bytes(pixels: NDArray[Any], where: str) -> Pixels:
         raise DataError(f"{where} has {pixels.shape[-1]} channels in its last axis; give 1 (grey) or 3 (colour)")
     if pixels.dtype == np.uint8:
         return pixels
-    scale = 255.0 if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= SHARE else 1.0
+    scale = 255.0 if pixels.dtype.kind == "f" and pixels.size and pixels.max() <= MAX_UNIT_FLOAT else 1.0
     scaled = np.rint(pixels.astype(np.float64) * scale) if pixels.dtype.kind in "fiub" else np.array([-1.0])
     if scaled.size and not (scaled.min() >= 0 and scaled.max() <= 255):
         raise DataError(f"{where} is {pixels.dtype} outside 0 … 255; give brightness as bytes, or as floats of 0 … 1")

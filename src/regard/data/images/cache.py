@@ -22,30 +22,30 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.core.errors import DataError
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Reader, Record
-from regard.data.images.resize import Shape
+from regard.data.images.loader import ImageReader, Record
+from regard.data.images.resize import ImageShape
 
 VERSION = 1
 HEADER = "images.json"
 SPLITS = ("", "train", "valid", "test")  # "": none was said
-KINDS = {"pixels": np.uint8, "labels": np.int32, "splits": np.uint8}
+ARRAY_DTYPES = {"pixels": np.uint8, "labels": np.int32, "splits": np.uint8}
 
 
-class Stored(NamedTuple):
+class CachedImages(NamedTuple):
     """All images of a source."""
 
     pixels: Pixels  # (n h w c)
     labels: NDArray[np.int64]  # (n), -1 where there is none
     splits: NDArray[np.uint8]  # (n) places in SPLITS
     classes: tuple[str, ...]
-    shape: Shape
+    shape: ImageShape
     remarks: tuple[str, ...]
 
 
-Read = Callable[[], Iterator[Record]]
+RecordSource = Callable[[], Iterator[Record]]
 
 
-def stored(reader: Reader, read: Read, *, key: str, folder: Path) -> Stored:
+def load_or_build(reader: ImageReader, read: RecordSource, *, key: str, folder: Path) -> CachedImages:
     """The images that `read` gives, mapped from files in `folder`, which are made if they are not there."""
     place = folder / key
     if not place.exists():
@@ -53,23 +53,23 @@ def stored(reader: Reader, read: Read, *, key: str, folder: Path) -> Stored:
     return load(place)
 
 
-def load(place: Path) -> Stored:
+def load(folder: Path) -> CachedImages:
     """A folder made by `stored` -> the images."""
     try:
-        header: dict[str, Any] = json.loads((place / HEADER).read_text(encoding="utf-8"))
-        shape, count = Shape(**header["shape"]), int(header["count"])
-        arrays = {name: np.memmap(place / name, dtype=kind, mode="r") for name, kind in KINDS.items()}
+        header: dict[str, Any] = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        shape, count = ImageShape(**header["shape"]), int(header["count"])
+        arrays = {name: np.memmap(folder / name, dtype=kind, mode="r") for name, kind in ARRAY_DTYPES.items()}
         pixels = arrays["pixels"].reshape(count, shape.height, shape.width, shape.channels)
         whole = header["version"] == VERSION and len(arrays["labels"]) == len(arrays["splits"]) == count
         classes, remarks = tuple(header["classes"]), tuple(header["remarks"])
     except (OSError, ValueError, KeyError, TypeError):
         whole = False
     if not whole:
-        raise DataError(f"{place}: damaged or of another version; delete this folder, and it is made anew")
-    return Stored(pixels, arrays["labels"].astype(np.int64), arrays["splits"], classes, shape, remarks)
+        raise DataError(f"{folder}: damaged or of another version; delete this folder, and it is made anew")
+    return CachedImages(pixels, arrays["labels"].astype(np.int64), arrays["splits"], classes, shape, remarks)
 
 
-def _make(place: Path, reader: Reader, read: Read) -> None:
+def _make(place: Path, reader: ImageReader, read: RecordSource) -> None:
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         part.mkdir(parents=True)
@@ -82,7 +82,7 @@ def _make(place: Path, reader: Reader, read: Read) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _write(part: Path, reader: Reader, records: Iterable[Record]) -> None:
+def _write(part: Path, reader: ImageReader, records: Iterable[Record]) -> None:
     labels: list[str | None] = []
     splits: list[int] = []
     with (part / "pixels").open("wb") as file:
@@ -95,10 +95,10 @@ def _write(part: Path, reader: Reader, records: Iterable[Record]) -> None:
     assert reader.shape is not None
     classes = sorted({label for label in labels if label is not None}, key=_natural)
     numbers = {label: number for number, label in enumerate(classes)}
-    np.array([-1 if label is None else numbers[label] for label in labels], dtype=KINDS["labels"]).tofile(
+    np.array([-1 if label is None else numbers[label] for label in labels], dtype=ARRAY_DTYPES["labels"]).tofile(
         part / "labels"
     )
-    np.array(splits, dtype=KINDS["splits"]).tofile(part / "splits")
+    np.array(splits, dtype=ARRAY_DTYPES["splits"]).tofile(part / "splits")
     header = {"version": VERSION, "count": len(labels), "classes": classes, "shape": asdict(reader.shape)}
     header["remarks"] = reader.remarks.lines()
     (part / HEADER).write_text(json.dumps(header, ensure_ascii=False), encoding="utf-8")

@@ -17,14 +17,14 @@ from regard.core.files import cache_folder
 from regard.core.protocols import Indices
 from regard.data import huggingface_images
 from regard.data.builtin import digits
-from regard.data.images.cache import SPLITS, VERSION, Read, Stored, stored
+from regard.data.images.cache import SPLITS, VERSION, RecordSource, CachedImages, load_or_build
 from regard.data.images.image_files import Pixels
-from regard.data.images.loader import Reader, Record, TargetShape
-from regard.data.images.resize import Shape
+from regard.data.images.loader import ImageReader, Record, TargetShape
+from regard.data.images.resize import ImageShape
 
 BUILT_IN = "digits"
-TENTH = 10  # one image in so many is held out for a split that the data does not have
-MOST = 5000  # images held out for a split
+HELD_OUT_DIVISOR = 10  # one image in so many is held out for a split that the data does not have
+MAX_HELD_OUT = 5000  # images held out for a split
 HoldOut = Literal["image", "class"]
 
 
@@ -34,7 +34,7 @@ class ImageSource:
 
     path: Path | None = None
     name: str = BUILT_IN  # digits, or hf:owner/dataset
-    wanted: TargetShape = field(default_factory=TargetShape)
+    target_shape: TargetShape = field(default_factory=TargetShape)
     held_out: HoldOut = "image"  # what is held out for missing splits: single images, or whole classes
     seed: int = 1
 
@@ -44,14 +44,14 @@ class Images(NamedTuple):
 
     pixels: Pixels  # (n h w c) of all splits
     labels: NDArray[np.int64]  # (n)
-    rows: Indices  # those of this split
+    indices: Indices  # those of this split
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.indices)
 
     def take(self, examples: Indices) -> tuple[Pixels, NDArray[np.int64]]:
         """Example numbers -> pixels (b h w c) and labels (b), -1 where there is none."""
-        rows = self.rows[examples]
+        rows = self.indices[examples]
         return self.pixels[rows], self.labels[rows]
 
     def all(self) -> tuple[Pixels, NDArray[np.int64]]:
@@ -59,12 +59,12 @@ class Images(NamedTuple):
         return self.take(np.arange(len(self)))
 
 
-class Collection(NamedTuple):
+class ImageCollection(NamedTuple):
     """Splits, classes, shape, and what a user should know."""
 
     splits: dict[str, Images]
     classes: tuple[str, ...]
-    shape: Shape
+    shape: ImageShape
     remarks: tuple[str, ...]
 
     def split(self, name: str) -> Images:
@@ -74,7 +74,7 @@ class Collection(NamedTuple):
         return self.splits[name]
 
     @property
-    def first(self) -> str:
+    def first_label(self) -> str:
         """The class of the first training image, in words."""
         label = int(self.split("train").take(np.arange(1))[1][0])
         return f"class {self.classes[label]}" if label >= 0 else "of no class"
@@ -85,32 +85,32 @@ class Collection(NamedTuple):
 
 
 def _parts(images: Images) -> Iterator[tuple[Pixels, NDArray[np.int64]]]:
-    for low in range(0, len(images), MOST):
-        yield images.take(np.arange(low, min(low + MOST, len(images))))
+    for low in range(0, len(images), MAX_HELD_OUT):
+        yield images.take(np.arange(low, min(low + MAX_HELD_OUT, len(images))))
 
 
-def collect(origin: ImageSource) -> Collection:
+def load_collection(source: ImageSource) -> ImageCollection:
     """An origin -> its images; those of files are read once and mapped from the cache afterwards."""
-    images = _read(origin)
+    images = _read(source)
     given = {name: np.flatnonzero(images.splits == number) for number, name in enumerate(SPLITS)}
     loose = given.pop("")
     if len(loose):
         given["train"] = np.concatenate([given["train"], loose])
-    rows = complete({name: rows for name, rows in given.items() if len(rows)}, _keys(images, origin))
+    rows = add_missing_splits({name: rows for name, rows in given.items() if len(rows)}, _keys(images, source))
     splits = {name: Images(images.pixels, images.labels, rows[name]) for name in SPLITS[1:] if name in rows}
-    return Collection(splits, images.classes, images.shape, images.remarks)
+    return ImageCollection(splits, images.classes, images.shape, images.remarks)
 
 
-def _read(origin: ImageSource) -> Stored:
-    reader = Reader(origin.wanted)
+def _read(origin: ImageSource) -> CachedImages:
+    reader = ImageReader(origin.target_shape)
     if origin.path is None and origin.name == BUILT_IN:
         pixels, labels = digits.load()
-        shape = _of_built_in(origin.wanted)
+        shape = _of_built_in(origin.target_shape)
         classes = tuple(map(str, range(10)))
-        return Stored(shape.apply_array(pixels), labels, np.zeros(len(labels), np.uint8), classes, shape, ())
+        return CachedImages(shape.apply_array(pixels), labels, np.zeros(len(labels), np.uint8), classes, shape, ())
     if origin.path is not None:
-        read: Read = partial(reader.read, origin.path)
-        key = stamp(origin.path)
+        read: RecordSource = partial(reader.read, origin.path)
+        key = files_fingerprint(origin.path)
     elif origin.name.startswith(huggingface_images.PREFIX):
         read, key = partial(_from_name, reader, origin.name), origin.name
     else:
@@ -118,27 +118,27 @@ def _read(origin: ImageSource) -> Stored:
         raise ConfigError(
             f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, known)}"
         )
-    named = sha256(f"{VERSION} {origin.wanted} {key}".encode()).hexdigest()[:24]
-    return stored(reader, read, key=named, folder=cache_folder() / "images")
+    named = sha256(f"{VERSION} {origin.target_shape} {key}".encode()).hexdigest()[:24]
+    return load_or_build(reader, read, key=named, folder=cache_folder() / "images")
 
 
-def _of_built_in(wanted: TargetShape) -> Shape:
+def _of_built_in(wanted: TargetShape) -> ImageShape:
     side = digits.SIDE
-    return Shape(wanted.height or side, wanted.width or side, wanted.channels or 1, wanted.fit, wanted.fill)
+    return ImageShape(wanted.height or side, wanted.width or side, wanted.channels or 1, wanted.fit, wanted.fill)
 
 
-def _from_name(reader: Reader, name: str) -> Iterator[Record]:
-    return reader.records(huggingface_images.read_named(name))
+def _from_name(reader: ImageReader, name: str) -> Iterator[Record]:
+    return reader.records(huggingface_images.read_from_hub(name))
 
 
-def stamp(path: Path) -> str:
+def files_fingerprint(path: Path) -> str:
     """The same for the same files: paths, sizes and times."""
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     facts = ((file, file.stat()) for file in files if file.exists())
     return "".join(f"{file.resolve()}:{fact.st_size}:{fact.st_mtime_ns};" for file, fact in facts)
 
 
-def _keys(images: Stored, origin: ImageSource) -> NDArray[np.uint64]:
+def _keys(images: CachedImages, origin: ImageSource) -> NDArray[np.uint64]:
     """A number for each image, the same for equal images (or for all of one class), unlike from seed to seed."""
     salt = origin.seed.to_bytes(16, "little", signed=True)
     if origin.held_out == "class":
@@ -150,18 +150,18 @@ def _keys(images: Stored, origin: ImageSource) -> NDArray[np.uint64]:
     return np.frombuffer(b"".join(rows), np.uint64)
 
 
-def complete(given: dict[str, Indices], keys: NDArray[np.uint64]) -> dict[str, Indices]:
+def add_missing_splits(splits: dict[str, Indices], keys: NDArray[np.uint64]) -> dict[str, Indices]:
     """Rows of the splits there are -> the same with valid (and test, if neither was there) cut off train, so that no
     two rows of equal key are in two of them."""
-    if "train" not in given:
-        raise DataError(f"there are no training images; found {', '.join(given) or 'nothing'}")
-    missing = [] if "valid" in given else ["valid"] if "test" in given else ["valid", "test"]
-    train, split = given["train"], dict(given)
+    if "train" not in splits:
+        raise DataError(f"there are no training images; found {', '.join(splits) or 'nothing'}")
+    missing = [] if "valid" in splits else ["valid"] if "test" in splits else ["valid", "test"]
+    train, split = splits["train"], dict(splits)
     for name in missing:
         own, counts = np.unique(keys[train], return_counts=True)
-        ends = np.searchsorted(np.cumsum(counts), min(MOST, max(1, len(given["train"]) // TENTH))) + 1
+        ends = np.searchsorted(np.cumsum(counts), min(MAX_HELD_OUT, max(1, len(splits["train"]) // HELD_OUT_DIVISOR))) + 1
         if ends >= len(own):
-            raise DataError(f"{len(given['train'])} images are too few to hold some out for {name}; give more")
+            raise DataError(f"{len(splits['train'])} images are too few to hold some out for {name}; give more")
         held = np.isin(keys[train], own[:ends])
         split[name], train = train[held], train[~held]
     return split | {"train": train}

@@ -19,14 +19,14 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".pgm", ".ppm", ".pbm", ".w
 WHITE = (255, 255, 255, 255)
 
 
-class Opened(NamedTuple):
+class LoadedImage(NamedTuple):
     """An image as Pillow has it, of mode L or RGB, and what was done to make it so."""
 
     image: Any  # PIL.Image.Image; Any, so that this file needs no Pillow to be imported
     remarks: tuple[str, ...] = ()
 
 
-def open_image(source: Path | bytes, *, name: str = "") -> Opened:
+def open_image(source: Path | bytes, *, name: str = "") -> LoadedImage:
     """A file, or the bytes of one -> the image; `name` is what an error calls it."""
     library = require("PIL.Image", extra="vision")
     name = name or str(source)
@@ -52,7 +52,7 @@ def open_image(source: Path | bytes, *, name: str = "") -> Opened:
         raise DataError(f"{name}: truncated or damaged ({wrong}); replace the file") from None
 
 
-def _convert(image: Any, name: str) -> Opened:
+def _convert(image: Any, name: str) -> LoadedImage:
     """Any mode -> L or RGB, upright, the first frame."""
     operations = require("PIL.ImageOps", extra="vision")
     remarks = []
@@ -77,7 +77,7 @@ def _convert(image: Any, name: str) -> Opened:
     if "A" in image.mode or "a" in image.mode:
         remarks.append("transparent: laid on white")
         image = _on_white(image)
-    return Opened(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"), tuple(remarks))
+    return LoadedImage(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"), tuple(remarks))
 
 
 def _from_16_bits(image: Any) -> Any:
@@ -100,7 +100,7 @@ def to_image(pixels: Pixels) -> Any:
     return library.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
-def png(pixels: Pixels, *, scale: int = 1) -> bytes:
+def encode_png(pixels: Pixels, *, scale: int = 1) -> bytes:
     """(h w c) -> the bytes of a PNG file, each pixel a square of `scale`."""
     target = io.BytesIO()
     to_image(pixels.repeat(scale, axis=0).repeat(scale, axis=1)).save(target, format="PNG")

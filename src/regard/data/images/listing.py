@@ -16,11 +16,11 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.examples import SPLITS, split_of
+from regard.data.examples import SPLIT_ALIASES, split_of
 from regard.data.images.image_files import SUFFIXES
 
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-BROKEN = (
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+ARCHIVE_ERRORS = (
     tarfile.TarError,
     zipfile.BadZipFile,
     lzma.LZMAError,
@@ -29,8 +29,8 @@ BROKEN = (
     OSError,
     RuntimeError,
 )  # NotImplementedError is one
-GLANCE = 100  # names of an archive that are looked at to know what it holds
-LARGEST = 2**28  # bytes of one image file inside an archive: more is no image but a trap
+SNIFF_NAMES = 100  # names of an archive that are looked at to know what it holds
+MAX_IMAGE_BYTES = 2**28  # bytes of one image file inside an archive: more is no image but a trap
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ def is_image(name: str) -> bool:
 
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive that may hold images."""
-    return path.name.lower().endswith(ARCHIVES)
+    return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 def has_images(archive: Path) -> bool:
@@ -59,12 +59,12 @@ def has_images(archive: Path) -> bool:
             with zipfile.ZipFile(archive) as packed:
                 return any(map(is_image, packed.namelist()))
         with tarfile.open(archive) as file:
-            return any(is_image(member.name) for member in islice(file, GLANCE))
-    except BROKEN:
+            return any(is_image(member.name) for member in islice(file, SNIFF_NAMES))
+    except ARCHIVE_ERRORS:
         return False
 
 
-def entries(path: Path) -> Iterator[Entry]:
+def list_images(path: Path) -> Iterator[Entry]:
     """Every image of a folder, an archive or a single file, in the order of names."""
     if path.is_dir():
         _check_class_folders(path)
@@ -90,8 +90,8 @@ def _is_hidden(inner: PurePath) -> bool:
 def _told_by(inner: PurePosixPath) -> tuple[str | None, str | None]:
     """A path below the root -> split and class: the folders that are named after one, and the last of the others."""
     folders = inner.parts[:-1]
-    split = next((SPLITS[part.lower()] for part in folders if part.lower() in SPLITS), None)
-    label = folders[-1] if folders and folders[-1].lower() not in SPLITS else None
+    split = next((SPLIT_ALIASES[part.lower()] for part in folders if part.lower() in SPLIT_ALIASES), None)
+    label = folders[-1] if folders and folders[-1].lower() not in SPLIT_ALIASES else None
     return split, label
 
 
@@ -115,7 +115,7 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
         yield from (_in_zip if path.suffix.lower() == ".zip" else _in_tar)(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except BROKEN as wrong:
+    except ARCHIVE_ERRORS as wrong:
         reason = str(wrong).partition("\n")[0]
         raise DataError(f"{path}: damaged, or no archive ({reason}); get it again") from None
 
@@ -143,6 +143,6 @@ def _wanted(path: Path, name: str, size: int) -> bool:
         raise DataError(f"{path}: {name!r} leads out of the archive; nothing of it is read")
     if not is_image(name) or inner.name.startswith("._"):  # ._x.png is what a Mac adds
         return False
-    if size > LARGEST:
+    if size > MAX_IMAGE_BYTES:
         raise DataError(f"{path}: {name!r} has {size:,} bytes, more than any image here; nothing of it is read")
     return True

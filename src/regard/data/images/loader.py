@@ -17,9 +17,9 @@ from regard.data import huggingface_images
 from regard.data.images import arrays, listing
 from regard.data.images.arrays import Block
 from regard.data.images.image_files import Pixels, open_image, to_image
-from regard.data.images.resize import Fit, Shape
+from regard.data.images.resize import Fit, ImageShape
 
-OTHER_SIZE = "another size: brought to {}x{}"
+RESIZED_REMARK = "another size: brought to {}x{}"
 
 
 class Record(NamedTuple):
@@ -40,10 +40,10 @@ class TargetShape:
     fit: Fit = "stretch"
     fill: int = 0
 
-    def shape(self, image: Any) -> Shape:
+    def resolve(self, image: Any) -> ImageShape:
         """What is asked for, and the rest from an image of Pillow."""
         channels = self.channels or (1 if image.mode == "L" else 3)
-        return Shape(self.height or image.height, self.width or image.width, channels, self.fit, self.fill)
+        return ImageShape(self.height or image.height, self.width or image.width, channels, self.fit, self.fill)
 
 
 class Remarks:
@@ -65,27 +65,27 @@ class Remarks:
         ]
 
 
-class Reader:
+class ImageReader:
     """Records of one shape from images of any; the first image decides what was not asked for."""
 
-    def __init__(self, wanted: TargetShape) -> None:
-        self.wanted = wanted
-        self.shape: Shape | None = None
+    def __init__(self, target_shape: TargetShape) -> None:
+        self.target_shape = target_shape
+        self.shape: ImageShape | None = None
         self.remarks = Remarks()
 
-    def fit(self, image: Any, where: str) -> Pixels:
+    def to_pixels(self, image: Any, where: str) -> Pixels:
         """An image of Pillow -> pixels of the wanted shape."""
         if self.shape is None:
-            self.shape = self.wanted.shape(image)
+            self.shape = self.target_shape.resolve(image)
         size = image.height, image.width
         if size != (self.shape.height, self.shape.width):
-            if not (self.wanted.height and self.wanted.width):
+            if not (self.target_shape.height and self.target_shape.width):
                 first = f"{self.shape.height}x{self.shape.width}"
                 raise DataError(
                     f"{where}: {size[0]}x{size[1]} pixels, but images before it {first}; "
                     "say to which size all are brought, for example data.height=32 data.width=32"
                 )
-            self.remarks.add(OTHER_SIZE.format(self.shape.height, self.shape.width), where)
+            self.remarks.add(RESIZED_REMARK.format(self.shape.height, self.shape.width), where)
         return self.shape.apply(image)
 
     def read(self, path: Path) -> Iterator[Record]:
@@ -96,7 +96,7 @@ class Reader:
             yield from self.records(huggingface_images.read_saved(path))
         elif files := array_files(path):
             for file in files:
-                for block in blocks(file):
+                for block in read_blocks(file):
                     yield from self._block(block)
         else:
             yield from self._entries(path)
@@ -107,10 +107,10 @@ class Reader:
             opened = open_image(row.data, name=row.where)
             for remark in opened.remarks:
                 self.remarks.add(remark, row.where)
-            yield Record(row.split, row.label, self.fit(opened.image, row.where))
+            yield Record(row.split, row.label, self.to_pixels(opened.image, row.where))
 
     def _block(self, block: Block) -> Iterator[Record]:
-        self.fit(to_image(block.pixels[0]), block.where)  # settles the shape
+        self.to_pixels(to_image(block.pixels[0]), block.where)  # settles the shape
         assert self.shape is not None
         labels = [None] * len(block.pixels) if block.labels is None else [str(label) for label in block.labels]
         for low in range(0, len(block.pixels), 1024):
@@ -121,7 +121,7 @@ class Reader:
     def _entries(self, path: Path) -> Iterator[Record]:
         unread: list[str] = []
         count = 0
-        for entry in listing.entries(path):
+        for entry in listing.list_images(path):
             try:
                 opened = open_image(entry.source, name=entry.where)
             except DataError as wrong:
@@ -130,7 +130,7 @@ class Reader:
             count += 1
             for remark in opened.remarks:
                 self.remarks.add(remark, entry.where)
-            yield Record(entry.split, entry.label, self.fit(opened.image, entry.where))
+            yield Record(entry.split, entry.label, self.to_pixels(opened.image, entry.where))
         if unread and not count:
             raise DataError(unread[0])
         if unread:
@@ -153,7 +153,7 @@ def holds_images(path: Path) -> bool:
     return any(listing.has_images(file) for file in files if file.is_file() and listing.is_archive(file))
 
 
-def blocks(path: Path) -> Iterator[Block]:
+def read_blocks(path: Path) -> Iterator[Block]:
     """The images of an idx or .npz file; a file without any is an error."""
     for block in [arrays.read_idx(path)] if arrays.is_idx(path) else arrays.read_npz(path):
         if not np.prod(block.pixels.shape):
@@ -161,6 +161,6 @@ def blocks(path: Path) -> Iterator[Block]:
         yield block
 
 
-def as_given(shape: Shape) -> TargetShape:
+def as_target_shape(shape: ImageShape) -> TargetShape:
     """A shape that is known as what is wanted of further images."""
     return TargetShape(*astuple(shape))

@@ -13,12 +13,12 @@ from regard.core.extras import require
 from regard.data.images.image_files import Pixels, to_image
 
 Fit = Literal["stretch", "crop", "pad"]
-BRIGHTEST = 255
-MOST = 2**26  # pixels of an image, at most; one of four million is a large one to train on
+MAX_BRIGHTNESS = 255
+MAX_PIXELS = 2**26  # pixels of an image, at most; one of four million is a large one to train on
 
 
 @dataclass(frozen=True)
-class Shape:
+class ImageShape:
     """Height, width and channels of every image, and how one of another size is brought to it."""
 
     height: int
@@ -33,10 +33,10 @@ class Shape:
                 f"height={self.height}, width={self.width}, channels={self.channels}: an image has a pixel at least, "
                 "and 1 channel (grey) or 3 (colour)"
             )
-        if self.height * self.width > MOST:
-            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MOST:,} pixels here")
-        if not 0 <= self.fill <= BRIGHTEST:
-            raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {BRIGHTEST}")
+        if self.height * self.width > MAX_PIXELS:
+            raise ConfigError(f"height={self.height}, width={self.width}: an image has at most {MAX_PIXELS:,} pixels here")
+        if not 0 <= self.fill <= MAX_BRIGHTNESS:
+            raise ConfigError(f"fill={self.fill}: the border's brightness lies in 0 … {MAX_BRIGHTNESS}")
 
     def apply(self, image: Any) -> Pixels:
         """An image of Pillow, of any size -> (height width channels)."""
@@ -72,14 +72,14 @@ def _bicubic() -> Any:
 
 def check_levels(levels: int) -> None:
     """An error unless brightness can be told apart in so many steps."""
-    if not 2 <= levels <= BRIGHTEST + 1:
-        raise ConfigError(f"levels={levels}: a pixel has 2 … {BRIGHTEST + 1} levels of brightness")
+    if not 2 <= levels <= MAX_BRIGHTNESS + 1:
+        raise ConfigError(f"levels={levels}: a pixel has 2 … {MAX_BRIGHTNESS + 1} levels of brightness")
 
 
 def to_levels(pixels: Pixels, levels: int) -> Pixels:
     """Brightness 0 … 255 -> the nearest of `levels` equally spaced levels, 0 … levels - 1."""
-    steps = np.arange(BRIGHTEST + 1)
-    table = ((steps * (levels - 1) + BRIGHTEST // 2) // BRIGHTEST).astype(np.uint8)
+    steps = np.arange(MAX_BRIGHTNESS + 1)
+    table = ((steps * (levels - 1) + MAX_BRIGHTNESS // 2) // MAX_BRIGHTNESS).astype(np.uint8)
     return table[pixels]
 
 
@@ -88,7 +88,7 @@ def to_random_levels(pixels: Pixels, levels: int, draws: NDArray[np.float32]) ->
 
     With two levels this is binarisation by sampling: Salakhutdinov and Murray 2008, section 4.
     """
-    values = pixels.astype(np.float32) * ((levels - 1) / BRIGHTEST) + draws
+    values = pixels.astype(np.float32) * ((levels - 1) / MAX_BRIGHTNESS) + draws
     kept: Pixels = values.clip(max=levels - 1).astype(np.uint8)  # rounding may reach one more
     return kept
 
@@ -96,4 +96,4 @@ def to_random_levels(pixels: Pixels, levels: int, draws: NDArray[np.float32]) ->
 def to_brightness(values: NDArray[np.integer], levels: int) -> Pixels:
     """Levels -> brightness 0 … 255; `to_levels` takes it back exactly."""
     steps = levels - 1
-    return ((values.astype(np.int64) * BRIGHTEST + steps // 2) // steps).astype(np.uint8)
+    return ((values.astype(np.int64) * MAX_BRIGHTNESS + steps // 2) // steps).astype(np.uint8)

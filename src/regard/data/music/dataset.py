@@ -18,15 +18,15 @@ import numpy as np
 
 from regard.core import files
 from regard.core.errors import DataError, MissingExtra, RegardError
-from regard.data.files.text_files import lines
+from regard.data.files.text_files import read_lines
 from regard.data.music import grid_encoding, midi, musicxml
 from regard.data.music.encoding import Encoding
 from regard.data.music.grid_encoding import Voices
 
 SPLITS = ("train", "valid", "test")
-KINDS = (".mid", ".midi", *musicxml.SUFFIXES)
-LARGEST = 256 * 2**20  # bytes of chorales as JSON
-HELD_OUT = 10  # one piece in so many goes to valid, and one to test
+SUFFIXES = (".mid", ".midi", *musicxml.SUFFIXES)
+MAX_JSON_BYTES = 256 * 2**20  # bytes of chorales as JSON
+HELD_OUT_DIVISOR = 10  # one piece in so many goes to valid, and one to test
 
 
 class Piece(NamedTuple):
@@ -37,20 +37,20 @@ class Piece(NamedTuple):
     composer: str = ""
 
 
-class Collection(NamedTuple):
+class MusicCollection(NamedTuple):
     """The pieces of each split, and what had to be mended or left out, one line each."""
 
     splits: dict[str, list[Piece]]
     remarks: tuple[str, ...] = ()
 
 
-def raw(content: Any) -> bytes:
+def content_bytes(content: Any) -> bytes:
     """All of a piece's content, for a checksum: steps of voices, or a list of notes."""
     data: bytes = content.tobytes() if isinstance(content, np.ndarray) else repr(content).encode()
     return data
 
 
-def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> Collection:
+def load_collection(path: Path | None, encoding: Encoding, *, limit: int | None = None, seed: int | None = 1) -> MusicCollection:
     """A path, or none for the built-in chorales -> pieces, at most `limit` of each split that is given, drawn by the
     seed and not by their names.
 
@@ -58,20 +58,20 @@ def collect(path: Path | None, encoding: Encoding, *, limit: int | None = None, 
     """
     if path is None:
         built_in = dict(_fitting(chorales(), encoding))
-        drawn = drawn_names(built_in, limit, seed)
-        return Collection(
+        drawn = sample_names(built_in, limit, seed)
+        return MusicCollection(
             split_pieces([Piece(name, built_in[name], "Bach") for name in built_in if name in drawn], seed)
         )
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; give JSON, a folder of .mid files, or leave data.path out")
     if path.is_file() and path.name.endswith((".json", ".json.gz")):
-        return Collection(_limited(read_json(path, encoding), limit, seed))
+        return MusicCollection(_limited(read_json(path, encoding), limit, seed))
     if path.is_dir():
         return _read_folder(path, encoding, limit=limit, seed=seed)
     raise DataError(f"{path}: neither JSON nor a folder; give Jsb16thSeparated.json.gz or a folder of .mid files")
 
 
-def drawn_names(names: Iterable[str], limit: int | None, seed: int | None) -> set[str]:
+def sample_names(names: Iterable[str], limit: int | None, seed: int | None) -> set[str]:
     """At most `limit` of some names, by chance but the same for the same seed, whatever else is among them."""
     listed = set(names)
     if limit is None or len(listed) <= limit:
@@ -85,7 +85,7 @@ def drawn_names(names: Iterable[str], limit: int | None, seed: int | None) -> se
 
 
 def _limited(splits: dict[str, list[Piece]], limit: int | None, seed: int | None) -> dict[str, list[Piece]]:
-    drawn = {name: drawn_names((piece.name for piece in pieces), limit, seed) for name, pieces in splits.items()}
+    drawn = {name: sample_names((piece.name for piece in pieces), limit, seed) for name, pieces in splits.items()}
     return {name: [piece for piece in pieces if piece.name in drawn[name]] for name, pieces in splits.items()}
 
 
@@ -94,16 +94,16 @@ def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
     _needs_grid(path, encoding)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise DataError(f"{path}: more than {LARGEST // 2**20} MB, unpacked; chorales as JSON have a few")
+            content = file.read(MAX_JSON_BYTES + 1)
+        if len(content) > MAX_JSON_BYTES:
+            raise DataError(f"{path}: more than {MAX_JSON_BYTES // 2**20} MB, unpacked; chorales as JSON have a few")
         table = json.loads(content)
         splits = {name: [np.array(piece, dtype=np.int16) for piece in table[name]] for name in SPLITS}
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, RecursionError) as wrong:
         raise DataError(f"{path}: not chorales as JSON ({wrong!r}); it needs train, valid and test") from None
     for name, pieces in splits.items():
         for number, piece in enumerate(pieces):
-            if piece.ndim != 2 or piece.shape[1] != len(grid_encoding.NAMES) or not len(piece):
+            if piece.ndim != 2 or piece.shape[1] != len(grid_encoding.VOICE_NAMES) or not len(piece):
                 raise DataError(f"{path}: {name} piece {number} has shape {piece.shape}; every step needs four voices")
     return {
         name: [Piece(f"{name} {number}", piece, "Bach") for number, piece in enumerate(pieces)]
@@ -112,7 +112,7 @@ def read_json(path: Path, encoding: Encoding) -> dict[str, list[Piece]]:
 
 
 def _needs_grid(where: object, encoding: Encoding) -> None:
-    if encoding.name != grid_encoding.Grid.name:
+    if encoding.name != grid_encoding.GridEncoding.name:
         raise DataError(
             f"{where}: steps of four voices are for encoding='grid'; for events give a folder of .mid files"
         )
@@ -122,7 +122,7 @@ def chorales() -> dict[str, Voices]:
     """The four-part chorales inside music21, by name; read once, then from the cache."""
     cached = files.cache_folder() / "music21-chorales.json"
     if not cached.exists():
-        scores = {path.stem: grid_encoding.read_voices(musicxml.read(path), resolution=4) for path in _corpus()}
+        scores = {path.stem: grid_encoding.four_voice_grid(musicxml.read(path), resolution=4) for path in _corpus()}
         table = {name: voices.tolist() for name, voices in scores.items() if voices is not None}
         files.write_text(cached, json.dumps(table, separators=(",", ":")))
     try:
@@ -152,7 +152,7 @@ def split_pieces(pieces: list[Piece], seed: int | None) -> dict[str, list[Piece]
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
     for piece in pieces:
         digest = hashlib.blake2b(_melody(piece), digest_size=8, salt=seed.to_bytes(8, "little")).digest()
-        place = int.from_bytes(digest, "little") % HELD_OUT
+        place = int.from_bytes(digest, "little") % HELD_OUT_DIVISOR
         splits["valid" if place == 0 else "test" if place == 1 else "train"].append(piece)
     for name in ("train", "valid", "test"):  # a handful of pieces must still make three splits
         fullest = max(splits, key=lambda split: len(splits[split]))
@@ -170,7 +170,7 @@ def _melody(piece: Piece) -> bytes:
     return piece.name.encode()
 
 
-def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int | None) -> Collection:
+def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int | None) -> MusicCollection:
     index = _read_index(path)
     remarks: list[str] = []
     splits: dict[str, list[Piece]] = {name: [] for name in SPLITS}
@@ -190,12 +190,12 @@ def _read_folder(path: Path, encoding: Encoding, *, limit: int | None, seed: int
         into.append(Piece(name, opened.content, row.get("composer", "")))
     if not any(splits.values()) and not loose:
         raise DataError(
-            f"{path}: no {', '.join(KINDS)} file in it can be read; {remarks[0] if remarks else 'it has none'}"
+            f"{path}: no {', '.join(SUFFIXES)} file in it can be read; {remarks[0] if remarks else 'it has none'}"
         )
     if loose:
         for name, pieces in split_pieces(loose, seed).items():
             splits[name] += pieces
-    return Collection(splits, tuple(remarks))
+    return MusicCollection(splits, tuple(remarks))
 
 
 def _drawn_files(path: Path, index: dict[str, dict[str, str]], *, limit: int, seed: int | None) -> set[str]:
@@ -203,7 +203,7 @@ def _drawn_files(path: Path, index: dict[str, dict[str, str]], *, limit: int, se
     groups: dict[str | None, list[str]] = {}
     for name, _, _ in _files(path, []):
         groups.setdefault(_split_of(name, index), []).append(name)
-    return {name for names in groups.values() for name in drawn_names(names, limit, seed)}
+    return {name for names in groups.values() for name in sample_names(names, limit, seed)}
 
 
 def _split_of(name: str, index: dict[str, dict[str, str]]) -> str | None:
@@ -216,7 +216,7 @@ def _read_index(path: Path) -> dict[str, dict[str, str]]:
     index = path / "index.tsv"
     if not index.exists():
         return {}
-    rows = list(csv.DictReader(lines(index), delimiter="\t"))
+    rows = list(csv.DictReader(read_lines(index), delimiter="\t"))
     if rows and "file" not in rows[0]:
         raise DataError(f"{index}: it has no column 'file'; the first line names the columns: split, file, composer")
     for number, row in enumerate(rows, start=2):
@@ -229,7 +229,7 @@ def _files(path: Path, remarks: list[str]) -> Iterator[tuple[str, Path, bytes | 
     """Name, place and (inside an archive) bytes of every piece below a folder, in the order of names."""
     for file in sorted(path.rglob("*")):
         name = str(file.relative_to(path))
-        if file.suffix.lower() in KINDS:
+        if file.suffix.lower() in SUFFIXES:
             yield name, file, None
         elif file.name.endswith((".tar", ".tar.xz", ".tar.gz")):
             try:
@@ -245,7 +245,7 @@ def _members(file: Path, remarks: list[str]) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             if Path(member.name).suffix.lower() not in (".mid", ".midi") or member.isdir():
                 continue
-            taken = archive.extractfile(member) if member.isreg() and member.size <= midi.LARGEST else None
+            taken = archive.extractfile(member) if member.isreg() and member.size <= midi.MAX_FILE_BYTES else None
             if taken is None:
                 why = f"{member.size:,} bytes" if member.isreg() else "a link, not a file"
                 remarks.append(f"{file}/{member.name}: {why}; left out")

@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.protocols import Grammar
-from regard.data.music.metre import Pace
-from regard.data.music.notes import Note, Reading
+from regard.data.music.metre import Timing
+from regard.data.music.notes import Note, ParsedNotes
 
-Tokens = NDArray[np.int64]
+TokenArray = NDArray[np.int64]
 
 
-class Opened(NamedTuple):
+class LoadedPiece(NamedTuple):
     """A file: its content in an encoding's own form, what had to be mended, and what the encoding has no place for."""
 
     content: Any
     remarks: tuple[str, ...] = ()  # those of the reading included
-    read: Reading = Reading([])  # its notes as they stand there, in quarters or in seconds, and its pace
-    struck: NDArray[np.bool_] | None = None  # (steps voices) where a note of the grid begins, though it may be repeated
+    parsed: ParsedNotes = ParsedNotes([])  # its notes as they stand there, in quarters or in seconds, and its pace
+    onsets: NDArray[np.bool_] | None = None  # (steps voices) where a note of the grid begins, though it may be repeated
 
 
-class Spot(NamedTuple):
+class PianoRollPoint(NamedTuple):
     """A place on a piano roll."""
 
     seconds: float
@@ -42,11 +42,11 @@ class Encoding(Protocol):
         """Tokens of the vocabulary, marks included."""
 
     @property
-    def bar(self) -> int:
+    def tokens_per_bar(self) -> int:
         """Tokens of a bar; crops begin at multiples of it. 1 where the encoding has no bars."""
 
     @property
-    def together(self) -> int:
+    def tokens_per_step(self) -> int:
         """Tokens of one time step: a note of each voice. 0 where the encoding has no steps."""
 
     @property
@@ -54,7 +54,7 @@ class Encoding(Protocol):
         """What the voices are called in files."""
 
     @property
-    def pace(self) -> Pace:
+    def timing(self) -> Timing:
         """How fast a piece goes and how it is counted, in files and by the ear."""
 
     @property
@@ -62,44 +62,44 @@ class Encoding(Protocol):
         """The instrument of its voices in files."""
 
     @property
-    def usual(self) -> float:
+    def default_seconds(self) -> float:
         """Seconds after which a piece ends at the latest, where nobody says otherwise."""
 
-    def at(self, pace: Pace) -> Encoding:
+    def with_timing(self, timing: Timing) -> Encoding:
         """The same encoding at the pace of a piece; at its own tempo where that has none."""
 
-    def open(self, path: Path, data: bytes | None = None) -> Opened:
+    def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
         """A MIDI or MusicXML file, or the bytes of a MIDI file -> content."""
 
-    def encode(self, content: Any) -> Tokens:
+    def encode(self, content: Any) -> TokenArray:
         """Content -> tokens (n)."""
 
-    def decode(self, tokens: Tokens) -> Any:
+    def decode(self, tokens: TokenArray) -> Any:
         """Any tokens that the grammar allows, whole or cut short -> content."""
 
     def notes(self, content: Any) -> list[Note]:
         """Content -> notes in seconds."""
 
-    def beginning(self, content: Any, seconds: float) -> Any:
+    def crop_start(self, content: Any, seconds: float) -> Any:
         """The first seconds of a piece; an error where nothing sounds in them."""
 
-    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
+    def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
         """The piece transposed, within what `transposable` allows."""
 
-    def transposable(self, tokens: Tokens) -> tuple[int, int]:
+    def transpose_range(self, tokens: TokenArray) -> tuple[int, int]:
         """The lowest (negative or 0) and the highest shift, in semitones, that keep a piece within the range."""
 
-    def grammar(self, before: Tokens, *, seconds: float, least: float) -> Grammar:
+    def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> Grammar:
         """What may follow `before`, in a continuation that ends when it has lasted `seconds`, or by itself when it has
         lasted `least`."""
 
-    def longest(self, seconds: float) -> int:
+    def max_tokens(self, seconds: float) -> int:
         """The most tokens that so many seconds can take."""
 
-    def label(self, token: int, place: int) -> str:
+    def label(self, token: int, position: int) -> str:
         """What people call the token at a place of a piece: 'S C5', 'on C4', '+120 ms'."""
 
-    def spots(self, tokens: Tokens) -> list[Spot | None]:
+    def piano_roll_points(self, tokens: TokenArray) -> list[PianoRollPoint | None]:
         """Where each token is on a piano roll; None for what is no note."""
 
     def settings(self) -> dict[str, Any]:

@@ -21,26 +21,26 @@ from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError
 from regard.core.extras import require
 from regard.data.music import midi, musicxml
-from regard.data.music.encoding import Opened, Spot, Tokens
-from regard.data.music.key import name_pitch
-from regard.data.music.metre import Pace
-from regard.data.music.notes import Note, in_seconds, untangle, within
+from regard.data.music.encoding import LoadedPiece, PianoRollPoint, TokenArray
+from regard.data.music.key import pitch_name
+from regard.data.music.metre import Timing
+from regard.data.music.notes import Note, in_seconds, resolve_overlaps, filter_pitch_range
 
-MARKS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
-HELD = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
-UNSAID = 100.0  # quarters a minute of a score without a tempo
+SPECIAL_TOKENS = ["PAD", "UNK", "BOS", "EOS"]  # in the order of core.protocols.Marks
+MAX_NOTE_SECONDS = 8.0  # seconds after which a note must end: a model forgets some, and they would sound on to the end
+DEFAULT_TEMPO = 100.0  # quarters a minute of a score without a tempo
 OTHER, ON, OFF, SHIFT, VELOCITY = range(5)  # kinds of tokens
 
 
-class Events:
+class EventEncoding:
     """A piano between two pitches; time in steps of `1/rate` seconds, at most a second at once."""
 
     name = "events"
-    bar = 1
-    together = 0
+    tokens_per_bar = 1
+    tokens_per_step = 0
     voices = ("Piano",)
     program = 0  # a piano
-    usual = 60.0
+    default_seconds = 60.0
     tempo = 120.0  # what MidiTok is told: a beat is half a second
 
     def __init__(self, low: int = 21, high: int = 108, *, rate: int = 100, velocities: int = 32) -> None:
@@ -49,7 +49,7 @@ class Events:
         if rate < 2 or rate % 2 or not 1 <= velocities <= 127:
             raise ConfigError(f"rate={rate}, velocities={velocities}: an even rate and 1 … 127 velocities are needed")
         self.low, self.high, self.rate, self.velocities = low, high, rate, velocities
-        self.pace = Pace(self.tempo)  # of the bars in files that are written
+        self.timing = Timing(self.tempo)  # of the bars in files that are written
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -59,7 +59,7 @@ class Events:
             pitch_range=(self.low, self.high + 1),
             beat_res={(0, 2): self.rate // 2},
             num_velocities=self.velocities,
-            special_tokens=MARKS,
+            special_tokens=SPECIAL_TOKENS,
             use_time_signatures=False,
             use_tempos=False,
             use_programs=False,
@@ -73,7 +73,7 @@ class Events:
         return len(self.tokenizer)
 
     @cached_property
-    def kinds(self) -> tuple[Tensor, Tensor, Tensor]:
+    def token_table(self) -> tuple[Tensor, Tensor, Tensor]:
         """What each token is: kind (v), pitch above `low` or 0 (v), steps of time or 0 (v)."""
         kind, pitch, steps = (torch.zeros(self.size, dtype=torch.long) for _ in range(3))
         for token, number in self.tokenizer.vocab.items():
@@ -87,26 +87,26 @@ class Events:
                 kind[number] = VELOCITY
         return kind, pitch, steps
 
-    def at(self, pace: Pace) -> Events:
+    def with_timing(self, timing: Timing) -> EventEncoding:
         other = copy(self)
-        other.pace = pace._replace(tempo=pace.tempo or self.tempo)
+        other.timing = timing._replace(tempo=timing.tempo or self.tempo)
         return other
 
-    def open(self, path: Path, data: bytes | None = None) -> Opened:
+    def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
         if data is None and path.suffix.lower() in musicxml.SUFFIXES:
             read = musicxml.read(path)
-            tempo = read.pace.tempo or UNSAID
-            read = read._replace(notes=in_seconds(read.notes, tempo), pace=read.pace._replace(tempo=tempo))
+            tempo = read.timing.tempo or DEFAULT_TEMPO
+            read = read._replace(notes=in_seconds(read.notes, tempo), pace=read.timing._replace(tempo=tempo))
         else:
             read = midi.read(path, "second") if data is None else midi.parse(data, "second", where=str(path))
-        inside = within(read.notes, self.low, self.high, where=str(path))
+        inside = filter_pitch_range(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this encoding holds; transpose it")
-        merged = untangle([note._replace(voice=0) for note in inside.notes], str(path))
+        merged = resolve_overlaps([note._replace(voice=0) for note in inside.notes], str(path))
         remarks = (*read.remarks, *inside.remarks, *merged.remarks)
-        return Opened(merged.notes, remarks, read)
+        return LoadedPiece(merged.notes, remarks, read)
 
-    def encode(self, content: Sequence[Note]) -> Tokens:
+    def encode(self, content: Sequence[Note]) -> TokenArray:
         symusic = require("symusic", extra="music")
         score = symusic.Score(self.rate // 2)
         score.tempos.append(symusic.Tempo(0, self.tempo))
@@ -129,9 +129,9 @@ class Events:
             stepped.append((start, length, note.pitch, max(1, min(127, note.velocity))))
         return stepped
 
-    def decode(self, tokens: Tokens) -> list[Note]:
+    def decode(self, tokens: TokenArray) -> list[Note]:
         """Tokens -> notes in seconds; what still sounds at the end is ended there."""
-        kind, pitch = (table.numpy() for table in self.kinds[:2])
+        kind, pitch = (table.numpy() for table in self.token_table[:2])
         whole = [int(token) for token in tokens if kind[token] != OTHER]
         if whole and kind[whole[-1]] == ON:
             whole.pop()  # cut before its velocity
@@ -155,42 +155,42 @@ class Events:
     def notes(self, content: list[Note]) -> list[Note]:
         return content
 
-    def beginning(self, content: list[Note], seconds: float) -> list[Note]:
+    def crop_start(self, content: list[Note], seconds: float) -> list[Note]:
         kept = [note._replace(end=min(note.end, seconds)) for note in content if note.start < seconds]
         if not kept:
             raise DataError(f"no note of the prompt begins in its first {seconds:g} seconds; keep more of it")
         return kept
 
-    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
-        kind = self.kinds[0].numpy()[tokens]
+    def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
+        kind = self.token_table[0].numpy()[tokens]
         return np.where((kind == ON) | (kind == OFF), tokens + semitones, tokens)
 
-    def transposable(self, tokens: Tokens) -> tuple[int, int]:
-        kind, pitch = self.kinds[0].numpy()[tokens], self.kinds[1].numpy()[tokens]
+    def transpose_range(self, tokens: TokenArray) -> tuple[int, int]:
+        kind, pitch = self.token_table[0].numpy()[tokens], self.token_table[1].numpy()[tokens]
         above = pitch[(kind == ON) | (kind == OFF)]
         return (-int(above.min()), self.high - self.low - int(above.max())) if len(above) else (0, 0)
 
-    def grammar(self, before: Tokens, *, seconds: float, least: float) -> EventsGrammar:
-        steps, fewest = round(seconds * self.rate), round(least * self.rate)
-        held = round(HELD * self.rate)
-        return EventsGrammar(self.kinds, torch.from_numpy(np.asarray(before)), steps=steps, least=fewest, held=held)
+    def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> EventsGrammar:
+        steps, fewest = round(seconds * self.rate), round(min_seconds * self.rate)
+        held = round(MAX_NOTE_SECONDS * self.rate)
+        return EventsGrammar(self.token_table, torch.from_numpy(np.asarray(prefix)), max_steps=steps, min_steps=fewest, max_note_steps=held)
 
-    def longest(self, seconds: float) -> int:
+    def max_tokens(self, seconds: float) -> int:
         return max(256, round(seconds * 240))  # eighty notes a second: more than is ever played
 
-    def label(self, token: int, place: int) -> str:
-        kind, pitch, steps = (int(table[token]) for table in self.kinds)
+    def label(self, token: int, position: int) -> str:
+        kind, pitch, steps = (int(table[token]) for table in self.token_table)
         if kind in (ON, OFF):
-            return f"{'on' if kind == ON else 'off'} {name_pitch(self.low + pitch)}"
+            return f"{'on' if kind == ON else 'off'} {pitch_name(self.low + pitch)}"
         return f"+{1000 * steps // self.rate} ms" if kind == SHIFT else self.tokenizer[token].replace("_", " ").lower()
 
-    def spots(self, tokens: Tokens) -> list[Spot | None]:
+    def piano_roll_points(self, tokens: TokenArray) -> list[PianoRollPoint | None]:
         now, struck = 0.0, None
-        spots: list[Spot | None] = []
+        spots: list[PianoRollPoint | None] = []
         for token in tokens.tolist():
-            kind, pitch, steps = (int(table[token]) for table in self.kinds)
+            kind, pitch, steps = (int(table[token]) for table in self.token_table)
             now += steps / self.rate
-            struck = Spot(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
+            struck = PianoRollPoint(now, self.low + pitch) if kind in (ON, OFF) else struck if kind == VELOCITY else None
             spots.append(struck)
         return spots
 
@@ -210,15 +210,15 @@ class EventsGrammar:
     from the beginning or later, and at `steps`, which no shift of time goes beyond, it must."""
 
     def __init__(
-        self, kinds: tuple[Tensor, Tensor, Tensor], before: Tensor, *, steps: int, least: int, held: int
+        self, token_table: tuple[Tensor, Tensor, Tensor], prefix: Tensor, *, max_steps: int, min_steps: int, max_note_steps: int
     ) -> None:
-        self.kind, self.pitch, self.length = kinds
-        self.before, self.steps, self.held = before, max(1, steps), held
-        self.least = max(1, min(least, steps))
+        self.kind, self.pitch, self.length = token_table
+        self.prefix, self.max_steps, self.max_note_steps = prefix, max(1, max_steps), max_note_steps
+        self.min_steps = max(1, min(min_steps, max_steps))
         self.ending = torch.arange(len(self.kind)) == SpecialTokens.end
 
     def allowed(self, history: Tensor) -> Tensor:
-        whole = torch.cat([self.before.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)
+        whole = torch.cat([self.prefix.to(history).expand(history.shape[0], -1), history], dim=1)  # (r t)
         kind, pitch = self.kind[whole], self.pitch[whole]
         pitches = int(self.pitch.max()) + 1
         shifts = (kind == SHIFT).cumsum(dim=1)
@@ -227,14 +227,14 @@ class EventsGrammar:
         change = (kind == ON).float() - (kind == OFF).float()
         on = torch.zeros(len(whole), pitches).scatter_add(1, pitch, change) > 0
         lasted = self.length[history].sum(dim=1)[:, None]
-        over = lasted >= self.steps
+        over = lasted >= self.max_steps
         struck = kind[:, -1:] == ON  # (r 1): a velocity must come; with no token yet there is none
         struck = struck if struck.shape[1] else torch.zeros(len(whole), 1, dtype=torch.bool)
         may = (self.kind == ON) & ~on[:, self.pitch] & ~over
         may = may | ((self.kind == OFF) & (on & ~new)[:, self.pitch])
-        may = may | ((self.kind == SHIFT) & (self.length <= self.steps - lasted))  # so nothing struck is new at the end
-        may = may | (self.ending & (lasted >= self.least) & ~on.any(dim=1, keepdim=True))
-        late = on & (self._ages(whole) >= self.held)  # (r pitches)
+        may = may | ((self.kind == SHIFT) & (self.length <= self.max_steps - lasted))  # so nothing struck is new at the end
+        may = may | (self.ending & (lasted >= self.min_steps) & ~on.any(dim=1, keepdim=True))
+        late = on & (self._ages(whole) >= self.max_note_steps)  # (r pitches)
         may = torch.where(late.any(dim=1, keepdim=True), (self.kind == OFF) & late[:, self.pitch], may)
         return torch.where(struck, self.kind == VELOCITY, may)
 

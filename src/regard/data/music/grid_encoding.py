@@ -19,20 +19,20 @@ from torch import Tensor
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import ConfigError, DataError
 from regard.data.music import midi, musicxml
-from regard.data.music.encoding import Opened, Spot, Tokens
-from regard.data.music.key import name_pitch
-from regard.data.music.melody import high_to_low
-from regard.data.music.metre import Metre, Pace
-from regard.data.music.notes import Note, Reading, within
+from regard.data.music.encoding import LoadedPiece, PianoRollPoint, TokenArray
+from regard.data.music.key import pitch_name
+from regard.data.music.melody import voices_by_pitch
+from regard.data.music.metre import Metre, Timing
+from regard.data.music.notes import Note, ParsedNotes, filter_pitch_range
 
 Voices = NDArray[np.int16]  # (steps voices): MIDI pitches, -1 where a voice is silent
 REST = SpecialTokens.end + 1  # the token of a rest; pitches follow
 SILENT = -1
-NAMES = ("Soprano", "Alto", "Tenor", "Bass")
+VOICE_NAMES = ("Soprano", "Alto", "Tenor", "Bass")
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridEncoding:
     """Four voices between two pitches, `resolution` steps a quarter; `tempo` is for the ear only."""
 
     low: int = 36
@@ -43,10 +43,10 @@ class Grid:
     metres: tuple[Metre, ...] = (Metre(),)  # in files
 
     name = "grid"
-    voices = NAMES
-    together = len(NAMES)
+    voices = VOICE_NAMES
+    tokens_per_step = len(VOICE_NAMES)
     program = 52  # a choir that sings "ah"
-    usual = 120.0  # the longest chorales
+    default_seconds = 120.0  # the longest chorales
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 127:
@@ -59,50 +59,50 @@ class Grid:
         return REST + 1 + self.high - self.low + 1
 
     @property
-    def bar(self) -> int:
-        return self.measure * len(NAMES)
+    def tokens_per_bar(self) -> int:
+        return self.measure * len(VOICE_NAMES)
 
     @property
-    def step(self) -> float:
+    def step_seconds(self) -> float:
         """Seconds of a time step."""
         return 60 / self.tempo / self.resolution
 
     @property
-    def pace(self) -> Pace:
-        return Pace(self.tempo, self.metres)
+    def timing(self) -> Timing:
+        return Timing(self.tempo, self.metres)
 
-    def at(self, pace: Pace) -> Grid:
-        return replace(self, tempo=pace.tempo or self.tempo, metres=pace.metres)
+    def with_timing(self, timing: Timing) -> GridEncoding:
+        return replace(self, tempo=timing.tempo or self.tempo, metres=timing.metres)
 
-    def steps(self, seconds: float) -> int:
+    def num_steps(self, seconds: float) -> int:
         """How many time steps so many seconds are, at least one."""
-        return max(1, round(seconds / self.step))
+        return max(1, round(seconds / self.step_seconds))
 
-    def read(self, path: Path, data: bytes | None = None) -> Reading:
+    def read_notes(self, path: Path, data: bytes | None = None) -> ParsedNotes:
         """A MIDI or MusicXML file, or the bytes of a MIDI file -> its notes in quarters, wherever they lie."""
         if data is not None:
             return midi.parse(data, "quarter", where=str(path))
         return musicxml.read(path) if path.suffix.lower() in musicxml.SUFFIXES else midi.read(path, "quarter")
 
-    def open(self, path: Path, data: bytes | None = None) -> Opened:
-        read = self.read(path, data)
-        inside = within(read.notes, self.low, self.high, where=str(path))
+    def open(self, path: Path, data: bytes | None = None) -> LoadedPiece:
+        read = self.read_notes(path, data)
+        inside = filter_pitch_range(read.notes, self.low, self.high, where=str(path))
         if not inside.notes:
             raise DataError(f"{path}: no note lies in {self.low} … {self.high}, what this grid holds; transpose it")
-        voices, remarks = self.lay_out(inside.notes, where=str(path), names=read.names)
+        voices, remarks = self.to_grid(inside.notes, where=str(path), names=read.voice_names)
         struck = self.onsets(voices, inside.notes)
-        return Opened(voices, (*read.remarks, *inside.remarks, *remarks), read, struck)
+        return LoadedPiece(voices, (*read.remarks, *inside.remarks, *remarks), read, struck)
 
-    def lay_out(
+    def to_grid(
         self, notes: Sequence[Note], where: str = "piece", *, names: Sequence[str] = ()
     ) -> tuple[Voices, tuple[str, ...]]:
         """Notes in quarters -> steps of four voices: a voice for each part if there are four, from the highest to the
         lowest whatever their order; else by pitch."""
         placed = [(*_steps(note, self.resolution), note) for note in notes]
         length = max(end for _, end, _ in placed)
-        parts = high_to_low(notes, names)
-        if len(parts) == len(NAMES):
-            grid = np.full((length, len(NAMES)), SILENT, dtype=np.int16)
+        parts = voices_by_pitch(notes, names)
+        if len(parts) == len(VOICE_NAMES):
+            grid = np.full((length, len(VOICE_NAMES)), SILENT, dtype=np.int16)
             several = np.zeros(length, dtype=bool)
             for start, end, note in sorted(placed, key=lambda item: (item[0], item[2].pitch)):
                 cells = grid[start:end, parts.index(note.voice)]
@@ -114,7 +114,7 @@ class Grid:
         for start, end, note in placed:
             for step in range(start, end):
                 sounding[step].add(note.pitch)
-        crowded = sum(len(pitches) > len(NAMES) for pitches in sounding)
+        crowded = sum(len(pitches) > len(VOICE_NAMES) for pitches in sounding)
         remark = f"{where}: {crowded} steps have more than four notes; the outer ones and two between are kept"
         return _by_pitch(sounding), (remark,) if crowded else ()
 
@@ -126,7 +126,7 @@ class Grid:
             struck[start] |= grid[start] == note.pitch
         return struck
 
-    def line(self, tune: Sequence[Note]) -> NDArray[np.int16]:
+    def melody_line(self, tune: Sequence[Note]) -> NDArray[np.int16]:
         """A tune in quarters -> its pitch at each step; what lies too high or too low is told in another octave."""
         steps = [_steps(note, self.resolution) for note in tune]
         line = np.full(max((end for _, end in steps), default=0), SILENT, dtype=np.int16)
@@ -139,61 +139,61 @@ class Grid:
         moved = pitch - 12 * max(0, -(-(pitch - self.high) // 12)) + 12 * max(0, -(-(self.low - pitch) // 12))
         return min(max(moved, self.low), self.high)
 
-    def encode(self, content: Voices) -> Tokens:
+    def encode(self, content: Voices) -> TokenArray:
         flat = np.asarray(content, dtype=np.int64).reshape(-1)
         outside = flat[(flat != SILENT) & ((flat < self.low) | (flat > self.high))]
         if len(outside):
             raise DataError(f"pitch {outside[0]} lies outside {self.low} … {self.high}, what this grid holds")
-        tokens: Tokens = np.where(flat == SILENT, REST, flat - self.low + REST + 1)
+        tokens: TokenArray = np.where(flat == SILENT, REST, flat - self.low + REST + 1)
         return tokens
 
-    def decode(self, tokens: Tokens) -> Voices:
+    def decode(self, tokens: TokenArray) -> Voices:
         tokens = np.asarray(tokens, dtype=np.int64)
-        whole = tokens[: len(tokens) // len(NAMES) * len(NAMES)]
+        whole = tokens[: len(tokens) // len(VOICE_NAMES) * len(VOICE_NAMES)]
         pitches = np.where(whole <= REST, SILENT, whole - REST - 1 + self.low)
-        return pitches.reshape(-1, len(NAMES)).astype(np.int16)
+        return pitches.reshape(-1, len(VOICE_NAMES)).astype(np.int16)
 
-    def notes(self, content: Voices, struck: NDArray[np.bool_] | None = None) -> list[Note]:
+    def notes(self, content: Voices, onsets: NDArray[np.bool_] | None = None) -> list[Note]:
         """Content -> notes in seconds; in the steps that `struck` tells of, a note that was struck again is two."""
         notes = []
         for voice, line in enumerate(np.asarray(content).T):
             changes = np.diff(line, prepend=SILENT - 1, append=SILENT - 1) != 0
-            if struck is not None:
-                known = min(len(line), len(struck))
-                changes[:known] |= struck[:known, voice]
+            if onsets is not None:
+                known = min(len(line), len(onsets))
+                changes[:known] |= onsets[:known, voice]
             edges = np.flatnonzero(changes)
             for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
                 if line[start] != SILENT:
-                    notes.append(Note(start * self.step, end * self.step, int(line[start]), voice=voice))
+                    notes.append(Note(start * self.step_seconds, end * self.step_seconds, int(line[start]), voice=voice))
         return sorted(notes)
 
-    def beginning(self, content: Voices, seconds: float) -> Voices:
-        return content[: self.steps(seconds)]
+    def crop_start(self, content: Voices, seconds: float) -> Voices:
+        return content[: self.num_steps(seconds)]
 
-    def shift(self, tokens: Tokens, semitones: int) -> Tokens:
+    def transpose(self, tokens: TokenArray, semitones: int) -> TokenArray:
         return np.where(tokens > REST, tokens + semitones, tokens)
 
-    def transposable(self, tokens: Tokens) -> tuple[int, int]:
+    def transpose_range(self, tokens: TokenArray) -> tuple[int, int]:
         pitches = tokens[tokens > REST]
         if not len(pitches):
             return 0, 0
         return REST + 1 - int(pitches.min()), self.size - 1 - int(pitches.max())
 
-    def grammar(self, before: Tokens, *, seconds: float, least: float) -> GridGrammar:
-        end, first = (len(before) + self.longest(length) for length in (seconds, min(least, seconds)))
-        return GridGrammar(self.size, before=len(before), end=end, least=first)
+    def grammar(self, prefix: TokenArray, *, seconds: float, min_seconds: float) -> GridGrammar:
+        end, first = (len(prefix) + self.max_tokens(length) for length in (seconds, min(min_seconds, seconds)))
+        return GridGrammar(self.size, prefix_length=len(prefix), max_length=end, min_length=first)
 
-    def longest(self, seconds: float) -> int:
-        return self.steps(seconds) * len(NAMES)
+    def max_tokens(self, seconds: float) -> int:
+        return self.num_steps(seconds) * len(VOICE_NAMES)
 
-    def label(self, token: int, place: int) -> str:
-        return f"{NAMES[place % len(NAMES)][0]} {'rest' if token <= REST else name_pitch(token - REST - 1 + self.low)}"
+    def label(self, token: int, position: int) -> str:
+        return f"{VOICE_NAMES[position % len(VOICE_NAMES)][0]} {'rest' if token <= REST else pitch_name(token - REST - 1 + self.low)}"
 
-    def spots(self, tokens: Tokens) -> list[Spot | None]:
-        spots: list[Spot | None] = []
+    def piano_roll_points(self, tokens: TokenArray) -> list[PianoRollPoint | None]:
+        spots: list[PianoRollPoint | None] = []
         for place, token in enumerate(tokens.tolist()):
-            middle = (place // len(NAMES) + 0.5) * self.step
-            spots.append(None if token <= REST else Spot(middle, token - REST - 1 + self.low))
+            middle = (place // len(VOICE_NAMES) + 0.5) * self.step_seconds
+            spots.append(None if token <= REST else PianoRollPoint(middle, token - REST - 1 + self.low))
         return spots
 
     def settings(self) -> dict[str, Any]:
@@ -204,19 +204,19 @@ class GridGrammar:
     """Whole time steps, then the end mark: between two steps from `least` tokens on, and at `end` at the latest. Where
     a token is given, that and no other."""
 
-    def __init__(self, size: int, *, before: int, end: int, least: int, given: Tensor | None = None) -> None:
-        self.before, self.end, self.least = before, end, least  # in tokens
-        self.given = given  # (places) tokens of the whole piece, 0 where any may come; or none
+    def __init__(self, size: int, *, prefix_length: int, max_length: int, min_length: int, forced_tokens: Tensor | None = None) -> None:
+        self.prefix_length, self.max_length, self.min_length = prefix_length, max_length, min_length  # in tokens
+        self.forced_tokens = forced_tokens  # (places) tokens of the whole piece, 0 where any may come; or none
         self.notes = torch.arange(size) >= REST
         self.ending = torch.arange(size) == SpecialTokens.end
 
     def allowed(self, history: Tensor) -> Tensor:
-        place = self.before + history.shape[1]
-        between = place % len(NAMES) == 0
-        may = self.ending if place >= self.end and between else self.notes
-        if self.given is not None and place < len(self.given) and self.given[place]:
-            may = torch.arange(len(may)) == self.given[place]
-        elif place >= self.least and between:
+        place = self.prefix_length + history.shape[1]
+        between = place % len(VOICE_NAMES) == 0
+        may = self.ending if place >= self.max_length and between else self.notes
+        if self.forced_tokens is not None and place < len(self.forced_tokens) and self.forced_tokens[place]:
+            may = torch.arange(len(may)) == self.forced_tokens[place]
+        elif place >= self.min_length and between:
             may = may | self.ending
         return may.to(history.device).expand(history.shape[0], -1)
 
@@ -228,7 +228,7 @@ def _steps(note: Note, resolution: int) -> tuple[int, int]:
 
 def _by_pitch(sounding: Sequence[set[int]]) -> Voices:
     """Sounding pitches at each step -> four voices: outer ones outside, others where they were nearest before."""
-    grid = np.full((len(sounding), len(NAMES)), SILENT, dtype=np.int16)
+    grid = np.full((len(sounding), len(VOICE_NAMES)), SILENT, dtype=np.int16)
     before = [72, 65, 57, 48]  # where the voices usually are
     for step, pitches in enumerate(sounding):
         for voice, pitch in _seats(sorted(pitches, reverse=True), before).items():
@@ -249,8 +249,8 @@ def _seats(pitches: list[int], before: Sequence[int]) -> dict[int, int]:
     return {min(range(4), key=lambda voice: abs(before[voice] - pitches[0])): pitches[0]} if pitches else {}
 
 
-def read_voices(reading: Reading, resolution: int) -> Voices | None:
+def four_voice_grid(reading: ParsedNotes, resolution: int) -> Voices | None:
     """Notes in quarters -> the grid if there are just four voices, else None: not a chorale."""
-    if len({note.voice for note in reading.notes}) != len(NAMES):
+    if len({note.voice for note in reading.notes}) != len(VOICE_NAMES):
         return None
-    return Grid(low=0, high=127, resolution=resolution).lay_out(reading.notes, names=reading.names)[0]
+    return GridEncoding(low=0, high=127, resolution=resolution).to_grid(reading.notes, names=reading.voice_names)[0]

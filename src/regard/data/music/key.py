@@ -15,7 +15,7 @@ MAJOR = (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88)
 MINOR = (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17)
 
 
-def name_pitch(pitch: int) -> str:
+def pitch_name(pitch: int) -> str:
     """A MIDI pitch -> 'C4' for middle C."""
     return f"{TONICS[pitch % 12]}{pitch // 12 - 1}"
 

@@ -10,30 +10,30 @@ import numpy as np
 
 from regard.data.music.notes import Note
 
-NAMES = ("soprano", "alto", "tenor", "bass")
-PARTS = 4  # a piece of so many parts has a soprano
-SLIGHT = 0.25  # quarters: notes of one line that overlap by less are one after the other, played without a gap
+VOICE_NAMES = ("soprano", "alto", "tenor", "bass")
+CHORALE_PARTS = 4  # a piece of so many parts has a soprano
+MAX_OVERLAP_QUARTERS = 0.25  # quarters: notes of one line that overlap by less are one after the other, played without a gap
 
 
-def tune_of(notes: Sequence[Note], names: Sequence[str] = ()) -> list[Note]:
+def extract_melody(notes: Sequence[Note], names: Sequence[str] = ()) -> list[Note]:
     """Notes in quarters -> the tune: of four parts the highest, of any other number the highest note that sounds."""
-    parts = high_to_low(notes, names)
-    return highest_line([note for note in notes if note.voice == parts[0]] if len(parts) == PARTS else notes)
+    parts = voices_by_pitch(notes, names)
+    return skyline([note for note in notes if note.voice == parts[0]] if len(parts) == CHORALE_PARTS else notes)
 
 
-def high_to_low(notes: Sequence[Note], names: Sequence[str] = ()) -> list[int]:
+def voices_by_pitch(notes: Sequence[Note], names: Sequence[str] = ()) -> list[int]:
     """The parts of a piece from the highest to the lowest, whatever their order in the file: by name where they are
     called soprano, alto, tenor and bass, else by how high they lie."""
     parts: dict[int, list[int]] = {}
     for note in notes:
         parts.setdefault(note.voice, []).append(note.pitch)
     called = {names[part].strip().lower(): part for part in parts if part < len(names)}
-    if len(parts) == PARTS and called.keys() == set(NAMES):
-        return [called[name] for name in NAMES]
+    if len(parts) == CHORALE_PARTS and called.keys() == set(VOICE_NAMES):
+        return [called[name] for name in VOICE_NAMES]
     return sorted(parts, key=lambda part: (-float(np.mean(parts[part])), part))
 
 
-def highest_line(notes: Sequence[Note]) -> list[Note]:
+def skyline(notes: Sequence[Note]) -> list[Note]:
     """Notes -> one line: at every time the highest that sounds. A line alone comes back as it is."""
     coming = _side_by_side(sorted(notes))
     edges = sorted({edge for note in coming for edge in (note.start, note.end)})
@@ -62,6 +62,6 @@ def _side_by_side(notes: Sequence[Note]) -> list[Note]:
     cut = list(notes)
     for i, (note, following) in enumerate(pairwise(notes)):
         over = note.end - following.start
-        if following.start > note.start and 0 < over < min(SLIGHT, (note.end - note.start) / 2):
+        if following.start > note.start and 0 < over < min(MAX_OVERLAP_QUARTERS, (note.end - note.start) / 2):
             cut[i] = note._replace(end=following.start)
     return cut

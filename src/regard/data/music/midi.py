@@ -8,33 +8,33 @@ from typing import Any, Literal
 
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.music.metre import Metre, Pace, pace_of
-from regard.data.music.notes import Note, Pedal, Reading, sustain, untangle
+from regard.data.music.metre import Metre, Timing, validate_timing
+from regard.data.music.notes import Note, Pedal, ParsedNotes, sustain, resolve_overlaps
 
 Unit = Literal["second", "quarter"]
-TICKS = 480  # a quarter note, in what we write
-UNSAID = 120.0  # quarters a minute of a file without a tempo, as the format says
-LARGEST = 16 * 2**20  # bytes of a file: an hour of piano has a tenth of it
-LONGEST = 24 * 3600.0  # seconds: a file that claims more is damaged
+TICKS_PER_QUARTER = 480  # a quarter note, in what we write
+DEFAULT_TEMPO = 120.0  # quarters a minute of a file without a tempo, as the format says
+MAX_FILE_BYTES = 16 * 2**20  # bytes of a file: an hour of piano has a tenth of it
+MAX_SECONDS = 24 * 3600.0  # seconds: a file that claims more is damaged
 
 
-def read(path: Path, unit: Unit) -> Reading:
+def read(path: Path, unit: Unit) -> ParsedNotes:
     """A MIDI file -> its notes, the pedal folded into their lengths; drums are left out."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as wrong:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
     return parse(data, unit, where=str(path))
 
 
-def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
+def parse(data: bytes, unit: Unit, *, where: str) -> ParsedNotes:
     """The bytes of a MIDI file -> its notes. Each track is a voice."""
     symusic = require("symusic", extra="music")
     if not data:
         raise DataError(f"{where}: the file is empty; export it again as MIDI")
-    if len(data) > LARGEST:
-        raise DataError(f"{where}: more than {LARGEST // 2**20} MB, which no piece has as MIDI; export it again")
+    if len(data) > MAX_FILE_BYTES:
+        raise DataError(f"{where}: more than {MAX_FILE_BYTES // 2**20} MB, which no piece has as MIDI; export it again")
     try:
         score = symusic.Score.from_midi(data)
         changes, pace = len(score.tempos), _pace(score, unit)
@@ -46,12 +46,12 @@ def parse(data: bytes, unit: Unit, *, where: str) -> Reading:
         raise DataError(f"{where}: there are no notes in it (drums do not count); give a file with a melody")
     notes, remarks = [], [f"{where}: {changes} tempo marks; {_TEMPO[unit]}"] if changes > 1 else []
     for voice, track in enumerate(tracks):
-        read = untangle([_note(note, voice) for note in track.notes], where)
+        read = resolve_overlaps([_note(note, voice) for note in track.notes], where)
         remarks += read.remarks
         notes += sustain(read.notes, [Pedal(pedal.time, pedal.time + pedal.duration) for pedal in track.pedals])
-    if not all(note.end <= LONGEST for note in notes):  # not a number, where a beat has no ticks
+    if not all(note.end <= MAX_SECONDS for note in notes):  # not a number, where a beat has no ticks
         raise DataError(f"{where}: a note lasts beyond a day or has no time, the file is damaged; export it again")
-    return Reading(sorted(notes), tuple(remarks), pace, tuple(track.name for track in tracks))
+    return ParsedNotes(sorted(notes), tuple(remarks), pace, tuple(track.name for track in tracks))
 
 
 _TEMPO = {
@@ -60,12 +60,12 @@ _TEMPO = {
 }
 
 
-def _pace(score: Any, unit: Unit) -> Pace:
+def _pace(score: Any, unit: Unit) -> Timing:
     """The first tempo, and the metres."""
-    tempo = score.tempos[0].qpm if len(score.tempos) else UNSAID
+    tempo = score.tempos[0].qpm if len(score.tempos) else DEFAULT_TEMPO
     quarter = max(1, score.tpq)
     signs = score.time_signatures
-    pace = pace_of(tempo, [Metre(sign.time / quarter, sign.numerator, sign.denominator) for sign in signs])
+    pace = validate_timing(tempo, [Metre(sign.time / quarter, sign.numerator, sign.denominator) for sign in signs])
     if unit == "second" and len(score.tempos) > 1:  # seconds at one tempo have no bars: only what is counted is kept
         return pace._replace(metres=(pace.metres[1 if pace.upbeat else 0]._replace(start=0.0),))
     return pace
@@ -92,11 +92,11 @@ def render(
     symusic = require("symusic", extra="music")
     if not notes:
         raise DataError("there are no notes to write; let the piece be longer")
-    score, tempo = symusic.Score(TICKS), tempo or UNSAID
+    score, tempo = symusic.Score(TICKS_PER_QUARTER), tempo or DEFAULT_TEMPO
     score.tempos.append(symusic.Tempo(0, tempo))
     for metre in metres:
-        score.time_signatures.append(symusic.TimeSignature(round(metre.start * TICKS), metre.beats, metre.unit))
-    rate = TICKS * tempo / 60
+        score.time_signatures.append(symusic.TimeSignature(round(metre.start * TICKS_PER_QUARTER), metre.beats, metre.unit))
+    rate = TICKS_PER_QUARTER * tempo / 60
     for voice in range(max(note.voice for note in notes) + 1):
         name = names[voice] if voice < len(names) else f"Voice {voice + 1}"
         track = symusic.Track(name=name, program=program)

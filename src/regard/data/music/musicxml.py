@@ -13,25 +13,25 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from regard.core.errors import DataError
-from regard.data.music.metre import CLOSE, Metre, odd_bar, pace_of
-from regard.data.music.notes import Note, Reading
+from regard.data.music.metre import ATOL_QUARTERS, Metre, infer_metre, validate_timing
+from regard.data.music.notes import Note, ParsedNotes
 
 STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 BEATS = {"whole": 4.0, "half": 2.0, "eighth": 0.5, "16th": 0.25}  # quarters of a printed beat that is none
 SUFFIXES = (".mxl", ".xml", ".musicxml")
-LARGEST = 32 * 2**20  # bytes of a score, unpacked: the largest symphonies have less
-LONGEST = 100_000  # quarters: a score that claims more is damaged
-BROKEN = (  # what can go wrong in a file that somebody else wrote
+MAX_SCORE_BYTES = 32 * 2**20  # bytes of a score, unpacked: the largest symphonies have less
+MAX_QUARTERS = 100_000  # quarters: a score that claims more is damaged
+PARSE_ERRORS = (  # what can go wrong in a file that somebody else wrote
     *(ElementTree.ParseError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError),
     *(LookupError, ValueError, ArithmeticError, StopIteration, TypeError),
 )
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> ParsedNotes:
     """A score -> its notes; every voice of every part is a voice, in the order of the page."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_SCORE_BYTES + 1)
         root = ElementTree.fromstring(_bounded(_inside(data) if zipfile.is_zipfile(BytesIO(data)) else data))
         bars = [_bars(part) for part in root.findall("part")]
         starts, metres = _starts(root, bars)
@@ -40,7 +40,7 @@ def read(path: Path) -> Reading:
         raise DataError(f"{path}: cannot be read: {wrong.strerror}") from None
     except DataError as wrong:
         raise DataError(f"{path}: {wrong}; export it again") from None
-    except BROKEN as wrong:
+    except PARSE_ERRORS as wrong:
         raise DataError(f"{path}: not MusicXML, or a broken file ({wrong}); export it again") from None
     if root.tag != "score-partwise":
         raise DataError(f"{path}: its root is <{root.tag}>; only <score-partwise> is read: export it part by part")
@@ -50,7 +50,7 @@ def read(path: Path) -> Reading:
         raise DataError(f"{path}: there are no notes in it; give a score with notes")
     listed = [part.findtext("part-name", "") for part in root.findall("part-list/score-part")]
     names = tuple(listed[i] if i < len(listed) else "" for i, _ in keys)
-    return Reading(sorted(notes), pace=pace_of(_tempo(root), metres), names=names)
+    return ParsedNotes(sorted(notes), timing=validate_timing(_tempo(root), metres), voice_names=names)
 
 
 def _tempo(root: Element) -> float | None:
@@ -81,7 +81,7 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if 0 < number < LONGEST else None
+    return number if 0 < number < MAX_QUARTERS else None
 
 
 def _inside(data: bytes) -> bytes:
@@ -89,13 +89,13 @@ def _inside(data: bytes) -> bytes:
     with zipfile.ZipFile(BytesIO(data)) as packed:
         names = (name for name in packed.namelist() if name.endswith((".xml", ".musicxml")))
         with packed.open(next(name for name in names if not name.startswith("META-INF"))) as score:
-            return score.read(LARGEST + 1)
+            return score.read(MAX_SCORE_BYTES + 1)
 
 
 def _bounded(data: bytes) -> bytes:
     """The score, unless it is larger than any score is."""
-    if len(data) > LARGEST:
-        raise DataError(f"it has more than {LARGEST // 2**20} MB, unpacked, and is no score")
+    if len(data) > MAX_SCORE_BYTES:
+        raise DataError(f"it has more than {MAX_SCORE_BYTES // 2**20} MB, unpacked, and is no score")
     return data
 
 
@@ -155,10 +155,10 @@ def _starts(root: Element, parts: list[list[_Bar]]) -> tuple[list[float], list[M
         number = there[0].get("number", "")
         begins += [starts[-1]] if not begins or not (implicit or _goes_on(number, last)) else []
         last = number
-        whole = 0.0 if implicit or not metres else metres[-1].bar
+        whole = 0.0 if implicit or not metres else metres[-1].bar_quarters
         starts.append(starts[-1] + _length([bar for bar in bars if bar is not None], whole))
-        if not starts[-1] < LONGEST:
-            raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
+        if not starts[-1] < MAX_QUARTERS:
+            raise DataError(f"it lasts more than {MAX_QUARTERS:,} quarters, and is damaged")
     return starts, _with_odd_bars(metres, begins)
 
 
@@ -174,7 +174,7 @@ def _with_odd_bars(metres: list[Metre], begins: list[float]) -> list[Metre]:
     for begin, end in zip_longest(begins, begins[1:]):
         while coming and coming[0].start <= begin:
             now = coming.pop(0)
-        odd = None if end is None or abs(end - begin - now.bar) < CLOSE else odd_bar(end - begin)
+        odd = None if end is None or abs(end - begin - now.bar_quarters) < ATOL_QUARTERS else infer_metre(end - begin)
         found.append((odd if odd and metres else now)._replace(start=begin))
     return found
 
@@ -215,8 +215,8 @@ def _advance(element: Element, clock: _Clock, read: list[_Read]) -> _Clock:
     length = float(element.findtext("duration", "0")) / clock.divisions  # a grace note has none
     if element.tag == "backup":
         return clock._replace(now=max(0.0, clock.now - length))
-    if not clock.now + length < LONGEST:
-        raise DataError(f"it lasts more than {LONGEST:,} quarters, and is damaged")
+    if not clock.now + length < MAX_QUARTERS:
+        raise DataError(f"it lasts more than {MAX_QUARTERS:,} quarters, and is damaged")
     start = clock.struck if element.find("chord") is not None else clock.now
     if element.tag == "note":
         clock = clock._replace(struck=start)
@@ -237,7 +237,7 @@ def _raised(transpose: Element) -> int:
 def _positive(text: str) -> float:
     """The divisions of a quarter."""
     divisions = float(text)
-    if not 0 < divisions < LONGEST:
+    if not 0 < divisions < MAX_QUARTERS:
         raise DataError(f"its <divisions> of a quarter are {text!r}, which is no length")
     return divisions
 

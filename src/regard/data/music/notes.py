@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from regard.data.music.metre import Pace
+from regard.data.music.metre import Timing
 
 
 class Note(NamedTuple):
@@ -26,13 +26,13 @@ class Pedal(NamedTuple):
     end: float
 
 
-class Reading(NamedTuple):
+class ParsedNotes(NamedTuple):
     """Notes as they were read, in order of time, and what had to be mended, one line each."""
 
     notes: list[Note]
     remarks: tuple[str, ...] = ()
-    pace: Pace = Pace()  # what the file says of it
-    names: tuple[str, ...] = ()  # what the file calls its voices, in the order of their numbers
+    timing: Timing = Timing()  # what the file says of it
+    voice_names: tuple[str, ...] = ()  # what the file calls its voices, in the order of their numbers
 
 
 def in_seconds(notes: Sequence[Note], tempo: float) -> list[Note]:
@@ -53,11 +53,11 @@ def sustain(notes: Sequence[Note], pedals: Sequence[Pedal]) -> list[Note]:
     return _cut([lifted(note) for note in notes])[0]
 
 
-def untangle(notes: Sequence[Note], where: str) -> Reading:
+def resolve_overlaps(notes: Sequence[Note], where: str) -> ParsedNotes:
     """Notes of a pitch and voice that overlap -> each cut where the next begins; of equal starts the longest."""
     kept, mended = _cut(notes)
     remark = f"{where}: {mended} notes overlap another of the same pitch; each is cut where the next begins"
-    return Reading(kept, (remark,) if mended else ())
+    return ParsedNotes(kept, (remark,) if mended else ())
 
 
 def _cut(notes: Sequence[Note]) -> tuple[list[Note], int]:
@@ -76,11 +76,11 @@ def _cut(notes: Sequence[Note]) -> tuple[list[Note], int]:
     return kept, mended
 
 
-def within(notes: Sequence[Note], low: int, high: int, *, where: str) -> Reading:
+def filter_pitch_range(notes: Sequence[Note], low: int, high: int, *, where: str) -> ParsedNotes:
     """Notes -> those whose pitch lies in low … high, the others counted in a remark."""
     kept = [note for note in notes if low <= note.pitch <= high]
     gone = [note.pitch for note in notes if not low <= note.pitch <= high]
     remark = (
         f"{where}: {len(gone)} notes lie outside {low} … {high} (such as {gone[0] if gone else 0}) and are left out"
     )
-    return Reading(kept, (remark,) if gone else ())
+    return ParsedNotes(kept, (remark,) if gone else ())

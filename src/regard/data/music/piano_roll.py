@@ -9,15 +9,15 @@ import numpy as np
 
 from regard.core.errors import DataError
 from regard.core.extras import require
-from regard.data.music.key import name_pitch
+from regard.data.music.key import pitch_name
 from regard.data.music.notes import Note
 
-WIDEST = 72  # columns of a drawing in a terminal, beside the names of pitches: 78 in all
+MAX_COLUMNS = 72  # columns of a drawing in a terminal, beside the names of pitches: 78 in all
 BLOCKS = " ▄▀█"  # a character is two pitches high: none, the lower, the upper, both
 COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#7d3c98")
 
 
-def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (), given: float = 0.0) -> bytes:
+def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (), prompt_seconds: float = 0.0) -> bytes:
     """Notes in seconds -> the bytes of a PNG; what lies before `given` seconds (a primer) is shaded."""
     if not notes:
         raise DataError("there are no notes to draw; let the piece be longer")
@@ -36,8 +36,8 @@ def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (),
             color=COLOURS[voice % len(COLOURS)],
             label=names[voice] if voice < len(names) else f"voice {voice + 1}",
         )
-    if given > 0:
-        axes.axvspan(0, given, color="0.9", zorder=0, label="given")
+    if prompt_seconds > 0:
+        axes.axvspan(0, prompt_seconds, color="0.9", zorder=0, label="given")
     axes.set(xlabel="seconds", ylabel="pitch (60 = middle C)", title=title, xlim=(0, end))
     axes.grid(axis="y", color="0.9", zorder=0)
     axes.set_axisbelow(True)
@@ -47,12 +47,12 @@ def render(notes: Sequence[Note], *, title: str = "", names: Sequence[str] = (),
     return packed.getvalue()
 
 
-def draw(notes: Sequence[Note], *, given: float = 0.0) -> str:
+def render_text(notes: Sequence[Note], *, prompt_seconds: float = 0.0) -> str:
     """Notes in seconds -> lines of text, narrower than a terminal; what lies before `given` seconds is marked."""
     if not notes:
         return "(no notes)\n"
     end = max(note.end for note in notes)
-    columns = max(1, min(WIDEST, round(end * 8)))
+    columns = max(1, min(MAX_COLUMNS, round(end * 8)))
     low, high = (edge(note.pitch for note in notes) for edge in (min, max))
     low -= (high - low + 1) % 2  # whole characters
     sounds = np.zeros((high - low + 1, columns), dtype=np.int64)  # from the highest pitch down
@@ -60,8 +60,8 @@ def draw(notes: Sequence[Note], *, given: float = 0.0) -> str:
         first = min(columns - 1, int(note.start / end * columns))
         sounds[high - note.pitch, first : max(first + 1, round(note.end / end * columns))] = 1
     rows = 2 * sounds[::2] + sounds[1::2]
-    names = [f"{name_pitch(pitch):>4} │" for pitch in range(high, low, -2)]
+    names = [f"{pitch_name(pitch):>4} │" for pitch in range(high, low, -2)]
     lines = [name + "".join(BLOCKS[cell] for cell in row) for name, row in zip(names, rows.tolist(), strict=True)]
-    primer = min(columns, round(given / end * columns))
+    primer = min(columns, round(prompt_seconds / end * columns))
     ruler = "═" * primer + "─" * (columns - primer)
     return "\n".join([*lines, f"{'':>4} └{ruler}", f"{'0 s':>5}{f'{end:.1f} s':>{max(1, columns + 1)}}"]) + "\n"

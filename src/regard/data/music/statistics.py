@@ -11,8 +11,8 @@ from regard.data.music.grid_encoding import SILENT, Voices
 from regard.data.music.notes import Note
 
 Histogram = NDArray[np.float64]
-WIDEST = 12  # semitones: larger leaps are counted together
-MEASURE = 16  # steps
+MAX_INTERVAL = 12  # semitones: larger leaps are counted together
+BAR_STEPS = 16  # steps
 
 
 def pitch_histogram(pieces: Sequence[Sequence[Note]]) -> Histogram:
@@ -26,18 +26,18 @@ def pitch_histogram(pieces: Sequence[Sequence[Note]]) -> Histogram:
 
 def interval_histogram(pieces: Sequence[Sequence[Note]]) -> Histogram:
     """Pieces -> (2·12+1) the share of each melodic interval between successive notes of a voice, -12 … 12."""
-    counts = np.zeros(2 * WIDEST + 1)
+    counts = np.zeros(2 * MAX_INTERVAL + 1)
     for piece in pieces:
         for voice in {note.voice for note in piece}:
             line = [note.pitch for note in sorted(piece) if note.voice == voice]
-            leaps = np.clip(np.diff(line), -WIDEST, WIDEST) + WIDEST
+            leaps = np.clip(np.diff(line), -MAX_INTERVAL, MAX_INTERVAL) + MAX_INTERVAL
             counts += np.bincount(leaps, minlength=len(counts))
     return _shares(counts)
 
 
-def distance(one: Histogram, other: Histogram) -> float:
+def total_variation(first: Histogram, second: Histogram) -> float:
     """Two histograms -> total variation: 0 where they are equal, 1 where they have nothing in common."""
-    return float(np.abs(one - other).sum() / 2)
+    return float(np.abs(first - second).sum() / 2)
 
 
 def crossing(grid: Voices) -> float:
@@ -74,11 +74,11 @@ def cadence(grid: Voices) -> float:
 
 def repetition(grid: Voices) -> float:
     """The share of bars that are exactly like an earlier one of the piece."""
-    bars = [grid[i : i + MEASURE].tobytes() for i in range(0, len(grid) - MEASURE + 1, MEASURE)]
+    bars = [grid[i : i + BAR_STEPS].tobytes() for i in range(0, len(grid) - BAR_STEPS + 1, BAR_STEPS)]
     return _ratio(len(bars) - len(set(bars)), len(bars))
 
 
-def held(grid: Voices) -> float:
+def held_note_rate(grid: Voices) -> float:
     """The share of tokens that repeat the one before in their voice."""
     return _ratio((grid[1:] == grid[:-1]).sum(), grid[1:].size)
 
@@ -91,7 +91,7 @@ def describe(grids: Sequence[Voices]) -> dict[str, float]:
         "parallel_octaves": lambda grid: parallels(grid, 0),
         "repeated_bars": repetition,
         "final_triad": cadence,
-        "held": held,
+        "held": held_note_rate,
         "rests": lambda grid: _ratio((grid == SILENT).sum(), grid.size),
     }
     return {name: float(np.mean([measure(grid) for grid in grids])) for name, measure in measures.items()}

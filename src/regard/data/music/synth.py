@@ -16,7 +16,7 @@ RATE = 22050
 PARTIALS = 8
 ATTACK = 0.004  # seconds to full loudness
 RELEASE = 0.12  # seconds to silence after the key is let go
-STIFF = 4e-4  # how far partials are sharp: strings are not ideal
+INHARMONICITY = 4e-4  # how far partials are sharp: strings are not ideal
 Samples = NDArray[np.float32]
 
 
@@ -53,7 +53,7 @@ def tone(pitch: int, seconds: float, *, velocity: int = 80) -> Samples:
     force = velocity / 127
     sound = np.zeros_like(time)
     for number in range(1, PARTIALS + 1):
-        frequency = number * base * (1 + STIFF * number**2) ** 0.5
+        frequency = number * base * (1 + INHARMONICITY * number**2) ** 0.5
         if frequency > 0.45 * RATE:
             break  # what a sampled sound cannot hold
         fade = (0.7 + 0.35 * number) * (base / 262.0) ** 0.5

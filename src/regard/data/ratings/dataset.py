@@ -18,14 +18,14 @@ from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_bytes, write_text
 from regard.data.ratings import events as numbering
 from regard.data.ratings import profiles, rating_files, splits
-from regard.data.ratings.events import Events, Whole
+from regard.data.ratings.events import Events, IntArray
 from regard.data.ratings.profiles import Field
-from regard.data.ratings.rating_files import Found
-from regard.data.ratings.splits import COLD, NUMBERS, TRAIN, Bools, Split
+from regard.data.ratings.rating_files import RatingTables
+from regard.data.ratings.splits import COLD, SPLIT_IDS, TRAIN, BoolArray, Split
 from regard.data.ratings.tables import Table
 
 Array = NDArray[np.float32]
-LISTS, TABLE = "catalogue.json", "events.safetensors"
+CATALOG_FILE, EVENTS_FILE = "catalogue.json", "events.safetensors"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class EntityTable:
     fields: tuple[Field, ...]
     cells: Mapping[str, tuple[str, ...]]  # column -> the cell of each; "" where it is not known
     profiles: Array  # (n d)
-    held: Bools  # (n) held out entirely
+    held_out: BoolArray  # (n) held out entirely
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -45,36 +45,36 @@ class EntityTable:
         return tuple(field.width for field in self.fields)
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def index_by_id(self) -> dict[str, int]:
         """Id -> place."""
         return {name: place for place, name in enumerate(self.ids)}
 
-    def profile(self, place: int) -> dict[str, str]:
+    def profile(self, index: int) -> dict[str, str]:
         """The cells of one, by column."""
-        return {field.name: self.cells[field.name][place] for field in self.fields}
+        return {field.name: self.cells[field.name][index] for field in self.fields}
 
 
 @dataclass(frozen=True)
-class Collection:
+class RatingsCollection:
     """All of it."""
 
     users: EntityTable
     items: EntityTable
     events: Events
-    parts: Whole  # (n) of each event: TRAIN, VALID, TEST or COLD
+    split_ids: IntArray  # (n) of each event: TRAIN, VALID, TEST or COLD
     scale: tuple[float, float]
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @cached_property
-    def starts(self) -> Whole:
+    def user_offsets(self) -> IntArray:
         """(u + 1) where each user's events begin, and the end."""
         counts = np.bincount(self.events.users, minlength=len(self.users.ids))
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
-    def counts(self) -> Whole:
+    def item_counts(self) -> IntArray:
         """(i) how often each item is in the training data."""
-        return np.bincount(self.events.items[self.parts == TRAIN], minlength=len(self.items.ids)).astype(np.int64)
+        return np.bincount(self.events.items[self.split_ids == TRAIN], minlength=len(self.items.ids)).astype(np.int64)
 
     @property
     def days(self) -> Array:
@@ -86,8 +86,8 @@ class Collection:
         """A checksum of each split; profiles belong to what is learnt from, what is held out entirely to testing."""
         cells = [*sorted(self.users.cells.items()), *sorted(self.items.cells.items())]
         found = {}
-        for name, part in NUMBERS.items():
-            rows = self.parts == part if name != "test" else self.parts >= part
+        for name, part in SPLIT_IDS.items():
+            rows = self.split_ids == part if name != "test" else self.split_ids >= part
             columns = [column[rows].tolist() for column in self.events]
             found[name] = checksums.of_rows([*columns, *(cells if name == "train" else [])])
         return found
@@ -95,24 +95,24 @@ class Collection:
     def save(self, folder: Path) -> None:
         """Write everything: a run is used, and evaluated, without the files it was trained on."""
         lists = {name: _to_json(listed) for name, listed in (("users", self.users), ("items", self.items))}
-        table = {**lists, "scale": self.scale, "notes": self.notes}
-        write_text(folder / LISTS, json.dumps(table, ensure_ascii=False) + "\n")
-        arrays = {**self.events._asdict(), "parts": self.parts}
+        table = {**lists, "scale": self.scale, "notes": self.remarks}
+        write_text(folder / CATALOG_FILE, json.dumps(table, ensure_ascii=False) + "\n")
+        arrays = {**self.events._asdict(), "parts": self.split_ids}
         for name, listed in (("users", self.users), ("items", self.items)):
-            arrays |= {f"profiles of {name}": listed.profiles, f"held {name}": listed.held}
+            arrays |= {f"profiles of {name}": listed.profiles, f"held {name}": listed.held_out}
         kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_bytes(folder / TABLE, safetensors.numpy.save(kept))
+        write_bytes(folder / EVENTS_FILE, safetensors.numpy.save(kept))
 
 
-def load(folder: Path) -> Collection:
+def load(folder: Path) -> RatingsCollection:
     """A run folder -> its collection."""
     try:
-        table = json.loads((folder / LISTS).read_text(encoding="utf-8"))
-        arrays = safetensors.numpy.load((folder / TABLE).read_bytes())
+        table = json.loads((folder / CATALOG_FILE).read_text(encoding="utf-8"))
+        arrays = safetensors.numpy.load((folder / EVENTS_FILE).read_bytes())
         users, items = (_from_json(table[name], arrays, name) for name in ("users", "items"))
         columns = Events(*(arrays[name] for name in Events._fields))
         low, high = table["scale"]
-        return Collection(users, items, columns, arrays["parts"], (low, high), tuple(table["notes"]))
+        return RatingsCollection(users, items, columns, arrays["parts"], (low, high), tuple(table["notes"]))
     except (OSError, ValueError, LookupError, TypeError, safetensors.SafetensorError) as wrong:
         raise CheckpointError(f"{folder}: users, items and ratings cannot be read ({wrong})") from None
 
@@ -152,29 +152,29 @@ class DatasetOptions:
             raise ConfigError(f"disliked={low:g} must be below liked={high:g}; what lies between is left out")
 
 
-def gather(found: Found, wanted: DatasetOptions) -> Collection:
+def build_collection(tables: RatingTables, options: DatasetOptions) -> RatingsCollection:
     """Tables -> the collection, every event in its part; what comes from the future is refused."""
-    numbered = numbering.number(found, wanted.scale)
-    events, columns = _clear(numbered.events, wanted.left_out), found.columns
-    held_users = splits.drawn(len(numbered.users), wanted.held_users, seed=wanted.seed)
-    held_items = splits.drawn(len(numbered.items), wanted.held_items, seed=wanted.seed + 1)
-    parts = splits.assign(events, wanted.split, names=found.splits, seed=wanted.seed)
-    if wanted.split != "random":
-        splits.check_past(events, parts, numbered.users)
+    numbered = numbering.index_events(tables, options.scale)
+    events, columns = _clear(numbered.events, options.left_out), tables.columns
+    held_users = splits.sample_held_out(len(numbered.user_ids), options.held_users, seed=options.seed)
+    held_items = splits.sample_held_out(len(numbered.item_ids), options.held_items, seed=options.seed + 1)
+    parts = splits.assign(events, options.split, names=tables.splits, seed=options.seed)
+    if options.split != "random":
+        splits.check_no_leakage(events, parts, numbered.user_ids)
     parts = splits.hold_out(parts, events, users=held_users, items=held_items)
     if not (parts == TRAIN).any():
         raise DataError("nothing is left to learn from; hold out fewer users and items")
-    told = _Told(found.users, columns.user, "", wanted.user_columns, wanted.profiles in ("both", "users"))
-    users = _listed(numbered.users, told, held_users)
-    told = _Told(found.items, columns.item, columns.title, wanted.item_columns, wanted.profiles in ("both", "items"))
-    items = _listed(numbered.items, told, held_items)
-    known = _unmatched("users", numbered.users, found.users, columns.user, events.users)
-    known += _unmatched("items", numbered.items, found.items, columns.item, events.items)
-    notes = [*numbered.notes, *known, *_notes(events, parts, wanted.split)]
-    return Collection(users, items, events, parts, numbered.scale, tuple(notes))
+    told = _Told(tables.users, columns.user, "", options.user_columns, options.profiles in ("both", "users"))
+    users = _listed(numbered.user_ids, told, held_users)
+    told = _Told(tables.items, columns.item, columns.title, options.item_columns, options.profiles in ("both", "items"))
+    items = _listed(numbered.item_ids, told, held_items)
+    known = _unmatched("users", numbered.user_ids, tables.users, columns.user, events.users)
+    known += _unmatched("items", numbered.item_ids, tables.items, columns.item, events.items)
+    notes = [*numbered.remarks, *known, *_notes(events, parts, options.split)]
+    return RatingsCollection(users, items, events, parts, numbered.scale, tuple(notes))
 
 
-def _unmatched(what: str, ids: Sequence[str], table: Table | None, key: str, rated: Whole) -> list[str]:
+def _unmatched(what: str, ids: Sequence[str], table: Table | None, key: str, rated: IntArray) -> list[str]:
     """Notes on ids of the ratings that the table of users or items has not, or has twice; none at all is an error."""
     if table is None:
         return []
@@ -193,7 +193,7 @@ def _unmatched(what: str, ids: Sequence[str], table: Table | None, key: str, rat
     return [*notes, *([f"{twice} {what} stand in {table.path} again; the last line counts"] if twice else [])]
 
 
-def _notes(events: Events, parts: Whole, split: Split) -> list[str]:
+def _notes(events: Events, parts: IntArray, split: Split) -> list[str]:
     counts = np.bincount(events.users)
     few, one = int(((counts > 0) & (counts < 3)).sum()), int((counts == 1).sum())
     notes = []
@@ -227,13 +227,13 @@ class _Told(NamedTuple):
     read: bool  # whether there is to be a profile
 
 
-def _listed(ids: Sequence[str], told: _Told, held: Bools) -> EntityTable:
+def _listed(ids: Sequence[str], told: _Told, held: BoolArray) -> EntityTable:
     """Everyone who is listed or has ratings, in the order of their numbers."""
     table = told.table
     columns = rating_files.profile_columns(table, (told.key, told.title)) if told.read else {}
     rows = {} if table is None else {name: row for row, name in enumerate(table.column(told.key))}
     where = "the data" if table is None else str(table.path)
-    kinds = profiles.chosen(told.wanted if told.read else (), columns, where)
+    kinds = profiles.select_columns(told.wanted if told.read else (), columns, where)
     cells = {name: tuple(columns[name][rows[each]] if each in rows else "" for each in ids) for name in kinds}
     fields = tuple(
         profiles.fit(name, [c for c, out in zip(cells[name], held, strict=True) if not out], kind)

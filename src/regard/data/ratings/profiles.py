@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError, did_you_mean
 
-Kind = Literal["number", "category", "several", "text"]
-KINDS: tuple[Kind, ...] = ("number", "category", "several", "text")
+FieldKind = Literal["number", "category", "several", "text"]
+FIELD_KINDS: tuple[FieldKind, ...] = ("number", "category", "several", "text")
 Array = NDArray[np.float32]
-MOST = 200  # values of a field that are told apart, the most frequent
-BINS = 8  # parts of a number's range, equally full: a taste need not grow with age
-WORDS = 3  # words on average that make a column one of texts
-WORD = re.compile(r"[^\W_]+")
+MAX_VALUES = 200  # values of a field that are told apart, the most frequent
+NUM_BINS = 8  # parts of a number's range, equally full: a taste need not grow with age
+MIN_TEXT_WORDS = 3  # words on average that make a column one of texts
+WORD_PATTERN = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Field:
     """A column of a profile: its values, most frequent first, or for a number the edges of its parts."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     values: tuple[str, ...] = ()
     mean: float = 0.0
     spread: float = 1.0
@@ -59,15 +59,15 @@ class Field:
     def _parts(self, cell: str) -> list[Any] | None:
         """The number, or the places of the values that are known; None where there is none."""
         if self.kind == "number":
-            number = as_number(cell)
+            number = parse_number(cell)
             return None if number is None else [number]
-        return [self._places[value] for value in pieces(cell, self.kind) if value in self._places] or None
+        return [self._places[value] for value in split_cell(cell, self.kind) if value in self._places] or None
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {value: place for place, value in enumerate(self.values)}
 
-    def unknown(self, cell: str) -> str | None:
+    def unknown_value_message(self, cell: str) -> str | None:
         """What is wrong with a value that somebody gives, in words; None where it is known."""
         if self._parts(cell) is not None:
             return None
@@ -76,7 +76,7 @@ class Field:
         return f"{self.name}={cell!r} was never seen, so it counts as not told; {did_you_mean(cell, self.values[:60])}"
 
 
-def as_number(cell: str) -> float | None:
+def parse_number(cell: str) -> float | None:
     """A cell as a finite number; None where it is none."""
     try:
         number = float(cell)
@@ -85,10 +85,10 @@ def as_number(cell: str) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def pieces(cell: str, kind: Kind) -> list[str]:
+def split_cell(cell: str, kind: FieldKind) -> list[str]:
     """The values in a cell, each once."""
     if kind == "text":
-        found = [word.lower() for word in WORD.findall(cell)]
+        found = [word.lower() for word in WORD_PATTERN.findall(cell)]
     elif kind == "several":
         found = [part.strip() for part in cell.split("|")]
     else:
@@ -96,46 +96,46 @@ def pieces(cell: str, kind: Kind) -> list[str]:
     return list(dict.fromkeys(value for value in found if value))
 
 
-def fit(name: str, cells: Sequence[str], kind: Kind | None = None) -> Field:
+def fit(name: str, cells: Sequence[str], kind: FieldKind | None = None) -> Field:
     """A column of the training data -> the field; its kind is found out unless it is given."""
-    kind = guess(cells) if kind is None else kind
+    kind = guess_kind(cells) if kind is None else kind
     if kind == "number":
-        told = [n for n in map(as_number, cells) if n is not None]
+        told = [n for n in map(parse_number, cells) if n is not None]
         other = next((cell for cell in cells if cell.strip()), None)
         if not told and other is not None:
             raise ConfigError(
                 f"profile: {name}:number, but {other!r} … are no numbers; say {name}:category or {name}:text"
             )
         numbers = np.array(told or [0.0])
-        edges = np.unique(np.quantile(numbers, np.linspace(0, 1, BINS + 1)[1:-1]))
+        edges = np.unique(np.quantile(numbers, np.linspace(0, 1, NUM_BINS + 1)[1:-1]))
         return Field(name, kind, (), float(numbers.mean()), float(numbers.std()) or 1.0, tuple(map(float, edges)))
-    counts = Counter(value for cell in cells for value in pieces(cell, kind))
+    counts = Counter(value for cell in cells for value in split_cell(cell, kind))
     least = 2 if kind == "text" else 1
     frequent = sorted((value for value in counts if counts[value] >= least), key=lambda value: (-counts[value], value))
-    return Field(name, kind, tuple(frequent[:MOST]))
+    return Field(name, kind, tuple(frequent[:MAX_VALUES]))
 
 
-def guess(cells: Sequence[str]) -> Kind:
+def guess_kind(cells: Sequence[str]) -> FieldKind:
     """What kind of values a column has."""
     filled = [cell.strip() for cell in cells if cell.strip()]
-    if filled and all(as_number(cell) is not None for cell in filled):
+    if filled and all(parse_number(cell) is not None for cell in filled):
         return "number"
     if any("|" in cell for cell in filled):
         return "several"
-    words = sum(len(WORD.findall(cell)) for cell in filled) / max(1, len(filled))
-    return "text" if words >= WORDS and len(set(filled)) > len(filled) // 2 else "category"
+    words = sum(len(WORD_PATTERN.findall(cell)) for cell in filled) / max(1, len(filled))
+    return "text" if words >= MIN_TEXT_WORDS and len(set(filled)) > len(filled) // 2 else "category"
 
 
-def chosen(wanted: Sequence[str], columns: Mapping[str, Sequence[str]], where: str) -> dict[str, Kind | None]:
+def select_columns(settings: Sequence[str], columns: Mapping[str, Sequence[str]], where: str) -> dict[str, FieldKind | None]:
     """Settings such as "age" or "age:number" -> columns and their kinds; none given: every column."""
-    found: dict[str, Kind | None] = {}
-    for setting in wanted:
+    found: dict[str, FieldKind | None] = {}
+    for setting in settings:
         name, _, told = setting.partition(":")
-        kind = next((kind for kind in KINDS if kind == told), None)
+        kind = next((kind for kind in FIELD_KINDS if kind == told), None)
         if name not in columns:
             raise ConfigError(f"{where}: no column {name!r} for a profile; {did_you_mean(name, columns)}")
         if told and kind is None:
-            raise ConfigError(f"{where}: {setting!r}: no kind {told!r} of a column; {did_you_mean(told, KINDS)}")
+            raise ConfigError(f"{where}: {setting!r}: no kind {told!r} of a column; {did_you_mean(told, FIELD_KINDS)}")
         found[name] = kind
     return found or dict.fromkeys(columns)
 

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from regard.core.errors import DataError
-from regard.data.examples import PACKED, plain, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, strip_compression, split_of
 from regard.data.ratings import tables
 from regard.data.ratings import tables as ratings_tables
-from regard.data.ratings.tables import SIDES, Columns, Table, renamed, unnamed
+from regard.data.ratings.tables import COLUMN_ROLES, Columns, Table, rename_columns, positional_names
 
 YEAR = re.compile(r"\((\d{4})\)\s*$")
-NAMELESS = re.compile(r"|Unnamed: \d+")
-STARS, HALVES = (1.0, 5.0), (0.5, 5.0)
+UNNAMED_COLUMN = re.compile(r"|Unnamed: \d+")
+FIVE_STAR_SCALE, HALF_STAR_SCALE = (1.0, 5.0), (0.5, 5.0)
 
 
-class Found(NamedTuple):
+class RatingTables(NamedTuple):
     """Tables with the columns that they are asked for."""
 
     ratings: tuple[Table, ...]  # one, or one for each split that the files are named after
@@ -31,10 +31,10 @@ class Found(NamedTuple):
     splits: tuple[str, ...] = ()  # of each table of ratings
 
 
-def find(path: Path, columns: Columns) -> Found:
+def find_tables(path: Path, columns: Columns) -> RatingTables:
     """A file or a folder -> its tables."""
     if path.is_file():
-        return _named(Found((tables.read(path, partial(unnamed, columns)),), None, None, columns))
+        return _named(RatingTables((tables.read(path, partial(positional_names, columns)),), None, None, columns))
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
     for layout in (_movielens_100k, _movielens_1m, _movielens_csv):
@@ -46,24 +46,24 @@ def find(path: Path, columns: Columns) -> Found:
 
 def _file(folder: Path, *names: str) -> Path | None:
     """The first of these files that is there, packed or not."""
-    paths = [folder / f"{name}{packed}" for name in names for packed in ("", *PACKED)]
+    paths = [folder / f"{name}{packed}" for name in names for packed in ("", *COMPRESSED_SUFFIXES)]
     return next((path for path in paths if path.is_file()), None)
 
 
-def _movielens_100k(folder: Path) -> Found | None:
+def _movielens_100k(folder: Path) -> RatingTables | None:
     """u.data, or a training and a test part of it, with u.user and u.item."""
     users, items, whole = _file(folder, "u.user"), _file(folder, "u.item"), _file(folder, "u.data")
     if items is None:
         return None
-    parts = sorted(path for path in folder.iterdir() if plain(path).suffix == ".tsv" and split_of(plain(path).stem))
-    files = [whole] if whole else sorted(parts, key=lambda path: split_of(plain(path).stem) != "train")
+    parts = sorted(path for path in folder.iterdir() if strip_compression(path).suffix == ".tsv" and split_of(strip_compression(path).stem))
+    files = [whole] if whole else sorted(parts, key=lambda path: split_of(strip_compression(path).stem) != "train")
     if not files:
         raise DataError(f"{folder}: u.item is there, but no u.data and no train.tsv with the ratings")
     told = None if users is None else tables.read(users, ("user", "age", "gender", "occupation", "zip"))
     people = None if told is None else _without(told, "zip")
-    splits = tuple(split_of(plain(path).stem) or "train" for path in files) if not whole else ()
-    ratings = tuple(tables.read(path, SIDES) for path in files)
-    return Found(ratings, people, _films_100k(folder, items), Columns(), STARS, splits)
+    splits = tuple(split_of(strip_compression(path).stem) or "train" for path in files) if not whole else ()
+    ratings = tuple(tables.read(path, COLUMN_ROLES) for path in files)
+    return RatingTables(ratings, people, _films_100k(folder, items), Columns(), FIVE_STAR_SCALE, splits)
 
 
 def _films_100k(folder: Path, path: Path) -> Table:
@@ -82,10 +82,10 @@ def _films_100k(folder: Path, path: Path) -> Table:
 
 
 def _lines(path: Path) -> list[str]:
-    return [line for line in tables.lines_of(path) if line.strip()]
+    return [line for line in tables.read_lines(path) if line.strip()]
 
 
-def _movielens_1m(folder: Path) -> Found | None:
+def _movielens_1m(folder: Path) -> RatingTables | None:
     """ratings.dat, users.dat and movies.dat, with :: between the cells."""
     ratings, users, films = (_file(folder, f"{name}.dat") for name in ("ratings", "users", "movies"))
     if ratings is None or films is None:
@@ -93,10 +93,10 @@ def _movielens_1m(folder: Path) -> Found | None:
     people = None if users is None else tables.read(users, ("user", "gender", "age", "occupation", "zip"))
     items = _with_years(tables.read(films, ("item", "title", "genres")))
     own = None if people is None else _without(people, "zip")
-    return Found((tables.read(ratings, SIDES),), own, items, Columns(), STARS)
+    return RatingTables((tables.read(ratings, COLUMN_ROLES),), own, items, Columns(), FIVE_STAR_SCALE)
 
 
-def _movielens_csv(folder: Path) -> Found | None:
+def _movielens_csv(folder: Path) -> RatingTables | None:
     """ratings.csv and movies.csv of the later sets."""
     ratings, films = _file(folder, "ratings.csv"), _file(folder, "movies.csv")
     if ratings is None or films is None:
@@ -105,15 +105,15 @@ def _movielens_csv(folder: Path) -> Found | None:
     if "movieId" not in table.columns or "movieId" not in listed.columns:
         return None
     names = {"userId": "user", "movieId": "item", "timestamp": "time"}
-    items = _with_years(renamed(listed, names, ids=("item",)))
-    return Found((renamed(table, names, ids=("user", "item")),), None, items, Columns(), HALVES)
+    items = _with_years(rename_columns(listed, names, ids=("item",)))
+    return RatingTables((rename_columns(table, names, ids=("user", "item")),), None, items, Columns(), HALF_STAR_SCALE)
 
 
-def _own(folder: Path, columns: Columns) -> Found:
+def _own(folder: Path, columns: Columns) -> RatingTables:
     """ratings.csv (or interactions, clicks, or one for each split) with users.csv and items.csv beside it."""
 
     def table(*stems: str) -> Path | None:
-        return _file(folder, *(f"{stem}{kind}" for stem in stems for kind in tables.KINDS))
+        return _file(folder, *(f"{stem}{kind}" for stem in stems for kind in tables.SUFFIXES))
 
     whole = table("ratings", "interactions", "clicks")
     parts = {split: table(split) for split in ("train", "valid", "test")}
@@ -124,19 +124,19 @@ def _own(folder: Path, columns: Columns) -> Found:
             "users.csv and items.csv where there are profiles"
         )
     people, things = table("users"), table("items", "movies")
-    read = {split: tables.read(path, partial(unnamed, columns)) for split, path in files.items() if path is not None}
+    read = {split: tables.read(path, partial(positional_names, columns)) for split, path in files.items() if path is not None}
     users = None if people is None else tables.read(people)
     items = None if things is None else tables.read(things)
-    return Found(tuple(read.values()), users, items, columns, splits=() if whole else tuple(read))
+    return RatingTables(tuple(read.values()), users, items, columns, splits=() if whole else tuple(read))
 
 
-def _named(found: Found) -> Found:
+def _named(found: RatingTables) -> RatingTables:
     """The same, every column that is asked for under the name that it is asked for by."""
     columns = found.columns
     return found._replace(
-        ratings=tuple(ratings_tables.named(table, columns) for table in found.ratings),
-        users=None if found.users is None else ratings_tables.listed(found.users, "user", columns.user),
-        items=None if found.items is None else ratings_tables.listed(found.items, "item", columns.item),
+        ratings=tuple(ratings_tables.rename_rating_columns(table, columns) for table in found.ratings),
+        users=None if found.users is None else ratings_tables.rename_id_column(found.users, "user", columns.user),
+        items=None if found.items is None else ratings_tables.rename_id_column(found.items, "item", columns.item),
     )
 
 
@@ -153,4 +153,4 @@ def _with_years(table: Table) -> Table:
 def profile_columns(table: Table | None, leave_out: Sequence[str]) -> dict[str, list[str]]:
     """The columns of a table that may be part of a profile; one without a name has row numbers, by pandas."""
     own = {} if table is None else table.columns
-    return {name: cells for name, cells in own.items() if name not in leave_out and not NAMELESS.fullmatch(name)}
+    return {name: cells for name, cells in own.items() if name not in leave_out and not UNNAMED_COLUMN.fullmatch(name)}

@@ -11,30 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.core.errors import ConfigError, DataError
-from regard.data.ratings.events import Events, Whole
+from regard.data.ratings.events import Events, IntArray
 
 Split = Literal["leave_one_out", "time", "random", "files"]
 TRAIN, VALID, TEST, COLD = 0, 1, 2, 3  # COLD: of a user or an item that is held out entirely
-NUMBERS = {"train": TRAIN, "valid": VALID, "test": TEST}
-SHARE = 0.1  # of the ratings, for valid and for test each, by time and at random
-Bools = NDArray[np.bool_]
+SPLIT_IDS = {"train": TRAIN, "valid": VALID, "test": TEST}
+HELD_OUT_SHARE = 0.1  # of the ratings, for valid and for test each, by time and at random
+BoolArray = NDArray[np.bool_]
 
 
-def assign(events: Events, split: Split, *, names: tuple[str, ...] = (), seed: int = 0) -> Whole:
+def assign(events: Events, split: Split, *, names: tuple[str, ...] = (), seed: int = 0) -> IntArray:
     """Events -> for each the part it belongs to: TRAIN, VALID or TEST."""
     if split == "files":
         if not names:
             raise ConfigError("split=files: the data has no files named after splits; choose leave_one_out or time")
-        return np.array([NUMBERS[name] for name in names])[events.splits]
+        return np.array([SPLIT_IDS[name] for name in names])[events.splits]
     if split == "time":
         return _by_time(events)
     if split == "random":
         draws = np.random.default_rng(seed).random(len(events.users))
-        return np.where(draws < SHARE, TEST, np.where(draws < 2 * SHARE, VALID, TRAIN)).astype(np.int64)
+        return np.where(draws < HELD_OUT_SHARE, TEST, np.where(draws < 2 * HELD_OUT_SHARE, VALID, TRAIN)).astype(np.int64)
     return _leave_one_out(events)
 
 
-def _leave_one_out(events: Events) -> Whole:
+def _leave_one_out(events: Events) -> IntArray:
     """The last of each user is for testing, the one before for validation; whoever has fewer than three only trains."""
     counts = np.bincount(events.users)[events.users]
     ends = np.cumsum(np.bincount(events.users))[events.users]
@@ -43,34 +43,34 @@ def _leave_one_out(events: Events) -> Whole:
     return np.where(counts < 3, TRAIN, parts).astype(np.int64)
 
 
-def _by_time(events: Events) -> Whole:
+def _by_time(events: Events) -> IntArray:
     """The last tenth of all ratings is for testing, the tenth before for validation."""
-    first, second = np.quantile(events.times, [1 - 2 * SHARE, 1 - SHARE], method="higher")
+    first, second = np.quantile(events.times, [1 - 2 * HELD_OUT_SHARE, 1 - HELD_OUT_SHARE], method="higher")
     parts = np.where(events.times >= second, TEST, np.where(events.times >= first, VALID, TRAIN))
     if not (parts == TRAIN).any() or not (parts == TEST).any():
         raise DataError("split=time: the ratings have too few different times to be cut; choose leave_one_out")
     return parts.astype(np.int64)
 
 
-def hold_out(parts: Whole, events: Events, *, users: Bools, items: Bools) -> Whole:
+def hold_out(split_ids: IntArray, events: Events, *, users: BoolArray, items: BoolArray) -> IntArray:
     """The same, but nothing of these users (u) and of these items (i) is learnt from."""
     cold = users[events.users] | items[events.items]
-    return np.where(cold, COLD, parts)
+    return np.where(cold, COLD, split_ids)
 
 
-def drawn(count: int, share: float, *, seed: int) -> Bools:
+def sample_held_out(count: int, share: float, *, seed: int) -> BoolArray:
     """(n) which are held out entirely."""
     chosen = np.zeros(count, dtype=np.bool_)
     chosen[np.random.default_rng(seed).permutation(count)[: round(share * count)]] = True
     return chosen
 
 
-def check_past(events: Events, parts: Whole, ids: list[str]) -> None:
+def check_no_leakage(events: Events, split_ids: IntArray, ids: list[str]) -> None:
     """An error that names a user unless all that is learnt from lies before what is asked for, for each user."""
     asked = np.full(int(events.users.max()) + 1, np.inf)
-    held = (parts == VALID) | (parts == TEST)
+    held = (split_ids == VALID) | (split_ids == TEST)
     np.minimum.at(asked, events.users[held], events.times[held])
-    late = np.flatnonzero((parts == TRAIN) & (events.times > asked[events.users]))
+    late = np.flatnonzero((split_ids == TRAIN) & (events.times > asked[events.users]))
     if len(late):
         row = int(late[0])
         user = ids[events.users[row]]
@@ -80,9 +80,9 @@ def check_past(events: Events, parts: Whole, ids: list[str]) -> None:
         )
 
 
-def check_asked(parts: Whole, split: Split) -> None:
+def check_has_validation(split_ids: IntArray, split: Split) -> None:
     """An error unless something is held out to choose weights by."""
-    if (parts == VALID).any():
+    if (split_ids == VALID).any():
         return
     if split == "files":
         raise DataError("split=files: there is no file of the ratings of valid; give one, or choose leave_one_out")

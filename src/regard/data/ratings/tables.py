@@ -22,21 +22,21 @@ from typing import Any
 
 from regard.core.errors import DataError, did_you_mean
 from regard.core.extras import require
-from regard.data.examples import plain
+from regard.data.examples import strip_compression
 from regard.data.files import encodings
 from regard.data.files import tables as records_of
-from regard.data.files.tables import LONGEST_CELL, Record, seems_header
-from regard.data.files.text_files import BROKEN, open_packed
-from regard.data.ratings.profiles import as_number
+from regard.data.files.tables import MAX_CELL_CHARS, Record, is_likely_header
+from regard.data.files.text_files import READ_ERRORS, open_compressed
+from regard.data.ratings.profiles import parse_number
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".dat": "::", ".data": "\t", ".txt": "\t", ".item": "|", ".user": "|"}
-OTHERS = ("\t", "::", ";", ",", "|")  # where a file has another than its name says
-KINDS = (*SEPARATORS, ".parquet")
-GLANCE = 2**20  # bytes of a file that are looked at to know what it holds
-LOOKED_AT = 100  # records by which columns are judged
-MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-DECIMAL = re.compile(r"-?\d+,\d+")
-Naming = Callable[[Path, Sequence[Sequence[str]]], Sequence[str]]  # path, first records -> names, or none
+FALLBACK_SEPARATORS = ("\t", "::", ";", ",", "|")  # where a file has another than its name says
+SUFFIXES = (*SEPARATORS, ".parquet")
+SNIFF_BYTES = 2**20  # bytes of a file that are looked at to know what it holds
+SNIFF_RECORDS = 100  # records by which columns are judged
+UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+ColumnNamer = Callable[[Path, Sequence[Sequence[str]]], Sequence[str]]  # path, first records -> names, or none
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Table:
 
     path: Path
     columns: dict[str, list[str]]
-    first: int = 1  # the line of the first record
-    form: str = ""  # what it was read as where it is no UTF-8: Latin-1, CP949 or UTF-16
-    lines: Sequence[int] = ()  # that the records begin at; none: one a record
+    first_line: int = 1  # the line of the first record
+    encoding: str = ""  # what it was read as where it is no UTF-8: Latin-1, CP949 or UTF-16
+    line_numbers: Sequence[int] = ()  # that the records begin at; none: one a record
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -58,22 +58,22 @@ class Table:
             raise DataError(f"{self.path}: no column {name!r}; {did_you_mean(name, self.columns)}")
         return self.columns[name]
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where a record stands, for messages."""
-        return f"{self.path}:{self.lines[row] if self.lines else self.first + row}"
+        return f"{self.path}:{self.line_numbers[row] if self.line_numbers else self.first_line + row}"
 
 
-def read(path: Path, names: Sequence[str] | Naming = ()) -> Table:
+def read(path: Path, names: Sequence[str] | ColumnNamer = ()) -> Table:
     """A file -> its columns. `names` are those of a file without a header line, or are found by its first records;
     where there are none the first line has them."""
-    kind = plain(path).suffix.lower()
+    kind = strip_compression(path).suffix.lower()
     if kind == ".parquet":
         return _parquet(path)
     if kind not in SEPARATORS:
-        raise DataError(f"{path}: unknown kind of table; expected {', '.join(KINDS)} (also .gz, .xz)")
+        raise DataError(f"{path}: unknown kind of table; expected {', '.join(SUFFIXES)} (also .gz, .xz)")
     text, form = _decoded(path)
     records = list(_records(path, text, kind))
-    given = names(path, [record.cells for record in records[:LOOKED_AT]]) if callable(names) else names
+    given = names(path, [record.cells for record in records[:SNIFF_RECORDS]]) if callable(names) else names
     header = list(given) or records[0].cells
     if len(set(header)) < len(header):
         raise DataError(f"{path}: two columns of the same name in its first line: {', '.join(header)}")
@@ -85,16 +85,16 @@ def read(path: Path, names: Sequence[str] | Naming = ()) -> Table:
                 "what has the separator in it into quotation marks"
             )
     columns = {name: _with_points([cells[i] for _, cells in found]) for i, name in enumerate(header)}
-    return Table(path, columns, lines=[record.line for record in found], form=form)
+    return Table(path, columns, line_numbers=[record.line for record in found], encoding=form)
 
 
-def top(path: Path, count: int) -> list[list[str]]:
+def read_head(path: Path, count: int) -> list[list[str]]:
     """The cells of the first records of a table of text."""
-    text, _ = _decoded(path, GLANCE)
-    return [record.cells for record in islice(_records(path, text, plain(path).suffix.lower()), count)]
+    text, _ = _decoded(path, SNIFF_BYTES)
+    return [record.cells for record in islice(_records(path, text, strip_compression(path).suffix.lower()), count)]
 
 
-def lines_of(path: Path) -> list[str]:
+def read_lines(path: Path) -> list[str]:
     """The lines of a file, whatever its encoding."""
     return _lines(_decoded(path)[0])
 
@@ -102,17 +102,17 @@ def lines_of(path: Path) -> list[str]:
 def _decoded(path: Path, most: int = -1) -> tuple[str, str]:
     """The text of a file (of its whole lines in the first `most` bytes), and what it is where it is no UTF-8."""
     try:
-        with open_packed(path) as file:
+        with open_compressed(path) as file:
             raw = file.read(most)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    except BROKEN as wrong:
+    except READ_ERRORS as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
     if not raw.strip():
         raise DataError(f"{path}: the file is empty")
     if len(raw) == most and b"\n" in raw:
         raw = raw[: raw.rindex(b"\n") + 1]
-    if raw.startswith(MARKS):  # Excel's "Unicode text"
+    if raw.startswith(UTF16_BOMS):  # Excel's "Unicode text"
         return raw.decode("utf-16", errors="replace"), "UTF-16"
     try:
         return raw.decode("utf-8-sig"), ""
@@ -144,8 +144,8 @@ def _separator(kind: str, top: str) -> str:
     """What parts the cells: of CSV what the first line has most of, else what the name says, or what is there."""
     usual = SEPARATORS[kind]
     if kind == ".csv":
-        return top.strip()[4] if _is_told(top) else records_of.parting(top)
-    return next((mark for mark in (usual, *OTHERS) if mark in top), usual)
+        return top.strip()[4] if _is_told(top) else records_of.detect_delimiter(top)
+    return next((mark for mark in (usual, *FALLBACK_SEPARATORS) if mark in top), usual)
 
 
 def _is_told(line: str) -> bool:
@@ -154,7 +154,7 @@ def _is_told(line: str) -> bool:
 
 
 def _quoted(path: Path, text: str, separator: str) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_CELL)
+    csv.field_size_limit(MAX_CELL_CHARS)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     begin = 0
     try:
@@ -163,14 +163,14 @@ def _quoted(path: Path, text: str, separator: str) -> Iterator[Record]:
                 yield Record(begin + 1, cells)
             begin = reader.line_num
     except csv.Error as wrong:
-        raise DataError(f"{path}:{begin + 1}: not CSV: {records_of.reason(str(wrong))}") from None
+        raise DataError(f"{path}:{begin + 1}: not CSV: {records_of.csv_error_message(str(wrong))}") from None
 
 
 def _with_points(column: list[str]) -> list[str]:
     """A column of numbers whose decimals a comma parts, with points; any other as it is."""
-    if not any(map(DECIMAL.fullmatch, column)):
+    if not any(map(DECIMAL_COMMA.fullmatch, column)):
         return column
-    pointed = [cell.replace(",", ".") if DECIMAL.fullmatch(cell) else cell for cell in column]
+    pointed = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in column]
     return pointed if all(cell.replace(".", "", 1).lstrip("-").isdigit() or not cell for cell in pointed) else column
 
 
@@ -192,21 +192,21 @@ def _text(cell: Any) -> str:
     return "|".join(map(str, cell)) if isinstance(cell, list) else str(cell)
 
 
-SIDES = ("user", "item", "rating", "time")
-CALLED = {  # in small letters, without blanks and marks between words: user_id, userId, User ID
+COLUMN_ROLES = ("user", "item", "rating", "time")
+COLUMN_ALIASES = {  # in small letters, without blanks and marks between words: user_id, userId, User ID
     "user": ("user", "userid", "uid", "customer", "customerid", "reviewer", "reviewerid", "사용자", "사용자id", "고객"),
     "item": ("item", "itemid", "movie", "movieid", "film", "product", "productid", "book", "bookid", "상품", "영화"),
     "rating": ("rating", "ratings", "score", "stars", "평점", "별점", "점수"),
     "time": ("time", "timestamp", "date", "datetime", "시간", "날짜", "일시"),
 }
-NONE = {"rating": "''", "time": "''"}  # what may be missing, as it is said on a command line
-WITHOUT = {"rating": ", or data.rating='' (every row is a choice)", "time": ", or data.time='' (rows are in order)"}
+EMPTY_VALUES = {"rating": "''", "time": "''"}  # what may be missing, as it is said on a command line
+OMIT_HINTS = {"rating": ", or data.rating='' (every row is a choice)", "time": ", or data.time='' (rows are in order)"}
 YEAR_FIRST = re.compile(  # 2021/5/31, 2021. 5. 31., 2021년 5월 31일, 2021-05-31 9:30
     r"(\d{4})[-/.년] ?(\d{1,2})[-/.월] ?(\d{1,2})[.일]?(?:[T ]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?"
 )
-WHOLE = re.compile(r"-?\d+(\.0)?")
-THOUSANDTHS = 1e11  # so many seconds are three thousand years
-HIGHEST, EPOCH = 100, 1e8  # ratings are rarely larger, and seconds since 1970 rarely smaller
+INTEGER_PATTERN = re.compile(r"-?\d+(\.0)?")
+MAX_EPOCH_SECONDS = 1e11  # so many seconds are three thousand years
+MAX_RATING, MIN_EPOCH_SECONDS = 100, 1e8  # ratings are rarely larger, and seconds since 1970 rarely smaller
 
 
 @dataclass(frozen=True)
@@ -221,23 +221,23 @@ class Columns:
     header: bool | None = None  # whether the ratings begin with a line of names; none: it is found out, or asked
 
     @property
-    def wanted(self) -> dict[str, str]:
+    def requested(self) -> dict[str, str]:
         """The columns of a rating that are asked for, by what they mean."""
-        return {side: getattr(self, side) for side in SIDES if getattr(self, side)}
+        return {side: getattr(self, side) for side in COLUMN_ROLES if getattr(self, side)}
 
 
-def unnamed(columns: Columns, path: Path, records: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def positional_names(columns: Columns, path: Path, records: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The first records of a table of ratings -> numbers to call its columns by; none where the first has names."""
     top = [cell.strip() for cell in records[0]]
     numbers = tuple(str(place + 1) for place in range(len(top)))
     if columns.header is not None:
         return () if columns.header else numbers
-    if any(_by_name(top, side, name) for side, name in columns.wanted.items()):
+    if any(_by_name(top, side, name) for side, name in columns.requested.items()):
         return ()
     shown = ", ".join(repr(cell[:30]) for cell in top[:6])
-    data = any(as_number(cell) is not None for cell in top)
-    if any(map(str.isdigit, columns.wanted.values())):
-        if not data and seems_header(top, records[1:]):
+    data = any(parse_number(cell) is not None for cell in top)
+    if any(map(str.isdigit, columns.requested.values())):
+        if not data and is_likely_header(top, records[1:]):
             raise DataError(
                 f"{path}: is its first line, {shown}, a header? If it is: data.header=true; if it is a rating: "
                 "data.header=false"
@@ -246,36 +246,36 @@ def unnamed(columns: Columns, path: Path, records: Sequence[Sequence[str]]) -> t
     if data:
         raise DataError(
             f"{path}: its first line, {shown}, is a rating and names no columns; give their numbers: "
-            f"{_suggested(_by_column(numbers, records), SIDES)}; or if it is a header: data.header=true"
+            f"{_suggested(_by_column(numbers, records), COLUMN_ROLES)}; or if it is a header: data.header=true"
         )
     return ()
 
 
-def named(table: Table, columns: Columns) -> Table:
+def rename_rating_columns(table: Table, columns: Columns) -> Table:
     """A table of ratings with its columns called as they are asked for."""
     top = list(table.columns)
     found: dict[str, str] = {}  # the column's own name -> how it is asked for
-    taken = {side: _by_name(top, side, name) or _by_number(table, side, name) for side, name in columns.wanted.items()}
-    for side, wanted in columns.wanted.items():
+    taken = {side: _by_name(top, side, name) or _by_number(table, side, name) for side, name in columns.requested.items()}
+    for side, wanted in columns.requested.items():
         own = taken[side]
         if own is None:
             raise DataError(f"{table.path}: no column {wanted!r}; {_remedy(table, taken, side, wanted)}")
         if own in found:
             raise DataError(f"{table.path}: data.{side}={wanted} is column {own!r}, which is {found[own]!r} already")
         found[own] = wanted
-    return renamed(table, found, ids=(columns.user, columns.item))
+    return rename_columns(table, found, ids=(columns.user, columns.item))
 
 
 def _remedy(table: Table, taken: Mapping[str, str | None], side: str, wanted: str) -> str:
     """What to say where a column is not there: which it may be, of those that are nothing else."""
-    free = {name: cells[:LOOKED_AT] for name, cells in table.columns.items() if name not in taken.values()}
+    free = {name: cells[:SNIFF_RECORDS] for name, cells in table.columns.items() if name not in taken.values()}
     hint = did_you_mean(wanted, free)
     begin = f"{hint} Say" if hint.endswith("?") else f"{hint}; say"
     if any(taken.values()):
         likely = _suggested(free, [side])
-        if side in WITHOUT and likely.endswith("''"):
-            return f"{hint}; say {WITHOUT[side].removeprefix(', or ')}, or which column it is: data.{side}=…"
-        return f"{begin} which it is: {likely}{WITHOUT.get(side, '')}"
+        if side in OMIT_HINTS and likely.endswith("''"):
+            return f"{hint}; say {OMIT_HINTS[side].removeprefix(', or ')}, or which column it is: data.{side}=…"
+        return f"{begin} which it is: {likely}{OMIT_HINTS.get(side, '')}"
     numbers = {str(place): cells for place, cells in enumerate(free.values(), start=1)}
     return (
         f"{begin} which they are: {_suggested(free, list(taken))}; or if its first line is no header: "
@@ -283,25 +283,25 @@ def _remedy(table: Table, taken: Mapping[str, str | None], side: str, wanted: st
     )
 
 
-def listed(table: Table, side: str, wanted: str) -> Table:
+def rename_id_column(table: Table, side: str, id_column: str) -> Table:
     """A table of users or items with the column of its ids called as in the ratings."""
-    usual = side if wanted.isdigit() else wanted  # a number is that of a column of the ratings
+    usual = side if id_column.isdigit() else id_column  # a number is that of a column of the ratings
     own = _by_name(list(table.columns), side, usual, "id")
     if own is None:
         known = did_you_mean(usual, table.columns)
         raise DataError(f"{table.path}: no column {usual!r}; {known}; it has the ids that are in the ratings")
-    return renamed(table, {own: wanted}, ids=(wanted,))
+    return rename_columns(table, {own: id_column}, ids=(id_column,))
 
 
-def renamed(table: Table, names: Mapping[str, str], *, ids: Sequence[str] = ()) -> Table:
+def rename_columns(table: Table, names: Mapping[str, str], *, ids: Sequence[str] = ()) -> Table:
     """The same table with other names for some of its columns, those of ids written as ids are."""
     columns = {names.get(name, name): cells for name, cells in table.columns.items()}
-    return replace(table, columns={name: whole(cells) if name in ids else cells for name, cells in columns.items()})
+    return replace(table, columns={name: normalize_ids(cells) if name in ids else cells for name, cells in columns.items()})
 
 
-def whole(cells: list[str]) -> list[str]:
+def normalize_ids(cells: list[str]) -> list[str]:
     """Ids that are all numbers, some of them written 42.0 as a table with gaps is, as 42; others as they are."""
-    if not any(cell.endswith(".0") for cell in cells) or not all(WHOLE.fullmatch(cell) or not cell for cell in cells):
+    if not any(cell.endswith(".0") for cell in cells) or not all(INTEGER_PATTERN.fullmatch(cell) or not cell for cell in cells):
         return cells
     return [cell.removesuffix(".0") for cell in cells]
 
@@ -313,10 +313,10 @@ def _by_name(top: Sequence[str], side: str, wanted: str, *more: str) -> str | No
     if wanted in top:
         return wanted
     plain = {re.sub(r"[\W_]+", "", name).casefold(): name for name in reversed(top)}
-    return next((plain[name] for name in (*CALLED[side], *more) if name in plain), None) if wanted == side else None
+    return next((plain[name] for name in (*COLUMN_ALIASES[side], *more) if name in plain), None) if wanted == side else None
 
 
-def called(top: Sequence[str], side: str) -> bool:
+def has_column_for(top: Sequence[str], side: str) -> bool:
     """Whether one of these names is what people call that side of a rating."""
     return _by_name(top, side, side) is not None
 
@@ -339,7 +339,7 @@ def _suggested(columns: Mapping[str, Sequence[str]], sides: Sequence[str]) -> st
     """The settings that are likely meant, for the user to judge."""
     free, found = list(columns), dict.fromkeys(sides, "")
     kinds: list[tuple[str, Callable[[Sequence[str]], bool]]] = [
-        *(("time", are_times), ("user", bool), ("item", bool)),
+        *(("time", are_timestamps), ("user", bool), ("item", bool)),
         *(("rating", _are_ratings), ("time", _are_numbers)),
     ]
     for side, fits in kinds:
@@ -347,27 +347,27 @@ def _suggested(columns: Mapping[str, Sequence[str]], sides: Sequence[str]) -> st
         if likely is not None and found.get(side) == "":
             found[side] = likely
             free.remove(likely)
-    return " ".join(f"data.{side}={quote(name) if name else NONE.get(side, '…')}" for side, name in found.items())
+    return " ".join(f"data.{side}={quote(name) if name else EMPTY_VALUES.get(side, '…')}" for side, name in found.items())
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:
-    return all(as_number(cell) is not None for cell in cells)
+    return all(parse_number(cell) is not None for cell in cells)
 
 
 def _are_ratings(cells: Sequence[str]) -> bool:
-    return all((as_number(cell) or 0) <= HIGHEST for cell in cells) and _are_numbers(cells)
+    return all((parse_number(cell) or 0) <= MAX_RATING for cell in cells) and _are_numbers(cells)
 
 
-def are_times(cells: Sequence[str]) -> bool:
+def are_timestamps(cells: Sequence[str]) -> bool:
     """Whether all cells are moments of the last decades: dates, or seconds since 1970."""
-    return all((as_seconds(cell) or 0) >= EPOCH for cell in cells)
+    return all((parse_timestamp(cell) or 0) >= MIN_EPOCH_SECONDS for cell in cells)
 
 
-def as_seconds(cell: str) -> float | None:
+def parse_timestamp(cell: str) -> float | None:
     """A time, 1619872200 (or in thousandths, millionths …) or 2021-05-01 12:30, in seconds; None where it is none."""
-    number = as_number(cell)
+    number = parse_number(cell)
     if number is not None:
-        while abs(number) >= THOUSANDTHS:
+        while abs(number) >= MAX_EPOCH_SECONDS:
             number /= 1000
         return number
     try:

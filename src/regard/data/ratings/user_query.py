@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from regard.core.errors import DataError, did_you_mean
-from regard.data.ratings.dataset import Collection, EntityTable
-from regard.data.ratings.tables import whole
+from regard.data.ratings.dataset import RatingsCollection, EntityTable
+from regard.data.ratings.tables import normalize_ids
 
 ARTICLE = re.compile(r"^(the|a|an)\s+(.*?)(\s*\(\d{4}\))?$", re.IGNORECASE)
 YEAR = re.compile(r"\s*\(\d{4}\)\s*$")
@@ -21,7 +21,7 @@ class UserQuery(NamedTuple):
     user: int | None  # the place of a known user
     profile: Mapping[str, str]  # cells by column
     history: tuple[int, ...]  # places of items, oldest first; of a known user None means as in the data
-    known: bool  # the history is that of the data
+    uses_stored_history: bool  # the history is that of the data
     remarks: tuple[str, ...] = ()
 
 
@@ -33,12 +33,12 @@ def parse(text: str) -> tuple[str, str, str]:
     return "", profile.strip(), history.strip()
 
 
-def resolve(collection: Collection, *, user: str, profile: str, history: str) -> UserQuery:
+def resolve(collection: RatingsCollection, *, user: str, profile: str, history: str) -> UserQuery:
     """Texts -> who is asked for; what is not known is an error or a remark, with the nearest that there is."""
     place = _user(collection.users, user) if user else None
     told, remarks = _profile(collection.users, profile)
     cells = {} if place is None else collection.users.profile(place)
-    items = tuple(items_in(history, collection.items)) if history else ()
+    items = tuple(parse_items(history, collection.items)) if history else ()
     missing = [field.name for field in collection.users.fields if not {**cells, **told}.get(field.name, "")]
     if missing and (profile or place is not None):
         remarks.append(f"not told: {', '.join(missing)}")
@@ -46,11 +46,11 @@ def resolve(collection: Collection, *, user: str, profile: str, history: str) ->
 
 
 def _user(users: EntityTable, name: str) -> int:
-    name = name if name in users.places else whole([name])[0]
-    if name not in users.places:
+    name = name if name in users.index_by_id else normalize_ids([name])[0]
+    if name not in users.index_by_id:
         count = f"there are {len(users.ids)}, from {users.ids[0]!r} to {users.ids[-1]!r}"
         raise DataError(f"no user {name!r} in the data ({count}); a new one is told by profile=… and history=…")
-    return users.places[name]
+    return users.index_by_id[name]
 
 
 def _profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
@@ -66,7 +66,7 @@ def _profile(users: EntityTable, text: str) -> tuple[dict[str, str], list[str]]:
             raise DataError(
                 f"profile: users have no {name!r}; {did_you_mean(name, fields) if fields else 'they have none'}"
             )
-        wrong = fields[name].unknown(value)
+        wrong = fields[name].unknown_value_message(value)
         if wrong and "," in value:
             raise DataError(
                 f"profile: {value.split(',')[1].strip()!r} is not of the form name=value, for example age=30"
@@ -89,7 +89,7 @@ def _assignments(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def items_in(text: str, items: EntityTable) -> list[int]:
+def parse_items(text: str, items: EntityTable) -> list[int]:
     """Titles or ids with commas, semicolons or line ends between them; a title may have commas itself, or stand in
     quotation marks."""
     index = _index(items)
@@ -124,7 +124,7 @@ def _index(items: EntityTable) -> dict[str, int]:
     for key, places in short.items():
         if len(places) == 1:
             index.setdefault(key, places[0])
-    return index | {name: place for name, place in items.places.items() if name not in index}
+    return index | {name: place for name, place in items.index_by_id.items() if name not in index}
 
 
 def _key(title: str) -> str:

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.text.tokenizer import Piece
+from regard.data.text.tokenizer import TokenSpan
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
 
-def word_numbers(text: str, pieces: Sequence[Piece]) -> list[int]:
+def word_indices(text: str, pieces: Sequence[TokenSpan]) -> list[int]:
     """A text and its tokens -> for each token the number of the word (cut at spaces) it stands in."""
     starts = [i for i in range(len(text)) if not text[i].isspace() and (i == 0 or text[i - 1].isspace())]
     return [max(0, int(np.searchsorted(starts, piece.start, side="right")) - 1) for piece in pieces]
 
 
-def links(weights: NDArray[Any], *, source: Sequence[int], target: Sequence[int]) -> Links:
+def align_words(weights: NDArray[Any], *, source: Sequence[int], target: Sequence[int]) -> Links:
     """Attention (t s) and the word number of each token -> each target word with the source word it looks at most.
 
     Weights of tokens are summed over the tokens of a word (averaged over those of a target word, which changes no

@@ -28,26 +28,26 @@ from regard.data.text.sentence_splitter import Span, Splitter
 from regard.data.text.tokenizer import Level, Tokenizer
 from regard.layers.document_batch import Grouped
 
-CHUNK = 2000  # documents that are encoded at once
+CHUNK_DOCUMENTS = 2000  # documents that are encoded at once
 POOL = 30  # batches' worth of documents that are sorted by length before they are cut into batches
 
 
 class Limits(NamedTuple):
     """How much of a document is read."""
 
-    sentence: int  # tokens of a sentence; a longer one is cut into several
-    sentences: int  # sentences of a document; further ones are left out
-    longest: int  # tokens of a document
+    max_sentence_tokens: int  # tokens of a sentence; a longer one is cut into several
+    max_sentences: int  # sentences of a document; further ones are left out
+    max_tokens: int  # tokens of a document
 
 
-class Cut(NamedTuple):
+class TokenizedDocument(NamedTuple):
     """A document as token numbers."""
 
     rows: list[list[int]]  # a row a sentence
     spans: list[
         Span
     ]  # where each row's sentence stands in the raw text; a sentence cut into several stands there twice
-    whole: int  # tokens it would have without limits
+    num_tokens: int  # tokens it would have without limits
 
 
 class LabelledBatch(NamedTuple):
@@ -57,7 +57,7 @@ class LabelledBatch(NamedTuple):
     labels: Tensor  # (b) numbers, or (b v) of 0 and 1 where a document may have several
 
 
-class Labelled(NamedTuple):
+class EncodedDocuments(NamedTuple):
     """Encoded documents."""
 
     sentences: Ragged
@@ -82,7 +82,7 @@ class Labelled(NamedTuple):
         numbers = np.concatenate(
             [np.arange(self.edges[i], self.edges[i + 1]) for i in examples.tolist()] or [np.arange(0)]
         )
-        padded = self.sentences.padded(numbers, before=(), after=())
+        padded = self.sentences.padded(numbers, prefix=(), suffix=())
         grouped = Grouped(padded.tokens, padded.lengths, torch.from_numpy(counts))
         return LabelledBatch(grouped, torch.from_numpy(self.labels[examples]))
 
@@ -100,12 +100,12 @@ class SentenceTexts:
                 yield document.text[start:stop]
 
 
-def vocabulary(
+def train_tokenizer(
     documents: Examples[Document], *, splitter: Splitter, level: str, size: int, lowercase: bool, minimum: int
 ) -> Tokenizer:
     """Documents -> a tokenizer made from their sentences; `level` is one of data.max_batch_tokens, or bytes."""
     read = SentenceTexts(documents, splitter)
-    texts = example_splits.held(Examples(documents.where, read.__iter__, bytes=documents.bytes))
+    texts = example_splits.cache_in_memory(Examples(documents.where, read.__iter__, bytes=documents.bytes))
     choices: dict[str, Any] = {"size": size, "lowercase": lowercase, "minimum": minimum}
     if level == "bytes":
         return byte_bpe.train(texts, **choices)
@@ -121,12 +121,12 @@ def label_names(documents: Iterable[Document]) -> list[str]:
     return names
 
 
-def names_in(splits: Mapping[str, Iterable[Document]]) -> list[str]:
+def training_labels(splits: Mapping[str, Iterable[Document]]) -> list[str]:
     """The labels of the training documents; one that only other splits have is said before anything is made."""
     names = label_names(splits["train"])
     for split, documents in splits.items():
         for document in documents if split != "train" else ():
-            numbers_of(document, names)
+            label_ids(document, names)
     return names
 
 
@@ -135,7 +135,7 @@ def _natural(name: str) -> tuple[int, float, str]:
     return (0, float(name), name) if number else (1, 0.0, name)
 
 
-def numbers_of(document: Document, names: Sequence[str]) -> list[int]:
+def label_ids(document: Document, names: Sequence[str]) -> list[int]:
     """The labels of a document as numbers; a label that is not among the names is an error."""
     for label in document.labels:
         if label not in names:
@@ -145,7 +145,7 @@ def numbers_of(document: Document, names: Sequence[str]) -> list[int]:
     return [names.index(label) for label in document.labels]
 
 
-def cut_documents(texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits) -> list[Cut]:
+def tokenize_documents(texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Splitter, limits: Limits) -> list[TokenizedDocument]:
     """Raw texts -> their sentences as token numbers, within the limits."""
     spans = [splitter.split(text) for text in texts]
     flat = [text[start:stop] for text, places in zip(texts, spans, strict=True) for start, stop in places]
@@ -153,21 +153,21 @@ def cut_documents(texts: Sequence[str], tokenizer: Tokenizer, *, splitter: Split
     return [_within([(next(rows), span) for span in places], limits) for places in spans]
 
 
-def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> Cut:
+def _within(sentences: list[tuple[list[int], Span]], limits: Limits) -> TokenizedDocument:
     rows: list[list[int]] = []
     spans: list[Span] = []
-    left = limits.longest
+    left = limits.max_tokens
     for row, span in sentences:
-        for start in range(0, len(row), limits.sentence):
-            if left > 0 and len(rows) < limits.sentences:
-                part = row[start : start + min(limits.sentence, left)]
+        for start in range(0, len(row), limits.max_sentence_tokens):
+            if left > 0 and len(rows) < limits.max_sentences:
+                part = row[start : start + min(limits.max_sentence_tokens, left)]
                 rows.append(part)
                 spans.append(span)
                 left -= len(part)
-    return Cut(rows, spans, whole=sum(len(row) for row, _ in sentences))
+    return TokenizedDocument(rows, spans, num_tokens=sum(len(row) for row, _ in sentences))
 
 
-def group(cuts: Sequence[Cut]) -> Grouped:
+def collate_documents(cuts: Sequence[TokenizedDocument]) -> Grouped:
     """Documents -> what a model is given."""
     rows = [row for cut in cuts for row in cut.rows]
     padded = batching.pad(rows)
@@ -181,25 +181,25 @@ def encode(
     *,
     splitter: Splitter,
     limits: Limits,
-    several: bool,
-) -> Labelled:
+    multi_label: bool,
+) -> EncodedDocuments:
     """Documents with labels -> token numbers, held in memory; empty documents are left out and counted."""
     rows: list[list[int]] = []
     counts, labels, blank, shortened = [0], list[list[int]](), 0, 0
     stream = iter(documents)
-    while chunk := list(islice(stream, CHUNK)):
-        cuts = cut_documents([document.text for document in chunk], tokenizer, splitter=splitter, limits=limits)
+    while chunk := list(islice(stream, CHUNK_DOCUMENTS)):
+        cuts = tokenize_documents([document.text for document in chunk], tokenizer, splitter=splitter, limits=limits)
         for document, cut in zip(chunk, cuts, strict=True):
-            numbers = numbers_of(document, names)
+            numbers = label_ids(document, names)
             if not cut.rows:
                 blank += 1
                 continue
-            shortened += sum(map(len, cut.rows)) < cut.whole
+            shortened += sum(map(len, cut.rows)) < cut.num_tokens
             rows += cut.rows
             counts.append(len(cut.rows))
             labels.append(numbers)
-    numbers_array = _several(labels, len(names)) if several else np.array([row[0] for row in labels], dtype=np.int64)
-    return Labelled(pair_corpus.ragged(rows), np.cumsum(counts), numbers_array, blank, shortened)
+    numbers_array = _several(labels, len(names)) if multi_label else np.array([row[0] for row in labels], dtype=np.int64)
+    return EncodedDocuments(pair_corpus.to_ragged(rows), np.cumsum(counts), numbers_array, blank, shortened)
 
 
 def _several(labels: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
@@ -209,7 +209,7 @@ def _several(labels: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
     return table
 
 
-def plan(lengths: Lengths, *, rows: int, budget: int, seed: int, epoch: int) -> list[Indices]:
+def epoch_batches(lengths: Lengths, *, batch_size: int, budget: int, seed: int, epoch: int) -> list[Indices]:
     """Lengths of documents -> the epoch's batches of `rows` documents of like length, the same for a seed and epoch.
 
     Documents are shuffled, and in pools of some thousands sorted by length, so that little is padded and batches are
@@ -218,13 +218,13 @@ def plan(lengths: Lengths, *, rows: int, budget: int, seed: int, epoch: int) -> 
     random = np.random.default_rng(combine_seeds(seed, epoch))
     order = random.permutation(len(lengths))
     batches: list[Indices] = []
-    for start in range(0, len(order), rows * POOL):
-        pool = order[start : start + rows * POOL]
-        batches += [pool[part] for part in batching.by_length(lengths[pool], budget=budget, most=rows)]
+    for start in range(0, len(order), batch_size * POOL):
+        pool = order[start : start + batch_size * POOL]
+        batches += [pool[part] for part in batching.batches_by_length(lengths[pool], budget=budget, max_rows=batch_size)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def balance(labels: NDArray[np.int64]) -> Counter[int]:
+def label_counts(labels: NDArray[np.int64]) -> Counter[int]:
     """How often each label stands in encoded documents."""
     if labels.ndim == 1:
         return Counter(labels.tolist())

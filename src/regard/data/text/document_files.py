@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
 from regard.data import examples
-from regard.data.examples import SPLITS, Examples
+from regard.data.examples import SPLIT_ALIASES, Examples
 from regard.data.files import archives, tables
 
-LOOKED_AT = 300  # records by which columns are judged
-LABELS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
-TEXTS = (
+SNIFF_RECORDS = 300  # records by which columns are judged
+LABEL_COLUMNS = ("label", "labels", "sentiment", "class", "category", "target", "라벨", "레이블", "감정", "분류", "y")
+TEXT_COLUMNS = (
     *("text", "document", "review", "sentence", "content", "comment"),
     *("텍스트", "문장", "리뷰", "내용", "본문", "댓글", "q"),
 )
-SYNONYMS = {"label": LABELS, "text": TEXTS}  # what columns of labels and texts are often called
+COLUMN_ALIASES = {"label": LABEL_COLUMNS, "text": TEXT_COLUMNS}  # what columns of labels and texts are often called
 
 
 class Document(NamedTuple):
@@ -56,12 +56,12 @@ class Layout:
         if self.header is False and not (self.label.isdigit() and self.text.isdigit()):
             raise ConfigError("without a header line columns are given by number, for example label='1' text='2'")
 
-    def labels(self, cell: str, place: str) -> tuple[str, ...]:
+    def parse_labels(self, cell: str, location: str) -> tuple[str, ...]:
         """The labels in a cell; an empty cell is an error where each document has one."""
         if self.separator:
             return tuple(name for name in (part.strip() for part in cell.split(self.separator)) if name)
         if not cell.strip():
-            raise DataError(f"{place}: there is no label in column {self.label!r}")
+            raise DataError(f"{location}: there is no label in column {self.label!r}")
         return (cell.strip(),)
 
 
@@ -70,22 +70,22 @@ def read(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     if archives.is_archive(path):
         return _by_class(path, layout)
     if path.is_file():
-        return {"train": table(path, layout)}
+        return {"train": read_table(path, layout)}
     if not path.is_dir():
         raise DataError(f"{path}: no such file or folder")
     files = examples.files_by_split(path, tables.SUFFIXES)
     if files:
-        return {split: table(file, layout) for split, file in files.items()}
-    found = sorted(file for file in path.iterdir() if examples.plain(file).suffix in tables.SUFFIXES)
+        return {split: read_table(file, layout) for split, file in files.items()}
+    found = sorted(file for file in path.iterdir() if examples.strip_compression(file).suffix in tables.SUFFIXES)
     packed = sorted(file for file in path.iterdir() if archives.is_archive(file))
     if found:
-        return {"train": table(found[0], layout)}
-    return _by_class(packed[0] if packed and not archives.listing(path) else path, layout)
+        return {"train": read_table(found[0], layout)}
+    return _by_class(packed[0] if packed and not archives.list_text_files(path) else path, layout)
 
 
-def table(path: Path, layout: Layout) -> Examples[Document]:
+def read_table(path: Path, layout: Layout) -> Examples[Document]:
     """A file with a document a line (CSV: a record) -> its documents."""
-    kind = examples.plain(path).suffix
+    kind = examples.strip_compression(path).suffix
     if kind == ".jsonl":
         return examples.from_files(f"{path}", lambda: _records(path, layout), path, key=str(layout))
     if kind not in (".tsv", ".csv", ".txt"):
@@ -93,12 +93,12 @@ def table(path: Path, layout: Layout) -> Examples[Document]:
     return examples.from_files(f"{path}", lambda: _from_cells(path, layout), path, key=str(layout))
 
 
-def columns_of(
+def find_columns(
     top: Sequence[str], others: Sequence[Sequence[str]], layout: Layout, path: Path
 ) -> tuple[int, int, bool]:
     """The first record of a table and some others -> the columns of label and text, and whether it is a header."""
     if layout.label.isdigit() and layout.text.isdigit():
-        if layout.header is None and tables.seems_header(top, others):
+        if layout.header is None and tables.is_likely_header(top, others):
             shown = ", ".join(repr(cell[:40]) for cell in top[:6])
             raise DataError(
                 f"{path}: is its first line, {shown}, a header? Say data.label={layout.label} data.text={layout.text} "
@@ -114,10 +114,10 @@ def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path
     if name.isdigit():
         return int(name) - 1
     plain = [cell.strip().casefold() for cell in top]
-    for wanted in (name.strip().casefold(), *SYNONYMS.get(name, ())):
+    for wanted in (name.strip().casefold(), *COLUMN_ALIASES.get(name, ())):
         if wanted in plain:
             return plain.index(wanted)
-    guessed = guess([top, *others])
+    guessed = guess_columns([top, *others])
     remedy = f"data.label={guessed[0] + 1} data.text={guessed[1] + 1}" if guessed else "data.label=1 data.text=2"
     raise ConfigError(
         f"{path}: no column {name!r} in its first line {', '.join(map(repr, top))[:120]}; give its name "
@@ -125,7 +125,7 @@ def _column(name: str, top: Sequence[str], others: Sequence[Sequence[str]], path
     )
 
 
-def guess(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
+def guess_columns(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     """The columns of label and text by what they hold: few different values, and long texts. None: there is one."""
     columns = list(zip(*(record for record in records if len(record) == len(records[0])), strict=True))
     if len(columns) < 2:
@@ -136,40 +136,40 @@ def guess(records: Sequence[Sequence[str]]) -> tuple[int, int] | None:
 
 
 def _from_cells(path: Path, layout: Layout) -> Iterator[Document]:
-    stream = tables.records(path)
-    head = list(islice(stream, LOOKED_AT))
+    stream = tables.read_records(path)
+    head = list(islice(stream, SNIFF_RECORDS))
     if not head:
         raise DataError(f"{path}: there is nothing but blank lines in it")
-    label, text, header = columns_of(head[0].cells, [record.cells for record in head[1:]], layout, path)
+    label, text, header = find_columns(head[0].cells, [record.cells for record in head[1:]], layout, path)
     for number, cells in chain(head[1:] if header else head, stream):
         if len(cells) <= max(label, text):
             count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
             raise DataError(f"{path}:{number}: {count}, but column {max(label, text) + 1} is asked for")
         place = f"{path}:{number}"
-        yield Document(cells[text], layout.labels(cells[label], place), place)
+        yield Document(cells[text], layout.parse_labels(cells[label], place), place)
 
 
 def _records(path: Path, layout: Layout) -> Iterator[Document]:
-    return (from_record(record, layout, place) for place, record in tables.objects(path))
+    return (from_record(record, layout, place) for place, record in tables.read_jsonl(path))
 
 
-def from_record(record: Any, layout: Layout, place: str) -> Document:
+def from_record(record: Any, layout: Layout, location: str) -> Document:
     """A record `{"text": …, "label": …}` -> the document; several labels may be given as a list."""
     if not isinstance(record, dict):
-        raise DataError(f"{place}: expected an object with a text and a label, got {record!r:.60}")
-    text, label = (record[_key(column, record, place)] for column in (layout.text, layout.label))
+        raise DataError(f"{location}: expected an object with a text and a label, got {record!r:.60}")
+    text, label = (record[_key(column, record, location)] for column in (layout.text, layout.label))
     if not isinstance(text, str):
-        raise DataError(f"{place}: {layout.text!r} holds {text!r:.60}, which is no text")
+        raise DataError(f"{location}: {layout.text!r} holds {text!r:.60}, which is no text")
     if isinstance(label, list) and layout.separator:
-        return Document(text, tuple(str(name) for name in label), place)
+        return Document(text, tuple(str(name) for name in label), location)
     if not isinstance(label, str | int | bool):
         hint = "; set data.separator, documents have several labels" if isinstance(label, list) else ""
-        raise DataError(f"{place}: {layout.label!r} holds {label!r:.60}, which is no label{hint}")
-    return Document(text, layout.labels(str(label), place), place)
+        raise DataError(f"{location}: {layout.label!r} holds {label!r:.60}, which is no label{hint}")
+    return Document(text, layout.parse_labels(str(label), location), location)
 
 
 def _key(column: str, record: dict[str, Any], place: str) -> str:
-    for name in (column, *SYNONYMS.get(column, ())):
+    for name in (column, *COLUMN_ALIASES.get(column, ())):
         if name in record:
             return name
     raise DataError(f"{place}: no {column!r}; {did_you_mean(column, record)}")
@@ -177,7 +177,7 @@ def _key(column: str, record: dict[str, Any], place: str) -> str:
 
 def _by_class(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
     """A folder by class, or an archive of one -> documents by split."""
-    names = [tuple(name.split("/")) for name in archives.listing(path)]
+    names = [tuple(name.split("/")) for name in archives.list_text_files(path)]
     if not names:
         raise DataError(f"{path}: no table (.tsv, .csv, .jsonl) and no text files in folders named after their class")
     bare = next((parts for parts in names if len(parts) < 2), None)
@@ -189,16 +189,16 @@ def _by_class(path: Path, layout: Layout) -> dict[str, Examples[Document]]:
 
 def _of_split(path: Path, split: str, layout: Layout) -> Examples[Document]:
     def read() -> Iterator[Document]:
-        for file in archives.text_files(path):
+        for file in archives.read_text_files(path):
             if _split_of(file.parts, layout) == split:
-                yield Document(file.text, (file.parts[-2],), file.place)
+                yield Document(file.text, (file.parts[-2],), file.location)
 
     return examples.from_files(f"{path}", read, path, key=f"{layout} {split}")
 
 
 def _split_of(parts: tuple[str, ...], layout: Layout) -> str:
     """The path of a file inside its folder -> the split it belongs to."""
-    above = next((SPLITS[part] for part in parts[:-2] if part in SPLITS), None)
+    above = next((SPLIT_ALIASES[part] for part in parts[:-2] if part in SPLIT_ALIASES), None)
     if above is not None:
         return above
     for split in ("valid", "test"):

@@ -12,7 +12,7 @@ from regard.data import examples as example_splits
 from regard.data import huggingface, huggingface_documents
 from regard.data.builtin import entities, reviews
 from regard.data.builtin.reviews import Language, Review
-from regard.data.examples import Examples, Splitting
+from regard.data.examples import Examples, SplitFunction
 from regard.data.text import document_files, tagged_files
 from regard.data.text.document_files import Document, Layout
 from regard.data.text.tag_schemes import Scheme
@@ -21,8 +21,8 @@ from regard.data.text.tagged_files import Format, Sentence
 T = TypeVar("T")
 REVIEWS: dict[str, Language] = {"reviews_en": "en", "reviews_ko": "ko"}
 ENTITIES: dict[str, Language] = {"entities_en": "en", "entities_ko": "ko"}
-HELD_OUT = 500  # built-in examples for valid and for test each
-LOOKED_UP = 3000  # training reviews among which a text is looked up; making more would keep a page waiting
+HELD_OUT_EXAMPLES = 500  # built-in examples for valid and for test each
+MAX_SEARCHED_EXAMPLES = 3000  # training reviews among which a text is looked up; making more would keep a page waiting
 
 
 class LabelledSource(NamedTuple):
@@ -35,54 +35,54 @@ class LabelledSource(NamedTuple):
 
 
 def open_documents(
-    origin: LabelledSource, layout: Layout, *, splitting: Splitting = example_splits.complete
+    source: LabelledSource, layout: Layout, *, split_function: SplitFunction = example_splits.add_missing_splits
 ) -> dict[str, Examples[Document]]:
     """The documents of each split."""
-    if origin.path is not None:
-        saved = huggingface.is_saved(origin.path)
+    if source.path is not None:
+        saved = huggingface.is_saved(source.path)
         found = (
-            huggingface_documents.read_documents(origin.path, layout)
+            huggingface_documents.read_documents(source.path, layout)
             if saved
-            else document_files.read(origin.path, layout)
+            else document_files.read(source.path, layout)
         )
-    elif origin.name.startswith(huggingface.PREFIX):
-        found = huggingface_documents.read_documents(origin.name, layout)
+    elif source.name.startswith(huggingface.PREFIX):
+        found = huggingface_documents.read_documents(source.name, layout)
     else:
-        return _built_in(origin, REVIEWS, _documents)
-    kept = {split: example_splits.held(part) for split, part in found.items()}
-    splits: dict[str, Examples[Document]] = splitting(kept, origin.seed, text_of=lambda document: document.text)
+        return _built_in(source, REVIEWS, _documents)
+    kept = {split: example_splits.cache_in_memory(part) for split, part in found.items()}
+    splits: dict[str, Examples[Document]] = split_function(kept, source.seed, text_of=lambda document: document.text)
     return splits
 
 
 def open_tagged(
-    origin: LabelledSource,
+    source: LabelledSource,
     *,
-    form: Format = "auto",
+    file_format: Format = "auto",
     scheme: Scheme | None = None,
-    splitting: Splitting = example_splits.complete,
+    split_function: SplitFunction = example_splits.add_missing_splits,
 ) -> dict[str, Examples[Sentence]]:
     """The tagged sentences of each split."""
-    if origin.path is None:
-        return _built_in(origin, ENTITIES, _sentences)
-    found = tagged_files.read(origin.path, form=form, scheme=scheme)
-    kept = {split: example_splits.held(part) for split, part in found.items()}
-    splits: dict[str, Examples[Sentence]] = splitting(kept, origin.seed, text_of=lambda sentence: sentence.text)
+    if source.path is None:
+        return _built_in(source, ENTITIES, _sentences)
+    found = tagged_files.read(source.path, file_format=file_format, scheme=scheme)
+    kept = {split: example_splits.cache_in_memory(part) for split, part in found.items()}
+    splits: dict[str, Examples[Sentence]] = split_function(kept, source.seed, text_of=lambda sentence: sentence.text)
     return splits
 
 
-def reviews_of(origin: LabelledSource, split: str) -> list[Review] | None:
+def held_out_reviews(source: LabelledSource, split: str) -> list[Review] | None:
     """The reviews of a held-out split with what decides them; None where that is not known."""
-    if origin.path is not None or origin.name not in REVIEWS:
+    if source.path is not None or source.name not in REVIEWS:
         return None
-    return _reviews(split, HELD_OUT, language=REVIEWS[origin.name], seed=origin.seed)
+    return _reviews(split, HELD_OUT_EXAMPLES, language=REVIEWS[source.name], seed=source.seed)
 
 
-def review_of(origin: LabelledSource, text: str) -> Review | None:
+def find_review(source: LabelledSource, text: str) -> Review | None:
     """The built-in review with this text and what decides it, None where there is none."""
-    if origin.path is not None or origin.name not in REVIEWS:
+    if source.path is not None or source.name not in REVIEWS:
         return None
-    for split, size in (("valid", HELD_OUT), ("test", HELD_OUT), ("train", min(origin.examples, LOOKED_UP))):
-        made = _reviews(split, size, language=REVIEWS[origin.name], seed=origin.seed)
+    for split, size in (("valid", HELD_OUT_EXAMPLES), ("test", HELD_OUT_EXAMPLES), ("train", min(source.examples, MAX_SEARCHED_EXAMPLES))):
+        made = _reviews(split, size, language=REVIEWS[source.name], seed=source.seed)
         found = next((review for review in made if review.text == text), None)
         if found is not None:
             return found
@@ -96,7 +96,7 @@ def _built_in(
         raise ConfigError(
             f"no data {origin.name!r}; files are given as data.path=…; {did_you_mean(origin.name, languages)}"
         )
-    sizes = {"train": origin.examples, "valid": HELD_OUT, "test": HELD_OUT}
+    sizes = {"train": origin.examples, "valid": HELD_OUT_EXAMPLES, "test": HELD_OUT_EXAMPLES}
     return {
         split: Examples(
             f"built-in {origin.name} {split}",

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 
-NAMES = {
+LANGUAGE_NAMES = {
     "en": ("english", "eng", "영어", "영문"),
     "ko": ("korean", "kor", "한국어", "한글", "국문", "한국말"),
     "ja": ("japanese", "jpn", "일본어", "日本語"),
@@ -19,19 +19,19 @@ NAMES = {
     "it": ("italian", "ita", "italiano", "이탈리아어"),
     "pt": ("portuguese", "por", "português", "포르투갈어"),
 }
-SOURCES = ("source", "src", "원문", "원본", "출발어")  # what the column to translate from is called
-TARGETS = ("target", "tgt", "translation", "번역", "번역문", "도착어")
+SOURCE_COLUMNS = ("source", "src", "원문", "원본", "출발어")  # what the column to translate from is called
+TARGET_COLUMNS = ("target", "tgt", "translation", "번역", "번역문", "도착어")
 SCRIPTS = {"ko": "HANGUL", "ja": "JAPANESE", "zh": "CJK", "ru": "CYRILLIC"}
-LATIN = ("en", "de", "fr", "es", "it", "pt", "vi")
+LATIN_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "vi")
 
 
-def names_of(code: str) -> tuple[str, ...]:
+def language_names(code: str) -> tuple[str, ...]:
     """A language's code (or any name of a column) -> itself and what else it is called, in small letters."""
     plain = code.strip().casefold()
-    return (plain, *NAMES.get(plain.partition("-")[0].partition("_")[0], ()))
+    return (plain, *LANGUAGE_NAMES.get(plain.partition("-")[0].partition("_")[0], ()))
 
 
-def is_called(cell: str, names: tuple[str, ...]) -> bool:
+def matches_name(cell: str, names: tuple[str, ...]) -> bool:
     """Whether a column's name is one of these names, or has one among its words: `영어 번역문`, `text_en`."""
     plain = cell.strip().casefold()
     return plain in names or (len(plain) <= 30 and any(word in names for word in re.split(r"[\W_]+", plain)))
@@ -55,7 +55,7 @@ def _script(letter: str) -> str:
     return "JAPANESE" if word in ("HIRAGANA", "KATAKANA") else word
 
 
-def usual_script(code: str) -> str | None:
+def script_of_language(code: str) -> str | None:
     """The script a language is written in, where that is known."""
     plain = code.strip().casefold().partition("-")[0].partition("_")[0]
-    return "LATIN" if plain in LATIN else SCRIPTS.get(plain)
+    return "LATIN" if plain in LATIN_LANGUAGES else SCRIPTS.get(plain)

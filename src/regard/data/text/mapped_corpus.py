@@ -19,35 +19,35 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from regard.core.errors import DataError
-from regard.data.text.pair_corpus import Chunk, PairCorpus, Ragged, encoded
+from regard.data.text.pair_corpus import EncodedChunk, PairCorpus, Ragged, encode_chunks
 from regard.data.text.pair_files import Pairs
 from regard.data.text.tokenizer import Tokenizer
 
 VERSION = 1
 HEADER = "corpus.json"
 ARRAYS = ("source.tokens", "source.edges", "target.tokens", "target.edges")
-SMALL = 2**16  # a vocabulary up to this size fits two bytes a token
+MAX_UINT16_VOCAB = 2**16  # a vocabulary up to this size fits two bytes a token
 
 
-def mapped(pairs: Pairs, source: Tokenizer, target: Tokenizer, *, folder: Path) -> PairCorpus:
+def load_or_build(pairs: Pairs, source: Tokenizer, target: Tokenizer, *, folder: Path) -> PairCorpus:
     """Sentence pairs -> their corpus, mapped from files in `folder`, which are made if they are not there."""
     place = folder / _key(pairs, source, target)
     if not place.exists():
-        _make(place, _watched(encoded(pairs, source, target), pairs.where), vocabulary=max(source.size, target.size))
+        _make(place, _watched(encode_chunks(pairs, source, target), pairs.where), vocabulary=max(source.vocab_size, target.vocab_size))
     return load(place)
 
 
-def load(place: Path) -> PairCorpus:
+def load(folder: Path) -> PairCorpus:
     """A folder made by `mapped` -> the corpus."""
     try:
-        header: dict[str, Any] = json.loads((place / HEADER).read_text(encoding="utf-8"))
-        arrays = [_map(place / name, header["arrays"][name]) for name in ARRAYS]
+        header: dict[str, Any] = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        arrays = [_map(folder / name, header["arrays"][name]) for name in ARRAYS]
         corpus = PairCorpus(Ragged(*arrays[:2]), Ragged(*arrays[2:]), blank=int(header["blank"]))
         whole = header["version"] == VERSION
     except (OSError, ValueError, KeyError, TypeError):
         whole = False
     if not whole:
-        raise DataError(f"{place}: damaged or of another version; delete this folder, and it is made anew")
+        raise DataError(f"{folder}: damaged or of another version; delete this folder, and it is made anew")
     return corpus
 
 
@@ -65,11 +65,11 @@ def _key(pairs: Pairs, source: Tokenizer, target: Tokenizer) -> str:
     return sha.hexdigest()[:24]
 
 
-def _make(place: Path, chunks: Iterable[Chunk], *, vocabulary: int) -> None:
+def _make(place: Path, chunks: Iterable[EncodedChunk], *, vocabulary: int) -> None:
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         part.mkdir(parents=True)
-        _write(part, chunks, kind="<u2" if vocabulary <= SMALL else "<i4")
+        _write(part, chunks, kind="<u2" if vocabulary <= MAX_UINT16_VOCAB else "<i4")
         if place.exists():  # another process was quicker
             return
         os.replace(part, place)
@@ -79,7 +79,7 @@ def _make(place: Path, chunks: Iterable[Chunk], *, vocabulary: int) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _write(part: Path, chunks: Iterable[Chunk], *, kind: str) -> None:
+def _write(part: Path, chunks: Iterable[EncodedChunk], *, kind: str) -> None:
     types = {name: kind if name.endswith("tokens") else "<i8" for name in ARRAYS}
     files: dict[str, BinaryIO] = {name: (part / name).open("wb") for name in ARRAYS}
     blank, ends = 0, {"source": 0, "target": 0}
@@ -103,7 +103,7 @@ def _write(part: Path, chunks: Iterable[Chunk], *, kind: str) -> None:
     (part / HEADER).write_text(json.dumps({"version": VERSION, "blank": blank, "arrays": arrays}), encoding="utf-8")
 
 
-def _watched(chunks: Iterable[Chunk], where: str) -> Iterator[Chunk]:
+def _watched(chunks: Iterable[EncodedChunk], where: str) -> Iterator[EncodedChunk]:
     """The chunks, with a bar that shows how many pairs have gone by; nothing where there is no terminal."""
     console = Console(stderr=True)
     columns = (
@@ -115,5 +115,5 @@ def _watched(chunks: Iterable[Chunk], where: str) -> Iterator[Chunk]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"encoding {where}", total=None)
         for chunk in chunks:
-            progress.advance(bar, chunk.source.rows + chunk.blank)
+            progress.advance(bar, chunk.source.num_rows + chunk.blank)
             yield chunk

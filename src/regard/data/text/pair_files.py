@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.data.examples import PACKED, Examples, from_files, plain, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, Examples, from_files, strip_compression, split_of
 from regard.data.files import tables
-from regard.data.files.tables import seems_header
-from regard.data.files.text_files import lines
+from regard.data.files.tables import is_likely_header
+from regard.data.files.text_files import read_lines
 from regard.data.text import languages as known
-from regard.data.text.languages import NAMES, SOURCES, TARGETS, has_script, is_called, names_of, script_of, usual_script
+from regard.data.text.languages import LANGUAGE_NAMES, SOURCE_COLUMNS, TARGET_COLUMNS, has_script, matches_name, language_names, script_of, script_of_language
 
-LOOKED_AT = 100  # records by which the first is judged
-NUMBER = re.compile(r"[\d\W_]+|[^\s\d]{0,12}[-_.:#]?\d\S*")  # 17, 3.5, s-017, eng:17: no text by itself
+SNIFF_RECORDS = 100  # records by which the first is judged
+ID_PATTERN = re.compile(r"[\d\W_]+|[^\s\d]{0,12}[-_.:#]?\d\S*")  # 17, 3.5, s-017, eng:17: no text by itself
 
 
 class Languages(NamedTuple):
@@ -36,15 +36,15 @@ class Languages(NamedTuple):
     header: bool | None = None  # whether tables begin with a line of names; none: it is found out, or asked
 
     @property
-    def order(self) -> tuple[str, ...]:
+    def column_order(self) -> tuple[str, ...]:
         """The columns of a table without a header."""
         return self.columns or (self.source, self.target)
 
 
-USUAL = Languages("en", "ko")  # where nothing else is said
+DEFAULT_LANGUAGES = Languages("en", "ko")  # where nothing else is said
 
 
-class Places(NamedTuple):
+class PairColumns(NamedTuple):
     """Where the sides of a pair stand in a record, and whether the first record is a header."""
 
     source: int
@@ -52,21 +52,21 @@ class Places(NamedTuple):
     header: bool
 
 
-def places(top: Sequence[str], others: Sequence[Sequence[str]], languages: Languages, path: Path) -> Places:
+def find_columns(top: Sequence[str], others: Sequence[Sequence[str]], languages: Languages, path: Path) -> PairColumns:
     """The first record of a table and some others -> the columns, or an error that says what to say."""
     numbered = languages.source.isdigit() and languages.target.isdigit()
     if numbered:
         source, target = (int(code) - 1 for code in languages[:2])
         named = languages.header if languages.header is not None else _names_languages(top)
-        if named is None and seems_header(top, others):
+        if named is None and is_likely_header(top, others):
             raise DataError(f"{_question(top, path)} if it is: data.header=true; if it is a pair: data.header=false")
-        return Places(source, target, bool(named))
-    found = None if languages.header is False else by_name(top, languages)
+        return PairColumns(source, target, bool(named))
+    found = None if languages.header is False else columns_by_name(top, languages)
     if found is not None:
         if not _has_codes(top, languages):
             _check_scripts([record for record in others if record], found, languages, path)
         return found
-    if languages.header is None and seems_header(top, others):
+    if languages.header is None and is_likely_header(top, others):
         order = _likely(others, languages, width=len(top))
         ours = (order.index(code) if code in order else i for i, code in enumerate(languages[:2]))
         a, b = ([*top, "", ""][place].strip() for place in ours)
@@ -75,8 +75,8 @@ def places(top: Sequence[str], others: Sequence[Sequence[str]], languages: Langu
             f"data.source='{a}' data.target='{b}', or data.header=true data.columns={','.join(order)} "
             "(what its columns are, in order); if it is a pair: data.header=false"
         )
-    source, target = (_column(code, languages.order, path) for code in languages[:2])
-    placed = Places(source, target, bool(languages.header))
+    source, target = (_column(code, languages.column_order, path) for code in languages[:2])
+    placed = PairColumns(source, target, bool(languages.header))
     records = [*([] if placed.header else [top]), *others]
     _check_scripts(records, placed, languages, path)
     if not languages.columns:
@@ -89,49 +89,49 @@ def _question(top: Sequence[str], path: Path) -> str:
     return f"{path}: is its first line, {shown}, a header?"
 
 
-def by_name(top: Sequence[str], languages: Languages) -> Places | None:
+def columns_by_name(top: Sequence[str], languages: Languages) -> PairColumns | None:
     """The columns that a header names: by the codes, by what the languages are called, or as source and target."""
     plain = [cell.strip() for cell in top]
     for sides in (
         [[code.strip().casefold()] for code in languages[:2]],
-        [names_of(code) for code in languages[:2]],
-        [SOURCES, TARGETS],
+        [language_names(code) for code in languages[:2]],
+        [SOURCE_COLUMNS, TARGET_COLUMNS],
     ):
         found = [_first(plain, tuple(names)) for names in sides]
         if None not in found and found[0] != found[1]:
-            return Places(found[0] or 0, found[1] or 0, header=True)
+            return PairColumns(found[0] or 0, found[1] or 0, header=True)
     return None
 
 
 def _first(cells: Sequence[str], names: tuple[str, ...]) -> int | None:
     """The column with one of the names: the whole name first, then one that has it among its words."""
     exact = next((i for i, cell in enumerate(cells) if cell.casefold() in names), None)
-    return exact if exact is not None else next((i for i, cell in enumerate(cells) if is_called(cell, names)), None)
+    return exact if exact is not None else next((i for i, cell in enumerate(cells) if matches_name(cell, names)), None)
 
 
 def _has_codes(top: Sequence[str], languages: Languages) -> bool:
-    return all(_first([cell.strip() for cell in top], names_of(code)) is not None for code in languages[:2])
+    return all(_first([cell.strip() for cell in top], language_names(code)) is not None for code in languages[:2])
 
 
 def _names_languages(top: Sequence[str]) -> bool | None:
     """True where the first record names two languages, or source and target; None where that is not known."""
-    return True if guess(top) is not None else None
+    return True if guess_languages(top) is not None else None
 
 
-def guess(top: Sequence[str]) -> Languages | None:
+def guess_languages(top: Sequence[str]) -> Languages | None:
     """The languages that a header names, in its order; None where it names fewer than two."""
     plain = [cell.strip() for cell in top]
-    codes = [next((code for code in known.NAMES if is_called(cell, names_of(code))), None) for cell in plain]
+    codes = [next((code for code in known.LANGUAGE_NAMES if matches_name(cell, language_names(code))), None) for cell in plain]
     two = list(dict.fromkeys(code for code in codes if code is not None))
     if len(two) >= 2:
         return Languages(two[0], two[1])
-    roles = [_first(plain, names) for names in (SOURCES, TARGETS)]
+    roles = [_first(plain, names) for names in (SOURCE_COLUMNS, TARGET_COLUMNS)]
     return None if None in roles or roles[0] == roles[1] else Languages(plain[roles[0] or 0], plain[roles[1] or 0])
 
 
-def meant(top: Sequence[str]) -> Languages:
+def detect_languages(top: Sequence[str]) -> Languages:
     """The languages that training has to be told of a table: the usual ones, unless its header names two others."""
-    return USUAL if by_name(top, USUAL) is not None else guess(top) or USUAL
+    return DEFAULT_LANGUAGES if columns_by_name(top, DEFAULT_LANGUAGES) is not None else guess_languages(top) or DEFAULT_LANGUAGES
 
 
 def _column(code: str, names: tuple[str, ...], path: Path) -> int:
@@ -145,9 +145,9 @@ def _column(code: str, names: tuple[str, ...], path: Path) -> int:
     )
 
 
-def _check_scripts(records: Sequence[Sequence[str]], found: Places, languages: Languages, path: Path) -> None:
+def _check_scripts(records: Sequence[Sequence[str]], found: PairColumns, languages: Languages, path: Path) -> None:
     """Refuse columns of which each is written in the script of the other's language."""
-    usual = [usual_script(code) for code in languages[:2]]
+    usual = [script_of_language(code) for code in languages[:2]]
     if None in usual or usual[0] == usual[1]:
         return
     columns = [[r[i] for r in records if len(r) > max(found[:2])] for i in found[:2]]
@@ -163,10 +163,10 @@ def _check_scripts(records: Sequence[Sequence[str]], found: Places, languages: L
         )
 
 
-def _check_texts(records: Sequence[Sequence[str]], found: Places, languages: Languages, path: Path) -> None:
+def _check_texts(records: Sequence[Sequence[str]], found: PairColumns, languages: Languages, path: Path) -> None:
     """Refuse the first columns of many where one of them holds no texts of its language: which ones is not known."""
     width = max(map(len, records), default=0)
-    if width <= len(languages.order):
+    if width <= len(languages.column_order):
         return
     for place, code in zip(found[:2], languages[:2], strict=True):
         wrong = _no_texts(_cells(records, place), code)
@@ -186,9 +186,9 @@ def _cells(records: Sequence[Sequence[str]], place: int) -> list[str]:
 
 def _no_texts(cells: Sequence[str], code: str) -> str:
     """Why cells cannot be the texts of a language: they are numbers, or have no letter of its script; else nothing."""
-    if all(NUMBER.fullmatch(cell.strip()) for cell in cells):
+    if all(ID_PATTERN.fullmatch(cell.strip()) for cell in cells):
         return f"holds only numbers or ids ({cells[0].strip()[:20]!r}, …)" if cells else "is empty"
-    script = usual_script(code)
+    script = script_of_language(code)
     if script is not None and not any(has_script(cell, script) for cell in cells):
         return f"has no letter of that language ({cells[0].strip()[:20]!r}, …)"
     return ""
@@ -196,8 +196,8 @@ def _no_texts(cells: Sequence[str], code: str) -> str:
 
 def _likely(records: Sequence[Sequence[str]], languages: Languages, *, width: int) -> list[str]:
     """What each column of a table may be, for the user to confirm: one for each language, `other` for the rest."""
-    if width <= len(languages.order):
-        return list(languages.order)
+    if width <= len(languages.column_order):
+        return list(languages.column_order)
     columns = [_cells(records, place) for place in range(width)]
     order = ["other"] * width
     for code in languages[:2]:
@@ -211,26 +211,26 @@ def _likeness(cells: Sequence[str], code: str) -> tuple[bool, bool]:
     return not _no_texts(cells, code), len(set(cells)) > len(cells) // 2
 
 
-def of_record(record: Mapping[str, object], languages: Languages) -> tuple[str, str]:
+def record_keys(record: Mapping[str, object], languages: Languages) -> tuple[str, str]:
     """The keys of both sides in a record of names and texts, by the same names as columns."""
     if languages.source in record and languages.target in record:
         return languages.source, languages.target
     names = list(record)
-    found = by_name(names, languages)
+    found = columns_by_name(names, languages)
     return (languages.source, languages.target) if found is None else (names[found.source], names[found.target])
 
 
 Pair = tuple[str, str]
 Pairs = Examples[Pair]
 SETTINGS = "data.source=… data.target=…"
-EXCEL = (".xlsx", ".xls", ".ods", ".numbers")
+SPREADSHEET_SUFFIXES = (".xlsx", ".xls", ".ods", ".numbers")
 
 
-def parallel(source: Path, target: Path) -> Pairs:
+def read_parallel(source: Path, target: Path) -> Pairs:
     """Two files, line by line -> pairs; files of different length are an error that says where they part."""
 
     def read() -> Iterator[Pair]:
-        left, right = lines(source), lines(target)
+        left, right = read_lines(source), read_lines(target)
         for number, (s, t) in enumerate(zip_longest(left, right), start=1):
             if s is None or t is None:
                 short, long, rest = (source, target, right) if s is None else (target, source, left)
@@ -243,15 +243,15 @@ def parallel(source: Path, target: Path) -> Pairs:
     return from_files(f"{source} and {target}", read, source, target)
 
 
-def table(path: Path, languages: Languages) -> Pairs:
+def read_table(path: Path, languages: Languages) -> Pairs:
     """A TSV or CSV file -> pairs; columns by number, by a header, or by their order. Line ends in cells are spaces."""
 
     def read() -> Iterator[Pair]:
-        stream = tables.records(path)
-        head = list(islice(stream, LOOKED_AT + 1))
+        stream = tables.read_records(path)
+        head = list(islice(stream, SNIFF_RECORDS + 1))
         if not head:
             raise DataError(f"{path}: there is nothing but blank lines in it")
-        found = places(head[0].cells, [record.cells for record in head[1:]], languages, path)
+        found = find_columns(head[0].cells, [record.cells for record in head[1:]], languages, path)
         for number, cells in chain(head[1:] if found.header else head, stream):
             last = max(found.source, found.target)
             if last >= len(cells):
@@ -266,11 +266,11 @@ def _one_line(cell: str) -> str:
     return " ".join(cell.split("\n")) if "\n" in cell else cell
 
 
-def jsonl(path: Path, languages: Languages) -> Pairs:
+def read_jsonl(path: Path, languages: Languages) -> Pairs:
     """A file with a JSON object a line, `{"en": …, "de": …}` (or that under "translation") -> pairs."""
 
     def read() -> Iterator[Pair]:
-        return (from_record(record, languages, place) for place, record in tables.objects(path))
+        return (from_record(record, languages, place) for place, record in tables.read_jsonl(path))
 
     return from_files(f"{path}", read, path, key=str(languages))
 
@@ -281,7 +281,7 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
     named = inner if isinstance(inner, dict) else record
     if not isinstance(named, dict):
         raise DataError(f"{where}: expected an object with a text for each language, got {record!r:.60}")
-    source, target = of_record(named, languages)
+    source, target = record_keys(named, languages)
     for code in (source, target):
         if code not in named:
             raise DataError(f"{where}: no language {code!r}; name both: {SETTINGS}; {did_you_mean(code, named)}")
@@ -293,8 +293,8 @@ def from_record(record: Any, languages: Languages, where: str) -> Pair:
 def read(path: Path, languages: Languages) -> dict[str, Pairs]:
     """A file, or a folder with files named after splits -> pairs for each split there is."""
     if path.is_file():
-        both = sides(path, languages)
-        return {"train": parallel(*both) if both else _single(path, languages)}
+        both = aligned_files(path, languages)
+        return {"train": read_parallel(*both) if both else _single(path, languages)}
     if not path.is_dir():
         if packed := _beside(path, languages):
             return {"train": packed}
@@ -306,15 +306,15 @@ def read(path: Path, languages: Languages) -> dict[str, Pairs]:
 
 
 def _single(path: Path, languages: Languages) -> Pairs:
-    kind = plain(path).suffix
+    kind = strip_compression(path).suffix
     if kind == ".jsonl":
-        return jsonl(path, languages)
+        return read_jsonl(path, languages)
     if kind in (".tsv", ".csv", ".txt"):
-        return table(path, languages)
-    if kind in EXCEL:
+        return read_table(path, languages)
+    if kind in SPREADSHEET_SUFFIXES:
         raise DataError(f"{path}: a workbook of a spreadsheet; save it as CSV UTF-8 (File, Save as) and give that file")
     code = kind.removeprefix(".")
-    if code in NAMES:
+    if code in LANGUAGE_NAMES:
         raise DataError(
             f"{path}: its language, {code}, is neither data.source={languages.source} nor data.target="
             f"{languages.target}; name the two, of which each has a file: data.source={code} data.target=…"
@@ -322,10 +322,10 @@ def _single(path: Path, languages: Languages) -> Pairs:
     raise DataError(f"{path}: unknown kind of file; expected .tsv, .csv or .jsonl (also .gz, .xz), or a folder")
 
 
-def sides(path: Path, languages: Languages) -> tuple[Path, Path] | None:
+def aligned_files(path: Path, languages: Languages) -> tuple[Path, Path] | None:
     """One of two aligned files, news.en -> both, news.en and news.ko; None where its suffix is neither language."""
-    stem, codes = plain(path).with_suffix(""), languages[:2]
-    if plain(path).suffix.removeprefix(".") not in codes:
+    stem, codes = strip_compression(path).with_suffix(""), languages[:2]
+    if strip_compression(path).suffix.removeprefix(".") not in codes:
         return None
     source, target = (_packed(stem.with_name(f"{stem.name}.{code}")) for code in codes)
     for side, code in zip((source, target), codes, strict=True):
@@ -340,26 +340,26 @@ def sides(path: Path, languages: Languages) -> tuple[Path, Path] | None:
 def _beside(stem: Path, languages: Languages) -> Pairs | None:
     """`corpus/news` -> corpus/news.en beside corpus/news.de, if they are there."""
     sides = [_packed(stem.with_name(f"{stem.name}.{code}")) for code in languages[:2]]
-    return parallel(*sides) if all(side.exists() for side in sides) else None
+    return read_parallel(*sides) if all(side.exists() for side in sides) else None
 
 
 def _packed(path: Path) -> Path:
-    choices = [path, *(path.with_name(path.name + suffix) for suffix in PACKED)]
+    choices = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSED_SUFFIXES)]
     return next((choice for choice in choices if choice.exists()), path)
 
 
 def _columns_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = sorted(p for p in folder.iterdir() if plain(p).suffix in tables.SUFFIXES)
+    files = sorted(p for p in folder.iterdir() if strip_compression(p).suffix in tables.SUFFIXES)
     splits: dict[str, Pairs] = {}
     for path in files:
-        split = split_of(plain(path).stem)
+        split = split_of(strip_compression(path).stem)
         if split is not None:
             splits.setdefault(split, _single(path, languages))
     return {"train": _single(files[0], languages)} if files and not splits else splits
 
 
 def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
-    files = {plain(path).name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    files = {strip_compression(path).name: path for path in sorted(folder.iterdir()) if path.is_file()}
     sides = [{Path(n).stem: p for n, p in files.items() if Path(n).suffix == f".{code}"} for code in languages[:2]]
     for code, side in zip(languages[:2], sides, strict=True):
         if not side:
@@ -373,7 +373,7 @@ def _files_in(folder: Path, languages: Languages) -> dict[str, Pairs]:
         for code, side in zip(languages[:2], sides, strict=True):
             if stem not in side:
                 raise DataError(f"{folder}: {stem}.{code} is missing beside the other language")
-        splits[split] = parallel(sides[0][stem], sides[1][stem])
+        splits[split] = read_parallel(sides[0][stem], sides[1][stem])
     if not splits:
         raise DataError(f"{folder}: no file named train, valid or test; found {', '.join(sorted(files)[:5])}")
     return splits

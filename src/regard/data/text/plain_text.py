@@ -15,16 +15,16 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from regard.core.errors import ConfigError, DataError, did_you_mean
-from regard.data.examples import PACKED, RATIO, Examples, plain, split_of
+from regard.data.examples import COMPRESSED_SUFFIXES, COMPRESSION_RATIO, Examples, strip_compression, split_of
 from regard.data.files import download, tables
-from regard.data.files.text_files import decoded, whole
+from regard.data.files.text_files import decode_text, read_text
 
 BUILT_IN = "python"
 DOWNLOADS = ("tinyshakespeare",)  # known downloads that are plain text
-SHARE = 10  # a tenth of the characters is held out where no validation text is given
-EVERY = 20  # of at least so many documents, one in so many is for validation and one for testing
-TABLES = (".tsv", ".csv")
-ABOUT = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
+HELD_OUT_DIVISOR = 10  # a tenth of the characters is held out where no validation text is given
+DOCUMENTS_PER_HELD_OUT = 20  # of at least so many documents, one in so many is for validation and one for testing
+TABLE_SUFFIXES = (".tsv", ".csv")
+SKIPPED_PREFIXES = ("readme", "contents", "cats.txt", "license")  # members of an archive that are not its texts
 
 
 Documents = Examples[str]  # texts that can be gone through again and again without being held in memory
@@ -37,18 +37,18 @@ class PlainTextSource(NamedTuple):
     name: str
 
 
-def open_text(origin: PlainTextSource, *, only_tested: bool = False) -> dict[str, Documents]:
+def open_text(source: PlainTextSource, *, test_only: bool = False) -> dict[str, Documents]:
     """The documents of each split; where no validation text is given, a part of the training text is held out, or all
     of it where it is only tested on."""
-    cut = _whole_of if only_tested else _complete
-    if origin.paths:
-        return _merged([cut(_from_path(str(path))) for path in origin.paths])
-    if origin.name == BUILT_IN:
+    cut = _whole_of if test_only else _complete
+    if source.paths:
+        return _merged([cut(_from_path(str(path))) for path in source.paths])
+    if source.name == BUILT_IN:
         return cut({"train": Documents("the documentation inside Python", _topics, key="pydoc topics")})
-    if origin.name in DOWNLOADS:
-        return cut(_folder(download.get(origin.name), column=""))
+    if source.name in DOWNLOADS:
+        return cut(_folder(download.fetch_dataset(source.name), column=""))
     known = (BUILT_IN, *DOWNLOADS)
-    raise ConfigError(f"no text {origin.name!r}; files are given as data.paths=[…]; {did_you_mean(origin.name, known)}")
+    raise ConfigError(f"no text {source.name!r}; files are given as data.paths=[…]; {did_you_mean(source.name, known)}")
 
 
 def _topics() -> Iterator[str]:
@@ -72,30 +72,30 @@ def _folder(path: Path, column: str) -> dict[str, Documents]:
     files = sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
     splits: dict[str, list[Documents]] = {}
     for file in files:
-        split = split_of(plain(file).stem)
+        split = split_of(strip_compression(file).stem)
         if split is not None:
             splits.setdefault(split, []).append(_file(file, column))
     if "train" in splits:
         return {split: _joined(parts) for split, parts in splits.items()}
-    texts = [file for file in files if not file.name.lower().startswith(ABOUT)]
+    texts = [file for file in files if not file.name.lower().startswith(SKIPPED_PREFIXES)]
     if not texts:
         raise DataError(f"{path}: no files in this folder to read text from")
     return {"train": _joined([_file(file, column) for file in texts], where=str(path))}
 
 
 def _file(path: Path, column: str) -> Documents:
-    kind = plain(path).suffix
+    kind = strip_compression(path).suffix
     read: Callable[[], Iterator[str]] = partial(_whole, path)
     if kind == ".zip":
         read = partial(_members, path)
     elif kind == ".jsonl":
         read = partial(_records, path, column or "text")
-    elif kind in TABLES and column:
+    elif kind in TABLE_SUFFIXES and column:
         read = partial(_cells, path, column)
-    elif kind in TABLES:
+    elif kind in TABLE_SUFFIXES:
         raise DataError(f"{path}: which column is the text? Name it or give its number behind a #: {path.name}#text")
     fact = path.stat()
-    size = fact.st_size * (RATIO if path.suffix in (*PACKED, ".zip") else 1)
+    size = fact.st_size * (COMPRESSION_RATIO if path.suffix in (*COMPRESSED_SUFFIXES, ".zip") else 1)
     return Documents(str(path), read, f"{path.resolve()}:{fact.st_size}:{fact.st_mtime_ns}#{column};", size)
 
 
@@ -116,7 +116,7 @@ def _merged(sources: Sequence[dict[str, Documents]]) -> dict[str, Documents]:
 
 
 def _whole(path: Path) -> Iterator[str]:
-    yield whole(path)
+    yield read_text(path)
 
 
 def _members(path: Path) -> Iterator[str]:
@@ -124,15 +124,15 @@ def _members(path: Path) -> Iterator[str]:
         with zipfile.ZipFile(path) as archive:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
             for name in names:
-                if not PurePosixPath(name).name.lower().startswith(ABOUT):
-                    text = decoded(archive.read(name), f"{path}: {name}")
-                    yield untagged(text) if is_tagged(text) else text
+                if not PurePosixPath(name).name.lower().startswith(SKIPPED_PREFIXES):
+                    text = decode_text(archive.read(name), f"{path}: {name}")
+                    yield strip_pos_tags(text) if has_pos_tags(text) else text
     except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError) as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
 
 
 def _records(path: Path, column: str) -> Iterator[str]:
-    for place, record in tables.objects(path):
+    for place, record in tables.read_jsonl(path):
         if not isinstance(record, dict) or not isinstance(record.get(column), str):
             raise DataError(f"{place}: has no text {column!r}; name the right one behind a #: {path.name}#…")
         yield record[column]
@@ -141,7 +141,7 @@ def _records(path: Path, column: str) -> Iterator[str]:
 def _cells(path: Path, column: str) -> Iterator[str]:
     """The text column of a table, by its name in the first line or by its number; tags <br /> become line ends."""
     place = int(column) - 1 if column.isdigit() and int(column) else None
-    for number, cells in tables.records(path):
+    for number, cells in tables.read_records(path):
         if place is None:
             if column not in cells:
                 raise DataError(f"{path}: no column {column!r}; {did_you_mean(column, cells)}, or give its number")
@@ -152,13 +152,13 @@ def _cells(path: Path, column: str) -> Iterator[str]:
             raise DataError(f"{path}:{number}: {len(cells)} columns, but column {place + 1} is asked for")
 
 
-def is_tagged(text: str) -> bool:
+def has_pos_tags(text: str) -> bool:
     """Whether the words of a text carry tags as in the Brown corpus: dog/nn."""
     words = text.split(maxsplit=20)[:20]
     return len(words) > 1 and all(re.fullmatch(r"\S+/[a-z.,:;()'`*$+-]\S*", word) for word in words)
 
 
-def untagged(text: str) -> str:
+def strip_pos_tags(text: str) -> str:
     """`The/at dog/nn barked/vbd ./.` -> "The dog barked."; a paragraph a line."""
     paragraphs = (" ".join(word.rpartition("/")[0] for word in line.split()) for line in text.splitlines())
     return "\n".join(_printed(paragraph) for paragraph in paragraphs if paragraph)
@@ -178,7 +178,7 @@ def _complete(splits: dict[str, Documents]) -> dict[str, Documents]:
     if "valid" in splits:
         return splits
     whole = splits["train"]
-    many = sum(1 for _ in islice(whole, EVERY)) == EVERY
+    many = sum(1 for _ in islice(whole, DOCUMENTS_PER_HELD_OUT)) == DOCUMENTS_PER_HELD_OUT
     cut, parts = (_every, ("train", "valid", "test")) if many else (_by_characters, ("train", "valid"))
     return splits | {
         split: Documents(whole.where, partial(cut, whole, split), f"{whole.key}{split}", whole.bytes)
@@ -193,13 +193,13 @@ def _whole_of(splits: dict[str, Documents]) -> dict[str, Documents]:
 
 def _every(whole: Documents, split: str) -> Iterator[str]:
     """The twentieth, fortieth, … document is for validation, the tenth, thirtieth, … for testing."""
-    names = {EVERY - 1: "valid", EVERY // 2 - 1: "test"}
-    return (text for number, text in enumerate(whole) if names.get(number % EVERY, "train") == split)
+    names = {DOCUMENTS_PER_HELD_OUT - 1: "valid", DOCUMENTS_PER_HELD_OUT // 2 - 1: "test"}
+    return (text for number, text in enumerate(whole) if names.get(number % DOCUMENTS_PER_HELD_OUT, "train") == split)
 
 
 def _by_characters(whole: Documents, split: str) -> Iterator[str]:
     """The first nine tenths of the characters, or the last tenth."""
-    edge = sum(map(len, whole)) * (SHARE - 1) // SHARE
+    edge = sum(map(len, whole)) * (HELD_OUT_DIVISOR - 1) // HELD_OUT_DIVISOR
     for text in whole:
         kept = text[max(0, edge) :] if split == "valid" else text[: max(0, edge)]
         edge -= len(text)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from regard.core.errors import ConfigError
 from regard.data.text.unicode import nfc
-from regard.data.text.unicode import spans as raw_spans
+from regard.data.text.unicode import nfc_spans as raw_spans
 
 Span = tuple[int, int]
 ABBREVIATIONS = (
@@ -26,8 +26,8 @@ BEFORE_NUMBERS = ("no", "vol", "fig", "p", "pp", "ch")  # abbreviations if a num
 CLOSING = "\"'”’»」』)\\]}"
 OPENING = "\"'“‘«「『(\\[{"
 KOREAN_ENDINGS = "다요까죠네음임"
-NEAR = 20  # characters behind the end of a sentence that are looked at
-GOES_ON = r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # what Korean puts behind a quotation
+LOOKAHEAD_CHARS = 20  # characters behind the end of a sentence that are looked at
+QUOTE_CONTINUATION = r"\s?(?:라고|이라고|라는|라며|라면서|하고|고\s|며\s|는\s|란\s)"  # what Korean puts behind a quotation
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Splitter:
 
     def _ends_here(self, text: str, start: int, found: re.Match[str]) -> bool:
         """Whether a sentence that began at `start` ends behind the marks that were found."""
-        before, after = text[start : found.start()], text[found.end() : found.end() + NEAR]
+        before, after = text[start : found.start()], text[found.end() : found.end() + LOOKAHEAD_CHARS]
         mark, closing = found.group("mark"), found.group("closing")
         spaced = after[:1].isspace()
         follows = after.lstrip()[:1]
         if not spaced and not (before[-1:] in KOREAN_ENDINGS and _is_hangul(after[:1])):
             return False
-        if follows.islower() or (closing and re.match(GOES_ON, after)):
+        if follows.islower() or (closing and re.match(QUOTE_CONTINUATION, after)):
             return False
         if mark != ".":
             return True

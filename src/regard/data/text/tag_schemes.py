@@ -15,21 +15,21 @@ from regard.core.data_specs import TagTransitions
 from regard.core.errors import DataError
 
 Scheme = Literal["bio", "iob1", "iobes"]
-NAMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}  # what seqeval calls them
-LETTERS = {"bio": "BI", "iob1": "BI", "iobes": "BIES"}
-SAME = {"L": "E", "U": "S", "M": "I"}  # other letters for the same thing
+SEQEVAL_NAMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}  # what seqeval calls them
+SCHEME_PREFIXES = {"bio": "BI", "iob1": "BI", "iobes": "BIES"}
+PREFIX_ALIASES = {"L": "E", "U": "S", "M": "I"}  # other letters for the same thing
 OUTSIDE = "O"
 
 
 class Entity(NamedTuple):
     """An entity: the units first … last - 1, and its type."""
 
-    first: int
-    last: int
-    kind: str
+    start: int
+    stop: int
+    type: str
 
 
-class Broken(NamedTuple):
+class TagError(NamedTuple):
     """What is wrong with the tag of one unit."""
 
     unit: int
@@ -42,13 +42,13 @@ def parse(tag: str) -> tuple[str, str]:
     if tag == OUTSIDE:
         return OUTSIDE, ""
     letter, kind = tag[:1], tag[2:]
-    letter = SAME.get(letter, letter)
+    letter = PREFIX_ALIASES.get(letter, letter)
     if letter not in ("B", "I", "E", "S") or (len(tag) > 1 and (tag[1] not in "-_" or not kind)):
         raise DataError(f"{tag!r} is no tag; expected O, or B- and I- with a type such as B-person")
     return letter, kind
 
 
-def fill(tags: Sequence[str]) -> list[tuple[str, str]]:
+def parse_tags(tags: Sequence[str]) -> list[tuple[str, str]]:
     """Tags -> letters and types; a bare I has the type of the tag before it (the KLP data is written so)."""
     parsed: list[tuple[str, str]] = []
     for tag in tags:
@@ -70,18 +70,18 @@ def may_follow(before: tuple[str, str], after: tuple[str, str], scheme: Scheme) 
     return (after[0] in ("I", "E") and same) if opened else after[0] not in ("I", "E")
 
 
-def broken(tags: Sequence[str], scheme: Scheme) -> Broken | None:
+def find_tag_error(tags: Sequence[str], scheme: Scheme) -> TagError | None:
     """The first unit whose tag breaks the rules of a scheme; None where all keep them."""
-    parsed = [(OUTSIDE, ""), *fill(tags)]
+    parsed = [(OUTSIDE, ""), *parse_tags(tags)]
     for i, (before, after) in enumerate(pairwise(parsed)):
-        if after[0] != OUTSIDE and after[0] not in LETTERS[scheme]:
-            return Broken(i, f"{tags[i]!r} is not a tag of {NAMES[scheme]}")
+        if after[0] != OUTSIDE and after[0] not in SCHEME_PREFIXES[scheme]:
+            return TagError(i, f"{tags[i]!r} is not a tag of {SEQEVAL_NAMES[scheme]}")
         if after[0] != OUTSIDE and not after[1]:
-            return Broken(i, f"{tags[i]!r} goes on with an entity that has not begun")
+            return TagError(i, f"{tags[i]!r} goes on with an entity that has not begun")
         if not may_follow(before, after, scheme):
-            return Broken(i, _problem(tags, i, scheme))
+            return TagError(i, _problem(tags, i, scheme))
     if scheme == "iobes" and parsed[-1][0] in ("B", "I"):
-        return Broken(len(tags) - 1, f"{tags[-1]!r} has no end: the sentence ends")
+        return TagError(len(tags) - 1, f"{tags[-1]!r} has no end: the sentence ends")
     return None
 
 
@@ -94,26 +94,26 @@ def _problem(tags: Sequence[str], i: int, scheme: Scheme) -> str:
     return f"{tags[i - 1]!r} has no end: {tags[i]!r} follows"
 
 
-def detect(sentences: Iterable[Sequence[str]]) -> Scheme:
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
     """The tags of many sentences -> the scheme whose rules all keep; BIO where several do. An error names the best."""
     counts: dict[Scheme, int] = dict.fromkeys(get_args(Scheme), 0)
     total = 0
     for tags in sentences:
         total += 1
         for scheme in counts:
-            counts[scheme] += broken(tags, scheme) is None
+            counts[scheme] += find_tag_error(tags, scheme) is None
     best = max(counts, key=lambda scheme: counts[scheme])  # the first of the best: BIO
     if counts[best] < total:
         raise DataError(
-            f"the tags keep to no scheme: {total - counts[best]} of {total} sentences break {NAMES[best]}, "
+            f"the tags keep to no scheme: {total - counts[best]} of {total} sentences break {SEQEVAL_NAMES[best]}, "
             f"which fits best; see: regard data check"
         )
     return best
 
 
-def entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
+def tags_to_entities(tags: Sequence[str], scheme: Scheme) -> list[Entity]:
     """Tags that keep a scheme's rules -> the entities they describe, in order."""
-    parsed = fill(tags)
+    parsed = parse_tags(tags)
     starts = [i for i, (letter, _) in enumerate(parsed) if letter in ("B", "S") or _begins_by_i(parsed, i, scheme)]
     others = set(starts)
     found: list[Entity] = []
@@ -131,33 +131,33 @@ def _begins_by_i(parsed: Sequence[tuple[str, str]], i: int, scheme: Scheme) -> b
     return i == 0 or parsed[i - 1][0] == OUTSIDE or parsed[i - 1][1] != parsed[i][1]
 
 
-def tags_of(found: Iterable[Entity], length: int, scheme: Scheme) -> list[str]:
+def entities_to_tags(entity_list: Iterable[Entity], length: int, scheme: Scheme) -> list[str]:
     """Entities among `length` units -> their tags in a scheme."""
     tags = [OUTSIDE] * length
     before = Entity(0, 0, "")
-    for entity in sorted(found):
-        if entity.first < before.last:
+    for entity in sorted(entity_list):
+        if entity.start < before.stop:
             raise DataError(f"two entities overlap: {before} and {entity}")
         letters = _letters(entity, before, scheme)
-        tags[entity.first : entity.last] = [f"{letter}-{entity.kind}" for letter in letters]
+        tags[entity.start : entity.stop] = [f"{letter}-{entity.type}" for letter in letters]
         before = entity
     return tags
 
 
 def _letters(entity: Entity, before: Entity, scheme: Scheme) -> str:
-    length = entity.last - entity.first
+    length = entity.stop - entity.start
     if scheme == "iobes":
         return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
-    touches = entity.first == before.last and entity.kind == before.kind and before.last > 0
+    touches = entity.start == before.stop and entity.type == before.type and before.stop > 0
     return ("B" if scheme == "bio" or touches else "I") + "I" * (length - 1)
 
 
-def convert(tags: Sequence[str], before: Scheme, after: Scheme) -> list[str]:
+def convert(tags: Sequence[str], source_scheme: Scheme, target_scheme: Scheme) -> list[str]:
     """Tags of one scheme -> the tags of another for the same entities."""
-    return tags_of(entities(tags, before), len(tags), after)
+    return entities_to_tags(tags_to_entities(tags, source_scheme), len(tags), target_scheme)
 
 
-def rules(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
+def tag_transitions(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
     """The tags of a vocabulary -> the sequences of them that keep the scheme's rules."""
     parsed = [parse(tag) for tag in tags]
     first = tuple(may_follow((OUTSIDE, ""), tag, scheme) for tag in parsed)
@@ -166,6 +166,6 @@ def rules(tags: Sequence[str], scheme: Scheme) -> TagTransitions:
     return TagTransitions(first, follows, last)
 
 
-def vocabulary(kinds: Iterable[str], scheme: Scheme) -> list[str]:
+def tag_vocabulary(entity_types: Iterable[str], scheme: Scheme) -> list[str]:
     """Types of entities -> all tags of a scheme, O first."""
-    return [OUTSIDE, *(f"{letter}-{kind}" for kind in sorted(set(kinds)) for letter in LETTERS[scheme])]
+    return [OUTSIDE, *(f"{letter}-{kind}" for kind in sorted(set(entity_types)) for letter in SCHEME_PREFIXES[scheme])]

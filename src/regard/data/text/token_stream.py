@@ -21,51 +21,51 @@ from regard.core.errors import DataError, FileError
 from regard.core.files import atomic_write, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
-from regard.data.text.pair_corpus import Tokens
+from regard.data.text.pair_corpus import TokenArray
 from regard.data.text.plain_text import Documents
 from regard.data.text.tokenizer import Tokenizer
 
 VERSION = 1
-SMALL = 2**16  # a vocabulary up to this size fits two bytes a token
-PIECE = 2**16  # characters that are encoded as one: the library needs a hundred bytes a token while it encodes
-PIECES = 64  # that are encoded at once
+MAX_UINT16_VOCAB = 2**16  # a vocabulary up to this size fits two bytes a token
+PIECE_CHARS = 2**16  # characters that are encoded as one: the library needs a hundred bytes a token while it encodes
+BATCH_PIECES = 64  # that are encoded at once
 
 
-class Stream(NamedTuple):
+class TokenStream(NamedTuple):
     """All tokens of a text and how many characters they stand for."""
 
-    tokens: Tokens
-    characters: int
+    tokens: TokenArray
+    num_characters: int
 
-    def crops(self, places: Indices, length: int) -> Tensor:
+    def crops(self, starts: Indices, length: int) -> Tensor:
         """Places (b) -> the tokens (b length) from each place on."""
-        return torch.from_numpy(self.tokens[places[:, None] + np.arange(length)].astype(np.int64))
+        return torch.from_numpy(self.tokens[starts[:, None] + np.arange(length)].astype(np.int64))
 
 
-class Encoded(NamedTuple):
+class EncodedPart(NamedTuple):
     """Some tokens of a text, and the characters they stand for."""
 
     tokens: list[int]
-    characters: int
+    num_characters: int
 
 
-def in_memory(documents: Iterable[str], tokenizer: Tokenizer, end: int = SpecialTokens.end) -> Stream:
+def encode_in_memory(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.end) -> TokenStream:
     """Texts -> their tokens, held in memory."""
-    kind = np.uint16 if tokenizer.size <= SMALL else np.int32
+    kind = np.uint16 if tokenizer.vocab_size <= MAX_UINT16_VOCAB else np.int32
     parts, characters = [np.zeros(0, dtype=kind)], 0
-    for part in encoded(documents, tokenizer, end):
+    for part in encode_parts(documents, tokenizer, eos_id):
         parts.append(np.array(part.tokens, dtype=kind))
-        characters += part.characters
-    return Stream(np.concatenate(parts), characters)
+        characters += part.num_characters
+    return TokenStream(np.concatenate(parts), characters)
 
 
-def mapped(documents: Documents, tokenizer: Tokenizer, end: int = SpecialTokens.end, *, folder: Path) -> Stream:
+def load_or_build(documents: Documents, tokenizer: Tokenizer, eos_id: int = SpecialTokens.end, *, folder: Path) -> TokenStream:
     """Texts -> their tokens, mapped from a file in `folder`, which is made if it is not there."""
-    stamp = f"{VERSION} {documents.key} {end}".encode() + tokenizer.engine.to_str().encode()
+    stamp = f"{VERSION} {documents.key} {eos_id}".encode() + tokenizer.engine.to_str().encode()
     place = folder / f"{sha256(stamp).hexdigest()[:24]}.tokens"
     header = place.with_suffix(".json")
     if not header.exists():
-        _write(place, encoded(documents, tokenizer, end), kind="<u2" if tokenizer.size <= SMALL else "<i4")
+        _write(place, encode_parts(documents, tokenizer, eos_id), kind="<u2" if tokenizer.vocab_size <= MAX_UINT16_VOCAB else "<i4")
     try:
         facts = json.loads(header.read_text(encoding="utf-8"))
         tokens = np.memmap(place, dtype=facts["type"], mode="r")
@@ -74,10 +74,10 @@ def mapped(documents: Documents, tokenizer: Tokenizer, end: int = SpecialTokens.
         whole = False
     if not whole:
         raise DataError(f"{place}: damaged; delete it and {header.name}, and they are made anew")
-    return Stream(tokens, int(facts["characters"]))
+    return TokenStream(tokens, int(facts["characters"]))
 
 
-def _write(place: Path, parts: Iterable[Encoded], *, kind: str) -> None:
+def _write(place: Path, parts: Iterable[EncodedPart], *, kind: str) -> None:
     """The tokens, and then the header: with it they are whole."""
     count = characters = 0
     try:
@@ -87,13 +87,13 @@ def _write(place: Path, parts: Iterable[Encoded], *, kind: str) -> None:
     with atomic_write(place) as beside, beside.open("wb") as file:
         for part in parts:
             file.write(np.array(part.tokens, dtype=kind).tobytes())
-            count, characters = count + len(part.tokens), characters + part.characters
+            count, characters = count + len(part.tokens), characters + part.num_characters
     if not count:
         raise DataError("there is no text to encode")
     write_text(place.with_suffix(".json"), json.dumps({"type": kind, "count": count, "characters": characters}))
 
 
-def encoded(documents: Iterable[str], tokenizer: Tokenizer, end: int = SpecialTokens.end) -> Iterator[Encoded]:
+def encode_parts(documents: Iterable[str], tokenizer: Tokenizer, eos_id: int = SpecialTokens.end) -> Iterator[EncodedPart]:
     """Texts -> their tokens, part by part, with an end mark between two documents; blank ones are left out."""
     prefixed = str(tokenizer.engine.normalizer.normalize_str("a")).startswith(" ")
     waiting: list[tuple[str, bool]] = []  # pieces, and whether a document ends with each
@@ -102,14 +102,14 @@ def encoded(documents: Iterable[str], tokenizer: Tokenizer, end: int = SpecialTo
     for text in documents:
         if not text.strip():
             continue
-        *begun, last = cut(text, PIECE, keep_space=not prefixed)
+        *begun, last = split_text(text, PIECE_CHARS, keep_space=not prefixed)
         waiting += [(piece, False) for piece in begun] + [(last, True)]
         characters += len(text)
-        if len(waiting) >= PIECES:
-            yield Encoded(before + _flat(tokenizer, waiting, end=end), characters)
-            waiting, before, characters = [], [end], 0
+        if len(waiting) >= BATCH_PIECES:
+            yield EncodedPart(before + _flat(tokenizer, waiting, end=eos_id), characters)
+            waiting, before, characters = [], [eos_id], 0
     if waiting:
-        yield Encoded(before + _flat(tokenizer, waiting, end=end), characters)
+        yield EncodedPart(before + _flat(tokenizer, waiting, end=eos_id), characters)
 
 
 def _flat(tokenizer: Tokenizer, pieces: list[tuple[str, bool]], *, end: int) -> list[int]:
@@ -120,7 +120,7 @@ def _flat(tokenizer: Tokenizer, pieces: list[tuple[str, bool]], *, end: int) -> 
     return tokens[:-1]
 
 
-def cut(text: str, size: int, *, keep_space: bool) -> list[str]:
+def split_text(text: str, size: int, *, keep_space: bool) -> list[str]:
     """A text -> pieces of about `size` characters whose tokens, joined, are those of the whole.
 
     A piece begins at the space before a word, where no token can stretch over the cut. A tokenizer that sets a space
@@ -141,29 +141,29 @@ def cut(text: str, size: int, *, keep_space: bool) -> list[str]:
     return [*pieces, text[begin:]]
 
 
-def plan(length: int, *, context: int, rows: int, seed: int, epoch: int) -> list[Indices]:
+def epoch_batches(length: int, *, context: int, batch_size: int, seed: int, epoch: int) -> list[Indices]:
     """A stream of `length` tokens -> an epoch's batches of places. Crops lie side by side from a random first place,
     so an epoch sees every token once but for less than two crops at the ends."""
     random = np.random.default_rng(combine_seeds(seed, epoch))
     first = int(random.integers(min(context, length - context + 1)))
     places = random.permutation(np.arange(first, length - context + 1, context))
-    return [places[i : i + rows] for i in range(0, len(places), rows)]
+    return [places[i : i + batch_size] for i in range(0, len(places), batch_size)]
 
 
-class Window(NamedTuple):
+class EvaluationWindow(NamedTuple):
     """A part of a stream for evaluation: tokens begin … end are predicted, those from `counted` on are scored."""
 
-    begin: int
-    counted: int
-    end: int
+    start: int
+    scored_from: int
+    stop: int
 
 
-def windows(length: int, size: int) -> list[Window]:
+def evaluation_windows(length: int, size: int) -> list[EvaluationWindow]:
     """Every token of a stream scored once, in windows of `size` that overlap by half: but for the first window, at
     least half a window stands before each token."""
     hop = max(1, size // 2)
-    parts = [Window(0, 0, min(size, length))]
-    while parts[-1].end < length:
-        begin = parts[-1].begin + hop
-        parts.append(Window(begin, parts[-1].end, min(begin + size, length)))
+    parts = [EvaluationWindow(0, 0, min(size, length))]
+    while parts[-1].stop < length:
+        begin = parts[-1].start + hop
+        parts.append(EvaluationWindow(begin, parts[-1].stop, min(begin + size, length)))
     return parts

@@ -17,22 +17,22 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from regard.core.data_specs import SpecialTokens
 from regard.core.errors import CheckpointError, ConfigError, DataError
 from regard.core.files import write_text
-from regard.data.text.unicode import nfc, spans
+from regard.data.text.unicode import nfc, nfc_spans
 
 Level = Literal["bpe", "unigram", "word", "char"]
 
 # Cuts of the text never end in a space unless they are one space alone, so no text can spell the name of a mark.
-MARKS = ("<pad> ", "<unknown> ", "<start> ", "<end> ")
+SPECIAL_TOKENS = ("<pad> ", "<unknown> ", "<start> ", "<end> ")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # what an unknown token is decoded to
 # The time to make subwords grows with the square of a word's length, so an unbroken line is cut every so many letters.
-LONGEST_WORD = 100
-_SOME = f"{{1,{LONGEST_WORD}}}"
-SUBWORD_CUTS = rf" ?[\p{{L}}\p{{M}}]{_SOME}| ?\p{{N}}{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]{_SOME}|\s"
-WORD_CUTS = rf" ?[\p{{L}}\p{{M}}\p{{N}}]{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]|\s"
-CHARACTER_CUTS = r"[\s\S]"
+MAX_WORD_CHARS = 100
+_SOME = f"{{1,{MAX_WORD_CHARS}}}"
+SUBWORD_PATTERN = rf" ?[\p{{L}}\p{{M}}]{_SOME}| ?\p{{N}}{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]{_SOME}|\s"
+WORD_PATTERN = rf" ?[\p{{L}}\p{{M}}\p{{N}}]{_SOME}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]|\s"
+CHARACTER_PATTERN = r"[\s\S]"
 
 
-class Piece(NamedTuple):
+class TokenSpan(NamedTuple):
     """A token and where it stands in the raw text, its leading space left out."""
 
     token: int
@@ -50,7 +50,7 @@ class Tokenizer:
         self._bytes = isinstance(engine.decoder, decoders.ByteLevel)
 
     @property
-    def size(self) -> int:
+    def vocab_size(self) -> int:
         """The number of tokens, marks included."""
         return int(self.engine.get_vocab_size())
 
@@ -69,9 +69,9 @@ class Tokenizer:
         silent = {marks.pad, marks.start, marks.end}
         plain = [[token for token in row if token not in silent] for row in rows]
         texts: list[str] = self.engine.decode_batch(plain, skip_special_tokens=False)
-        return [text.replace(MARKS[marks.unknown], REPLACEMENT) for text in texts]
+        return [text.replace(SPECIAL_TOKENS[marks.unknown], REPLACEMENT) for text in texts]
 
-    def name(self, token: int) -> str:
+    def token_text(self, token: int) -> str:
         """A token number -> how it is shown, its leading space left out."""
         name = str(self.engine.id_to_token(token))
         if len(name) > 1 and name.endswith(" "):  # a mark
@@ -80,31 +80,31 @@ class Tokenizer:
             name = self.decode([[token]])[0]
         return name.removeprefix(" ") or name
 
-    def words(self) -> list[str]:
+    def token_texts(self) -> list[str]:
         """The text of each token number, its leading space left out; "" for marks."""
-        names = (str(self.engine.id_to_token(token)) for token in range(self.size))
-        return ["" if len(name) > 1 and name.endswith(" ") else self.name(i) for i, name in enumerate(names)]
+        names = (str(self.engine.id_to_token(token)) for token in range(self.vocab_size))
+        return ["" if len(name) > 1 and name.endswith(" ") else self.token_text(i) for i, name in enumerate(names)]
 
-    def pieces(self, text: str) -> list[Piece]:
+    def encode_with_offsets(self, text: str) -> list[TokenSpan]:
         """A raw text -> its tokens with offsets into that raw text, composed or not."""
         _check_whole([text])
         encoding = self.engine.encode(nfc(text), add_special_tokens=False)
-        places = spans(text)
-        pieces: list[Piece] = []
+        places = nfc_spans(text)
+        pieces: list[TokenSpan] = []
         for token, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
             prefix = not pieces and self._prefixed and self.engine.id_to_token(token) == " "
             here = places[start:start] if prefix else places[start:stop]
             first, last = (here[0][0], here[-1][1]) if here else (0, 0)
-            pieces.append(Piece(token, self.name(token), _without_space(text, first, last), last))
+            pieces.append(TokenSpan(token, self.token_text(token), _without_space(text, first, last), last))
         return pieces
 
-    def pieces_of(self, row: Sequence[int]) -> list[Piece]:
+    def decode_with_offsets(self, row: Sequence[int]) -> list[TokenSpan]:
         """Token numbers, without marks -> the same with offsets into the text they decode to."""
         stops = [len(text) for text in self.decode([row[: i + 1] for i in range(len(row))])]
         text = self.decode([row])[0]
-        pieces: list[Piece] = []
+        pieces: list[TokenSpan] = []
         for token, first, last in zip(row, [0, *stops], stops, strict=False):
-            pieces.append(Piece(token, self.name(token), _without_space(text, first, last), last))
+            pieces.append(TokenSpan(token, self.token_text(token), _without_space(text, first, last), last))
         return pieces
 
     def save(self, path: Path) -> None:
@@ -112,13 +112,13 @@ class Tokenizer:
         write_text(path, self.engine.to_str(pretty=True))
 
 
-class Vocabularies(NamedTuple):
+class TokenizerPair(NamedTuple):
     """The tokenizers of both sides of a pair; the same one twice if they share a vocabulary."""
 
     source: Tokenizer
     target: Tokenizer
 
-    def of(self, table: str) -> Tokenizer:
+    def for_table(self, table: str) -> Tokenizer:
         """The one whose tokens the table of embeddings with this name has: an encoder's, or that of the source."""
         return self.source if table.startswith(("encoder.", "source.")) else self.target
 
@@ -151,9 +151,9 @@ def load(path: Path) -> Tokenizer:
         raise CheckpointError(f"{path}: no such tokenizer file; is the run folder complete?") from None
     except Exception as wrong:  # the library raises bare Exception for whatever is wrong with the JSON
         raise CheckpointError(f"{path}: not a tokenizer file: {wrong}") from None
-    if tuple(engine.id_to_token(i) for i in range(len(MARKS))) != MARKS:
+    if tuple(engine.id_to_token(i) for i in range(len(SPECIAL_TOKENS))) != SPECIAL_TOKENS:
         raise CheckpointError(
-            f"{path}: tokens 0 to 3 are not {', '.join(m.strip() for m in MARKS)}; not made by regard"
+            f"{path}: tokens 0 to 3 are not {', '.join(m.strip() for m in SPECIAL_TOKENS)}; not made by regard"
         )
     engine.no_padding()  # of a stranger's tokenizer: to any length
     engine.no_truncation()
@@ -183,7 +183,7 @@ def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
     The library scores the characters it adds at the end 0.0001 apart, in the order of a random hash; here they tie.
     """
-    marks, others = pieces[: len(MARKS)], pieces[len(MARKS) :]
+    marks, others = pieces[: len(SPECIAL_TOKENS)], pieces[len(SPECIAL_TOKENS) :]
     least = min((score for _, score in others), default=0.0)
     near = least + 0.0001 * sum(len(piece) == 1 for piece, _ in others)
     tied = [(p, least if len(p) == 1 and score <= near else score) for p, score in others]
@@ -191,16 +191,16 @@ def _settled(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 def _parts(level: Level, size: int, minimum: int) -> tuple[tokenizers.Tokenizer, str, Any]:
-    marks, unknown = list(MARKS), MARKS[SpecialTokens.unknown]
+    marks, unknown = list(SPECIAL_TOKENS), SPECIAL_TOKENS[SpecialTokens.unknown]
     quiet: dict[str, Any] = {"vocab_size": size, "special_tokens": marks, "show_progress": False}
     if level == "bpe":
         trainer: Any = trainers.BpeTrainer(min_frequency=minimum, **quiet)
-        return tokenizers.Tokenizer(models.BPE(unk_token=unknown)), SUBWORD_CUTS, trainer
+        return tokenizers.Tokenizer(models.BPE(unk_token=unknown)), SUBWORD_PATTERN, trainer
     if level == "unigram":
         trainer = trainers.UnigramTrainer(unk_token=unknown, **quiet)
-        return tokenizers.Tokenizer(models.Unigram()), SUBWORD_CUTS, trainer
+        return tokenizers.Tokenizer(models.Unigram()), SUBWORD_PATTERN, trainer
     trainer = trainers.WordLevelTrainer(min_frequency=minimum, **quiet)
-    cuts = WORD_CUTS if level == "word" else CHARACTER_CUTS
+    cuts = WORD_PATTERN if level == "word" else CHARACTER_PATTERN
     return tokenizers.Tokenizer(models.WordLevel(unk_token=unknown)), cuts, trainer
 
 
@@ -212,9 +212,9 @@ def _check_size(texts: Iterable[str], normalizer: Any, *, level: Level, size: in
     if not raw:
         raise DataError("there is no text to make a vocabulary from")
     alphabet = {letter for character in raw for letter in normalizer.normalize_str(character)}
-    needed = len(MARKS) + (1 if level == "word" else len(alphabet))
+    needed = len(SPECIAL_TOKENS) + (1 if level == "word" else len(alphabet))
     if size < needed:
         thing = "one word" if level == "word" else f"the alphabet of {len(alphabet)} characters"
         raise ConfigError(
-            f"vocabulary={size} is smaller than {thing} and {len(MARKS)} marks; set it to at least {needed}"
+            f"vocabulary={size} is smaller than {thing} and {len(SPECIAL_TOKENS)} marks; set it to at least {needed}"
         )

@@ -13,7 +13,7 @@ def nfc(text: str) -> str:
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
-def spans(text: str) -> list[tuple[int, int]]:
+def nfc_spans(text: str) -> list[tuple[int, int]]:
     """A raw text -> for each character of nfc(text), the (start, stop) of what it was made from."""
     if unicodedata.is_normalized("NFC", text):
         return [(i, i + 1) for i in range(len(text))]

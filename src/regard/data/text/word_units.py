@@ -10,25 +10,25 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from regard.data.text.unicode import nfc, spans
+from regard.data.text.unicode import nfc, nfc_spans
 
 Span = tuple[int, int]
 Unit = Literal["words", "characters"]
-WORD = re.compile(
+WORD_PATTERN = re.compile(
     r"https?://\S+|[@#]\w+|\d+(?:[.,:]\d+)*%?|n't\b|\w+?(?=n't\b)|\w+(?:-\w+)*|'\w+|\.{2,}|[^\w\s]", re.IGNORECASE
 )
 
 
-def words(text: str) -> list[Span]:
+def word_spans(text: str) -> list[Span]:
     """A raw text -> the places of its words."""
-    places = spans(text)
-    return [(places[m.start()][0], places[m.end() - 1][1]) for m in WORD.finditer(nfc(text))]
+    places = nfc_spans(text)
+    return [(places[m.start()][0], places[m.end() - 1][1]) for m in WORD_PATTERN.finditer(nfc(text))]
 
 
-def characters(text: str) -> list[Span]:
+def character_spans(text: str) -> list[Span]:
     """A raw text -> the places of its characters, spaces included."""
-    places = spans(text)
+    places = nfc_spans(text)
     return [place for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
 
 
-CUTTERS: dict[Unit, Callable[[str], list[Span]]] = {"words": words, "characters": characters}
+SPLITTERS: dict[Unit, Callable[[str], list[Span]]] = {"words": word_spans, "characters": character_spans}

@@ -25,11 +25,11 @@ from regard.core.errors import DataError, FileError
 from regard.data.text import tokenizer as tokenizers
 
 Array = NDArray[np.float32]
-TABLE = "vectors.weight"  # the name of the table in the run folder of a model of word vectors
-LONGEST = 4096  # bytes of a word in a binary file; more means that it is none
+VECTORS_KEY = "vectors.weight"  # the name of the table in the run folder of a model of word vectors
+MAX_WORD_BYTES = 4096  # bytes of a word in a binary file; more means that it is none
 
 
-class Vectors(NamedTuple):
+class WordVectors(NamedTuple):
     """Words and their vectors, row by row."""
 
     words: list[str]
@@ -40,16 +40,16 @@ class Coverage(NamedTuple):
     """How many words of a vocabulary have got a vector."""
 
     path: str
-    covered: int
-    words: int
+    num_covered: int
+    num_words: int
 
-    def line(self) -> str:
+    def describe(self) -> str:
         """For people."""
-        share = self.covered / max(1, self.words)
-        return f"{self.path}: vectors for {self.covered:,} of {self.words:,} words ({share:.0%})"
+        share = self.num_covered / max(1, self.num_words)
+        return f"{self.path}: vectors for {self.num_covered:,} of {self.num_words:,} words ({share:.0%})"
 
 
-def start_table(weight: Tensor, words: Sequence[str], path: Path) -> Coverage:
+def init_embeddings(weight: Tensor, words: Sequence[str], path: Path) -> Coverage:
     """Write the vectors of a file into the rows (v d) of its words, and leave all other rows as they are.
 
     A word that the file has only in lower case gets that vector. All are scaled by one factor, so that they are as
@@ -79,7 +79,7 @@ def start_table(weight: Tensor, words: Sequence[str], path: Path) -> Coverage:
     return Coverage(str(path), len(found), len(rows))
 
 
-def read(path: Path, wanted: Collection[str] | None = None) -> Vectors:
+def read(path: Path, vocabulary: Collection[str] | None = None) -> WordVectors:
     """A file -> its words and vectors, or only those of the words that are wanted, so that memory is bounded.
 
     The folder of a run that learned word vectors is read like a file of them.
@@ -91,30 +91,30 @@ def read(path: Path, wanted: Collection[str] | None = None) -> Vectors:
             first = file.readline()
             header = _header(first)
             if header is None:
-                return _collect(_lines(path, file, first=first, width=_width(path, first)), wanted)
+                return _collect(_lines(path, file, first=first, width=_width(path, first)), vocabulary)
             count, width = header
-            ahead = file.read(LONGEST)
+            ahead = file.read(MAX_WORD_BYTES)
             rest: Any = io.BufferedReader(_Joined(ahead, file))
             if _is_text(ahead, width):
                 rows = _lines(path, rest, first=None, width=width)
             else:
                 rows = _binary(path, rest, count=count, width=width)
-            return _collect(_counted(path, rows, count), wanted)
+            return _collect(_counted(path, rows, count), vocabulary)
     except (FileNotFoundError, IsADirectoryError):
         raise DataError(f"{path}: no such file of word vectors") from None
     except (OSError, EOFError, lzma.LZMAError) as wrong:
         raise DataError(f"{path}: cannot be read: {wrong}") from None
 
 
-def _of_run(folder: Path) -> Vectors:
+def _of_run(folder: Path) -> WordVectors:
     tokenizer = tokenizers.load(folder / "tokenizer.json")
     try:
         with safe_open(folder / "model.safetensors", framework="np") as file:
-            matrix = file.get_tensor(TABLE)
+            matrix = file.get_tensor(VECTORS_KEY)
     except (OSError, SafetensorError) as wrong:
         raise DataError(f"{folder}: no run that learned word vectors: {wrong}") from None
     first = SpecialTokens().first
-    return Vectors([tokenizer.name(number) for number in range(first, tokenizer.size)], matrix[first:])
+    return WordVectors([tokenizer.token_text(number) for number in range(first, tokenizer.vocab_size)], matrix[first:])
 
 
 def _open(path: Path) -> BinaryIO:
@@ -200,7 +200,7 @@ def _binary(path: Path, file: Any, *, count: int, width: int) -> Iterator[tuple[
 def _word(file: Any) -> str | None:
     """The bytes up to a space; None at the end of the file."""
     letters = bytearray()
-    while len(letters) < LONGEST:
+    while len(letters) < MAX_WORD_BYTES:
         letter = file.read(1)
         if not letter:
             return None
@@ -219,7 +219,7 @@ def _counted(path: Path, rows: Iterator[tuple[str, Array]], count: int) -> Itera
         raise DataError(f"{path}: cut off: {count:,} vectors are promised, but it has {seen:,}")
 
 
-def _collect(rows: Iterator[tuple[str, Array]], wanted: Collection[str] | None) -> Vectors:
+def _collect(rows: Iterator[tuple[str, Array]], wanted: Collection[str] | None) -> WordVectors:
     words: list[str] = []
     kept: list[Array] = []
     width = 0
@@ -228,10 +228,10 @@ def _collect(rows: Iterator[tuple[str, Array]], wanted: Collection[str] | None) 
         if wanted is None or word in wanted:
             words.append(word)
             kept.append(vector)
-    return Vectors(words, np.stack(kept) if kept else np.zeros((0, width), dtype=np.float32))
+    return WordVectors(words, np.stack(kept) if kept else np.zeros((0, width), dtype=np.float32))
 
 
-def to_text(vectors: Vectors) -> bytes:
+def to_text(vectors: WordVectors) -> bytes:
     """word2vec's text format, which fastText and gensim read too."""
     lines = [f"{len(vectors.words)} {vectors.matrix.shape[1]}"]
     for word, row in zip(vectors.words, vectors.matrix.tolist(), strict=True):
@@ -239,7 +239,7 @@ def to_text(vectors: Vectors) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def to_binary(vectors: Vectors) -> bytes:
+def to_binary(vectors: WordVectors) -> bytes:
     """word2vec's binary format."""
     parts = [f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode()]
     for word, row in zip(vectors.words, vectors.matrix.astype("<f4"), strict=True):

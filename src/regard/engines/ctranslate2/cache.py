@@ -30,7 +30,7 @@ def cache_path(run: Path) -> tuple[Path, str]:
     return cache_folder() / "ctranslate2" / weights[:16], weights
 
 
-def is_whole(folder: Path, weights: str) -> bool:
+def is_complete(folder: Path, weights: str) -> bool:
     """Whether a folder holds the export of these weights and every file of it is as it was written."""
     try:
         seal = checksummed_json.read_json(folder / SEAL)
@@ -40,7 +40,7 @@ def is_whole(folder: Path, weights: str) -> bool:
     return bool(seal.get("weights") == weights and seal.get("files") == files)
 
 
-def make(folder: Path, weights: str, write: Callable[[Path], None]) -> None:
+def create_export(folder: Path, weights: str, write: Callable[[Path], None]) -> None:
     """Let `write` fill a folder beside this one, seal it, and move it here; what was here before gives way."""
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     try:
@@ -62,9 +62,9 @@ def request_key(data: Table, options: Table, decoding: Table) -> str:
     return hashlib.sha256(json.dumps([data, options, decoding], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def words_key(config: Path, words: Sequence[str]) -> str:
+def command_key(config: Path, settings: Sequence[str]) -> str:
     """The same for the words of a command, before anybody has read them: they mean what config.json makes of them."""
-    return hashlib.sha256(f"{digest(config)} {json.dumps(list(words))}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{digest(config)} {json.dumps(list(settings))}".encode()).hexdigest()[:16]
 
 
 class EquivalenceCache:
@@ -80,20 +80,20 @@ class EquivalenceCache:
         except (RegardError, LookupError, TypeError, ValueError):
             return {"requests": {}, "words": {}}
 
-    def found(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> dict[str, Any] | None:
         """What was found out about a request; None: nothing yet."""
         entry = self._read()["requests"].get(key)
         return entry if isinstance(entry, dict) and isinstance(entry.get("why"), str) else None
 
-    def asked(self, key: str) -> dict[str, Any] | None:
+    def get_by_command(self, key: str) -> dict[str, Any] | None:
         """The same by the words of a command."""
-        return self.found(str(self._read()["words"].get(key)))
+        return self.get(str(self._read()["words"].get(key)))
 
-    def note(self, key: str, entry: Table) -> None:
+    def put(self, key: str, entry: Table) -> None:
         """Remember what was found out about a request; where nothing can be written it is found out anew."""
         self._write("requests", key, entry)
 
-    def note_words(self, key: str, request: str) -> None:
+    def put_command(self, key: str, request: str) -> None:
         """Remember which request some words ask for."""
         if self._read()["words"].get(key) != request:
             self._write("words", key, request)

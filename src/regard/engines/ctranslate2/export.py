@@ -33,7 +33,7 @@ from regard.models.transformer import DecoderStack, Encoder, Transformer
 def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> None:
     """A Transformer, a GPT or the encoder of a BERT -> a CTranslate2 model in `folder`, which appears whole or not at
     all; its seal has the checksum of the file of `weights` it was made of. What stands upon an encoder stays ours."""
-    if not known(model):
+    if not is_supported(model):
         raise ConfigError(
             f"CTranslate2 has no {type(model).__name__}; only the Transformer, GPT and BERT can be exported to it"
         )
@@ -47,10 +47,10 @@ def export(model: nn.Module, sizes: Any, folder: Path, *, weights: str = "") -> 
     spec.config.layer_norm_epsilon = next(m.eps for m in model.modules() if isinstance(m, nn.LayerNorm))
     spec.validate()
     spec.optimize()
-    cache.make(folder, weights, lambda draft: spec.save(str(draft)))
+    cache.create_export(folder, weights, lambda draft: spec.save(str(draft)))
 
 
-def known(model: nn.Module) -> bool:
+def is_supported(model: nn.Module) -> bool:
     """Whether CTranslate2 has such a model, if with other scores or positions."""
     return isinstance(model, Transformer | GPT) or isinstance(getattr(model, "encoder", None), BertEncoder)
 

@@ -22,8 +22,8 @@ from regard.engines.ctranslate2 import search
 from regard.models.gpt import GPT, GPTState
 
 Row = tuple[int, ...]
-Waiting = Callable[[], list[Hypothesis] | None]  # None: not settled
-DRAWN = {"topk": "top_k", "topp": "top_p", "temperature": "temperature"}  # theirs -> ours
+PendingHypotheses = Callable[[], list[Hypothesis] | None]  # None: not settled
+SAMPLING_OPTIONS = {"topk": "top_k", "topp": "top_p", "temperature": "temperature"}  # theirs -> ours
 
 
 class PromptState(NamedTuple):
@@ -65,27 +65,27 @@ class GeneratorFactory:
     folder: Path
     precision: str
 
-    def made(self, *, workers: int, threads: int) -> Any:
+    def create_generator(self, *, workers: int, threads: int) -> Any:
         """A generator that works on so many batches at once."""
         settings = {"compute_type": self.precision, "inter_threads": workers, "intra_threads": threads}
         return self.library.Generator(str(self.folder), **settings)
 
     @cached_property
-    def for_many(self) -> Any:
+    def batch_generator(self) -> Any:
         """A worker of one thread on each core."""
-        return self.made(workers=available(), threads=1)
+        return self.create_generator(workers=available(), threads=1)
 
     @cached_property
-    def for_one(self) -> Any:
+    def single_generator(self) -> Any:
         """One worker, of as many threads as pay for a single text."""
-        return self.made(workers=1, threads=torch.get_num_threads())
+        return self.create_generator(workers=1, threads=torch.get_num_threads())
 
 
-def ct2_generation(decoding: DecodingStrategy | None, source: GeneratorFactory) -> DecodingStrategy:
-    if decoding is None or decoding.name not in (*search.SEARCHES, "sample"):
+def ct2_generation(decoding: DecodingStrategy | None, factory: GeneratorFactory) -> DecodingStrategy:
+    if decoding is None or decoding.name not in (*search.SUPPORTED_STRATEGIES, "sample"):
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 goes on by greedy, beam or sample, not by {name}")
-    return CT2Generation(decoding.name, decoding.config, source)
+    return CT2Generation(decoding.name, decoding.config, factory)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class CT2Generation(DecodingStrategy):
     a thread begins, so that each text that is drawn has a generator, and thereby a thread, of its own.
     """
 
-    source: GeneratorFactory
+    factory: GeneratorFactory
 
     def decode(self, model: Any, sources: DecoderInputs) -> list[list[Hypothesis]]:
         """Texts -> how each goes on, up to its limit."""
@@ -114,7 +114,7 @@ class CT2Generation(DecodingStrategy):
         left = torch.tensor([place for place, hypotheses in enumerate(found) if hypotheses is None], dtype=torch.long)
         return [own or [] for own in self._settled(found, left, model, sources)]
 
-    def _settled(self, found: search.Found, left: Tensor, model: Any, sources: DecoderInputs) -> search.Found:
+    def _settled(self, found: search.RowHypotheses, left: Tensor, model: Any, sources: DecoderInputs) -> search.RowHypotheses:
         """The same; our own search finds how those go on that were cut at their limit."""
         if left.numel():
             first = None if sources.first is None else sources.first[left]
@@ -129,39 +129,39 @@ class CT2Generation(DecodingStrategy):
                 found[place] = hypotheses
         return found
 
-    def _all(self, texts: list[Row], limits: list[int], marks: SpecialTokens) -> search.Found:
+    def _all(self, texts: list[Row], limits: list[int], marks: SpecialTokens) -> search.RowHypotheses:
         """Texts of one length and limit together: beside longer ones, CTranslate2 goes on otherwise than alone."""
-        generator = self.source.for_many if len(texts) > 1 else self.source.for_one
+        generator = self.factory.batch_generator if len(texts) > 1 else self.factory.single_generator
         alike: dict[tuple[int, int], list[int]] = {}
         for place, (text, limit) in enumerate(zip(texts, limits, strict=True)):
             alike.setdefault((len(text), limit), []).append(place)
-        begun: dict[int, Waiting] = {}
+        begun: dict[int, PendingHypotheses] = {}
         for (_, limit), places in alike.items():
             begun |= zip(places, self._begin(generator, [texts[place] for place in places], marks, limit), strict=True)
         return [begun[place]() for place in range(len(texts))]
 
     def _drawing(self, number: int) -> Any:
-        self.source.library.set_random_seed(combine_seeds(self.config.seed, number) % 2**32)
-        return self.source.made(workers=1, threads=torch.get_num_threads())
+        self.factory.library.set_random_seed(combine_seeds(self.config.seed, number) % 2**32)
+        return self.factory.create_generator(workers=1, threads=torch.get_num_threads())
 
-    def _begin(self, generator: Any, texts: list[Row], marks: SpecialTokens, limit: int) -> list[Waiting]:
+    def _begin(self, generator: Any, texts: list[Row], marks: SpecialTokens, limit: int) -> list[PendingHypotheses]:
         """Hand texts of one length over -> a function for each that waits for how it goes on."""
         if limit == 0:
             return [lambda: [Hypothesis((), 0.0, 0.0)]] * len(texts)
         decoding = asdict(self.config)
         drawn: dict[str, Any] = {}
         if self.has("seed"):
-            drawn = {f"sampling_{name}": decoding[ours] for name, ours in DRAWN.items()}
+            drawn = {f"sampling_{name}": decoding[ours] for name, ours in SAMPLING_OPTIONS.items()}
         results = generator.generate_batch(
             [[str(token) for token in text] for text in texts],
             num_hypotheses=decoding.get("nbest", decoding.get("num_samples", 1)),
             min_length=decoding["min_length"],
             max_length=limit,
-            max_batch_size=max(1, search.HYPOTHESES // decoding.get("beam_width", 1)),
+            max_batch_size=max(1, search.MAX_HYPOTHESES_PER_WORKER // decoding.get("beam_width", 1)),
             include_prompt_in_result=False,
             asynchronous=True,
             **drawn,
-            **search.settings(decoding, never=(marks.pad, marks.start, *decoding["suppress_tokens"])),
+            **search.ct2_options(decoding, suppressed_tokens=(marks.pad, marks.start, *decoding["suppress_tokens"])),
         )
         cut = partial(_cut, end=marks.end, limit=limit, penalty=float(decoding.get("length_penalty", 0.0)))
         return [partial(self._settle, result, cut, marks.end) for result in results]

@@ -31,36 +31,36 @@ from regard.models.gpt import GPT
 from regard.training.train import LoadedRun
 
 
-def ready(parts: LoadedRun) -> Path:
+def ensure_export(parts: LoadedRun) -> Path:
     """The export of a run's weights, made now unless it is there and whole."""
     folder, weights = cache.cache_path(parts.folder)
-    if not cache.is_whole(folder, weights):
+    if not cache.is_complete(folder, weights):
         export(parts.model, parts.task.spec, folder, weights=weights)
     return folder
 
 
-def is_alike(model: nn.Module, decoding: DecodingStrategy | None) -> bool:
+def can_match_native(model: nn.Module, decoding: DecodingStrategy | None) -> bool:
     """Whether CTranslate2 may find what our own search does. A text mostly goes on to its limit, where a beam of ours
     counts an end mark, and what may not come twice is counted otherwise; greedy search does neither."""
     if not isinstance(model, GPT) or decoding is None:
-        return decoding is None or decoding.name in search.SEARCHES
+        return decoding is None or decoding.name in search.SUPPORTED_STRATEGIES
     return decoding.name == "greedy" and not decoding.config.no_repeat
 
 
 def build(parts: LoadedRun, precision: str = "float32") -> tuple[nn.Module, Callable[[Any], Any]]:
     """The parts of a run -> what stands for its model, and its decoding by CTranslate2."""
     library = require("ctranslate2", extra="ctranslate2")
-    folder = ready(parts)
+    folder = ensure_export(parts)
     if isinstance(parts.model, GPT):
         source = GeneratorFactory(library, folder, precision)
         return CT2LanguageModel(parts.model), lambda decoding: ct2_generation(decoding, source)
     if isinstance(getattr(parts.model, "encoder", None), BertEncoder):
-        return reading(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available()))
+        return with_ct2_encoder(parts.model, library.Encoder(str(folder), compute_type=precision, intra_threads=available()))
     translator = search.open_export(folder, precision=precision)
     return CT2Seq2SeqModel(parts.model), lambda decoding: _translating(decoding, translator)
 
 
-def reading(model: nn.Module, encoder: Any) -> tuple[nn.Module, Callable[[Any], Any]]:
+def with_ct2_encoder(model: nn.Module, encoder: Any) -> tuple[nn.Module, Callable[[Any], Any]]:
     """A model that reads by an encoder of CTranslate2 and is the same otherwise; it searches nothing."""
     other: Any = copy(model)
     other._modules = {**model._modules, "encoder": CT2Encoder(other.encoder, encoder)}
@@ -101,14 +101,14 @@ class CT2Seq2SeqModel(nn.Module):
 
 
 def _translating(decoding: DecodingStrategy | None, translator: Any) -> DecodingStrategy:
-    if decoding is None or decoding.name not in search.SEARCHES:
+    if decoding is None or decoding.name not in search.SUPPORTED_STRATEGIES:
         name = "nothing" if decoding is None else decoding.name
         raise ConfigError(f"engine ctranslate2 searches by greedy or beam, not by {name}")
-    return Search(decoding.name, decoding.config, translator)
+    return CT2Search(decoding.name, decoding.config, translator)
 
 
 @dataclass(frozen=True)
-class Search(DecodingStrategy):
+class CT2Search(DecodingStrategy):
     """Greedy or beam search by CTranslate2, with the settings of ours."""
 
     translator: Any
@@ -119,8 +119,8 @@ class Search(DecodingStrategy):
             raise ConfigError("engine ctranslate2 knows neither a beginning nor a grammar; use engine native")
         tokens, lengths = sources.state
         rows = [row[:length] for row, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
-        wait = search.begin(
-            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), marks=sources.marks
+        wait = search.submit(
+            self.translator, rows, sources.limits.tolist(), decoding=asdict(self.config), special_tokens=sources.marks
         )
         found = wait()
         left = torch.tensor([number for number, row in enumerate(found) if row is None], dtype=torch.long)

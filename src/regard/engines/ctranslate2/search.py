@@ -19,13 +19,13 @@ from regard.core.extras import require
 from regard.core.protocols import Hypothesis
 
 PRECISIONS = ("float32", "int8")
-SEARCHES = ("greedy", "beam")
+SUPPORTED_STRATEGIES = ("greedy", "beam")
 # CTranslate2 ends a beam once so many times its width have ended, though a better one may still be growing. At 1 it
 # loses the ends of some sentences; at 2 its best was never worse than that of our beam, which waits as long as needed.
 PATIENCE = 2.0
-HYPOTHESES = 192  # that one worker carries forward at once, at most; by 64 a corpus takes 6 % longer
+MAX_HYPOTHESES_PER_WORKER = 192  # that one worker carries forward at once, at most; by 64 a corpus takes 6 % longer
 Table = Mapping[str, Any]
-Found = list[list[Hypothesis] | None]  # of each row, best first; None: not settled
+RowHypotheses = list[list[Hypothesis] | None]  # of each row, best first; None: not settled
 
 
 def open_export(folder: Path, *, precision: str = "float32", single: bool = False) -> Any:
@@ -37,7 +37,7 @@ def open_export(folder: Path, *, precision: str = "float32", single: bool = Fals
     )
 
 
-def settings(decoding: Table, *, never: Sequence[int]) -> dict[str, Any]:
+def ct2_options(decoding: Table, *, suppressed_tokens: Sequence[int]) -> dict[str, Any]:
     """What CTranslate2 calls the settings of a decoder, for its translators and generators alike. What must never come
     has no share of the probability there, while our scores are those of the model's own distribution."""
     width = decoding.get("beam_width", 1)
@@ -46,28 +46,28 @@ def settings(decoding: Table, *, never: Sequence[int]) -> dict[str, Any]:
         "patience": PATIENCE if width > 1 else 1.0,
         "length_penalty": float(decoding.get("length_penalty", 0.0)),
         "no_repeat_ngram_size": decoding["no_repeat_ngram_size"],
-        "suppress_sequences": [[str(token)] for token in never],
+        "suppress_sequences": [[str(token)] for token in suppressed_tokens],
         "return_end_token": True,
         "return_scores": True,
     }
 
 
-def begin(
+def submit(
     translator: Any,
     rows: Sequence[Sequence[int]],
     limits: Sequence[int],
     *,
     decoding: Table,
-    marks: SpecialTokens,
-    scored: bool = True,
-) -> Callable[[], Found]:
+    special_tokens: SpecialTokens,
+    return_scores: bool = True,
+) -> Callable[[], RowHypotheses]:
     """Hand rows over to CTranslate2, which works on them from now on -> a function that waits for what it finds.
 
     Without scores, which greedy search need not compute, hypotheses have NaN in their place.
     """
     if not rows:
         return list
-    most = max(1, HYPOTHESES // decoding.get("beam_width", 1))
+    most = max(1, MAX_HYPOTHESES_PER_WORKER // decoding.get("beam_width", 1))
     results = translator.translate_batch(
         [list(map(str, row)) for row in rows],
         num_hypotheses=decoding.get("nbest", 1),
@@ -75,18 +75,18 @@ def begin(
         max_decoding_length=max(limits) + 1,
         max_batch_size=min(most, -(-len(rows) // translator.num_translators)),  # every worker has some
         asynchronous=True,
-        **settings(decoding, never=decoding["suppress_tokens"]) | {"return_scores": scored},
+        **ct2_options(decoding, suppressed_tokens=decoding["suppress_tokens"]) | {"return_scores": return_scores},
     )
     penalty = float(decoding.get("length_penalty", 0.0))
-    cut = decoding.get("name") == "greedy" and not scored  # what greedy search begins with does not depend on its end
+    cut = decoding.get("name") == "greedy" and not return_scores  # what greedy search begins with does not depend on its end
 
-    def wait() -> Found:
-        found: Found = []
+    def wait() -> RowHypotheses:
+        found: RowHypotheses = []
         for result, limit in zip(results, limits, strict=True):
             ready = result.result()
-            rows = [_ended(words, marks, limit=limit) for words in ready.hypotheses] if cut else ready.hypotheses
-            settled = _is_settled(rows, marks, limit=limit)
-            found.append(hypotheses(rows, ready.scores, penalty=penalty) if settled else None)
+            rows = [_ended(words, special_tokens, limit=limit) for words in ready.hypotheses] if cut else ready.hypotheses
+            settled = _is_settled(rows, special_tokens, limit=limit)
+            found.append(to_hypotheses(rows, ready.scores, penalty=penalty) if settled else None)
         return found
 
     return wait
@@ -103,7 +103,7 @@ def _is_settled(rows: list[list[str]], marks: SpecialTokens, *, limit: int) -> b
     return all(words and words[-1] == end and len(words) <= limit + 1 and never.isdisjoint(words) for words in rows)
 
 
-def hypotheses(rows: list[list[str]], scores: Sequence[float] | None, *, penalty: float) -> list[Hypothesis]:
+def to_hypotheses(rows: list[list[str]], scores: Sequence[float] | None, *, penalty: float) -> list[Hypothesis]:
     """Tokens by name, an end mark last -> hypotheses. CTranslate2 ranks by the sum of log p divided by length^penalty,
     the end mark counted, as we do; the sum is wanted too."""
     return [

@@ -17,47 +17,47 @@ from regard.core.errors import CheckpointError, DataError, did_you_mean
 from regard.core.files import write_bytes, write_text
 from regard.core.protocols import Indices
 from regard.core.seed import combine_seeds
-from regard.data.images.image_files import SUFFIXES, Pixels, open_image, png
-from regard.data.images.resize import Shape
+from regard.data.images.image_files import SUFFIXES, Pixels, open_image, encode_png
+from regard.data.images.resize import ImageShape
 from regard.tasks._shared import data_summary
 
 FILE, EXAMPLE = "images.json", "example.png"
-OPENS = SUFFIXES  # of the files that are read as new images
+INPUT_SUFFIXES = SUFFIXES  # of the files that are read as new images
 
 
 class ImageDataInfo(NamedTuple):
     """What a run keeps of its data: the shape of images, and the names of classes."""
 
-    shape: Shape
+    shape: ImageShape
     classes: tuple[str, ...]
-    more: Mapping[str, Any] = {}
+    extra: Mapping[str, Any] = {}
 
     def save(self, folder: Path, example: bytes) -> None:
         """Write it, and the file of an image to try."""
-        table = {"shape": asdict(self.shape), "classes": self.classes, **self.more}
+        table = {"shape": asdict(self.shape), "classes": self.classes, **self.extra}
         write_text(folder / FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
         if example:
             write_bytes(folder / EXAMPLE, example)
 
 
-def load_known(folder: Path) -> ImageDataInfo:
+def load_data_info(folder: Path) -> ImageDataInfo:
     """What a run folder says of its data."""
     path = folder / FILE
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        return ImageDataInfo(Shape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
+        return ImageDataInfo(ImageShape(**table.pop("shape")), tuple(map(str, table.pop("classes"))), table)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
 
 
-def example_file(folder: Path | None, make: Callable[[], Pixels]) -> bytes:
+def example_png(folder: Path | None, make_pixels: Callable[[], Pixels]) -> bytes:
     """The file of an image to try: that of a run folder, or else a new one of the pixels that `make` gives."""
     if folder is None:
-        return png(make())
+        return encode_png(make_pixels())
     return (folder / EXAMPLE).read_bytes() if (folder / EXAMPLE).exists() else b""
 
 
-def examples_of(folder: Path | None) -> tuple[str, ...]:
+def example_paths(folder: Path | None) -> tuple[str, ...]:
     """The image of a run folder that is there to be tried."""
     return () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
 
@@ -81,40 +81,40 @@ def read_image(text: str, channels: int) -> InputImage:
     return InputImage(path.name, pixels, opened.remarks)
 
 
-def brought_to(given: InputImage, shape: Shape) -> InputImage:
+def resize_image(image: InputImage, shape: ImageShape) -> InputImage:
     """The image in another size, which is said."""
-    size = given.pixels.shape[:2]
+    size = image.pixels.shape[:2]
     if size == (shape.height, shape.width):
-        return given
+        return image
     remark = f"{size[0]}x{size[1]} pixels: brought to {shape.height}x{shape.width}"
-    return InputImage(given.name, shape.apply_array(given.pixels[None])[0], (*given.remarks, remark))
+    return InputImage(image.name, shape.apply_array(image.pixels[None])[0], (*image.remarks, remark))
 
 
-def remarks_of(given: InputImage | None) -> tuple[str, ...]:
+def format_remarks(image: InputImage | None) -> tuple[str, ...]:
     """What had to be done to what was given, in one line, if anything."""
-    return (f"{given.name}: {'; '.join(given.remarks)}",) if given is not None and given.remarks else ()
+    return (f"{image.name}: {'; '.join(image.remarks)}",) if image is not None and image.remarks else ()
 
 
-def with_remarks(text: str, given: InputImage | None) -> str:
+def title_with_remarks(title: str, image: InputImage | None) -> str:
     """The title of a page, with what had to be done to what was given."""
-    return text if given is None or not given.remarks else f"{text} ({'; '.join(given.remarks)})"
+    return title if image is None or not image.remarks else f"{title} ({'; '.join(image.remarks)})"
 
 
-def class_number(name: str, known: Sequence[str]) -> int:
+def class_index(name: str, classes: Sequence[str]) -> int:
     """The number of a class by its name; -1 where none is asked for."""
-    if name and name not in known:
-        hint = did_you_mean(name, known) if known else "it was trained without classes"
+    if name and name not in classes:
+        hint = did_you_mean(name, classes) if classes else "it was trained without classes"
         raise DataError(f"the model does not know the class {name!r}; {hint}")
-    return known.index(name) if name else -1
+    return classes.index(name) if name else -1
 
 
-def overview(splits: Mapping[str, Sized], shape: Shape, *more: str) -> list[str]:
+def summarize_images(splits: Mapping[str, Sized], shape: ImageShape, *more: str) -> list[str]:
     """How many images there are and how large; what the first one is."""
     size = f"{shape.height}x{shape.width} pixels in {'grey' if shape.channels == 1 else 'colour'}"
     *known, first = more
     return [
-        data_summary.counted("images", {name: len(part) for name, part in splits.items()}, size, *known),
-        data_summary.first("image", first),
+        data_summary.format_counts("images", {name: len(part) for name, part in splits.items()}, size, *known),
+        data_summary.format_first_example("image", first),
     ]
 
 
@@ -126,10 +126,10 @@ def fingerprint(parts: Mapping[str, Iterable[Any]]) -> dict[str, str]:
     }
 
 
-def batches(count: int, rows: int, *, epoch: int, seed: int) -> list[Indices]:
+def shuffled_batches(count: int, batch_size: int, *, epoch: int, seed: int) -> list[Indices]:
     """All examples of an epoch in random order, `rows` at a time; the same for the same seed and epoch."""
     order = np.random.default_rng(combine_seeds(seed, epoch)).permutation(count)
-    return [order[low : low + rows] for low in range(0, count, rows)]
+    return [order[low : low + batch_size] for low in range(0, count, batch_size)]
 
 
 def to_tensor(pixels: Pixels) -> Tensor:

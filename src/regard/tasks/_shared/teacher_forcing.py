@@ -17,10 +17,10 @@ from regard.data import batching
 from regard.data.batching import PairBatch
 from regard.data.text.pair_corpus import PairCorpus
 
-ALTERNATIVES = 5  # tokens that are named for each place of an output
+NUM_ALTERNATIVES = 5  # tokens that are named for each place of an output
 
 
-def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: float = 0.0) -> Loss:
+def teacher_forcing_loss(model: Decoder, batch: PairBatch, *, pad: int, smoothing: float = 0.0) -> Loss:
     """A batch -> the cross entropy of its target tokens and end marks, summed; padding is not counted."""
     features, _ = model.features(batch.target.tokens[:, :-1], model.start(batch.source))
     labels = batch.target.tokens[:, 1:]
@@ -29,16 +29,16 @@ def teacher_forced(model: Decoder, batch: PairBatch, *, pad: int, smoothing: flo
     return Loss(total, int((batch.target.lengths - 1).sum()))
 
 
-def loss_per_token(model: Decoder, rows: PairCorpus, marks: SpecialTokens, *, longest: int, budget: int) -> float:
+def loss_per_token(model: Decoder, corpus: PairCorpus, special_tokens: SpecialTokens, *, max_length: int, budget: int) -> float:
     """Encoded pairs -> the mean cross entropy of their target tokens; pairs that are too long are left out."""
-    lengths = rows.lengths()
-    kept = batching.select(*lengths, longest=longest, budget=budget).kept
-    plan = batching.plan(*lengths, among=kept, budget=budget, seed=0, epoch=0)
+    lengths = corpus.lengths()
+    kept = batching.select_by_length(*lengths, max_length=max_length, budget=budget).selected
+    plan = batching.epoch_batches(*lengths, candidates=kept, budget=budget, seed=0, epoch=0)
     total, count = 0.0, 0
     with eval_mode(model) as device:
         for examples in track(plan, total=len(plan)):
-            batch = map_tensors(rows.batch(examples, marks), lambda x: x.to(device))
-            loss = teacher_forced(model, batch, pad=marks.pad)
+            batch = map_tensors(corpus.batch(examples, special_tokens), lambda x: x.to(device))
+            loss = teacher_forcing_loss(model, batch, pad=special_tokens.pad)
             total, count = total + loss.total.item(), count + loss.count
     return total / count
 
@@ -49,28 +49,28 @@ def log_probabilities(model: Decoder, source: Any, tokens: Tensor) -> Tensor:
     return logits.float().log_softmax(dim=-1)
 
 
-def picked(scores: Tensor, tokens: Tensor) -> Tensor:
+def gather_log_probs(scores: Tensor, tokens: Tensor) -> Tensor:
     """Log p (b t v) and tokens (b t+1) -> log p (b t) of each token but the first."""
     return scores.gather(-1, tokens[:, 1:, None])[..., 0]
 
 
 def with_alternatives(
-    tokens: Sequence[int], scores: Tensor, name: Callable[[int, int], str], *, count: int = ALTERNATIVES
+    tokens: Sequence[int], scores: Tensor, token_name: Callable[[int, int], str], *, count: int = NUM_ALTERNATIVES
 ) -> tuple[Token, ...]:
     """Tokens (n) and log p (n v) -> each with its log p and the likeliest others; `name` is given token and place."""
     best = scores.topk(min(count, scores.shape[-1]), dim=-1)
     rows = zip(tokens, best.indices.tolist(), best.values.tolist(), strict=True)
     return tuple(
         Token(
-            name(token, place),
+            token_name(token, place),
             float(scores[place, token]),
-            tuple((name(other, place), value) for other, value in zip(others, values, strict=True)),
+            tuple((token_name(other, place), value) for other, value in zip(others, values, strict=True)),
         )
         for place, (token, others, values) in enumerate(rows)
     )
 
 
-def without_read(model: Decoder, source: Any, read: Tensor, *, unknown: int) -> Tensor:
+def ablate_tokens(model: Decoder, source: Any, tokens: Tensor, *, unk: int) -> Tensor:
     """Tokens (1 n) that a decoder read -> logits (n n v), each of them in turn replaced by the unknown token."""
-    changed = read.repeat(read.shape[1], 1).fill_diagonal_(unknown)
-    return model(changed, repeat_rows(model.start(source), read.shape[1]))[0]
+    changed = tokens.repeat(tokens.shape[1], 1).fill_diagonal_(unk)
+    return model(changed, repeat_rows(model.start(source), tokens.shape[1]))[0]

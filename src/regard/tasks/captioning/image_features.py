@@ -24,11 +24,11 @@ from regard.core.files import atomic_write, cache_folder
 from regard.core.progress import track
 from regard.core.protocols import Indices
 from regard.data.images.image_files import Pixels
-from regard.data.images.resize import Shape
+from regard.data.images.resize import ImageShape
 from regard.tasks._shared.image_inputs import to_tensor
 
-TOGETHER = 32  # images that a net sees at once
-KIND = np.float16  # of stored features
+BATCH_IMAGES = 32  # images that a net sees at once
+FEATURE_DTYPE = np.float16  # of stored features
 
 
 class ImageEncoder(Protocol):
@@ -37,10 +37,10 @@ class ImageEncoder(Protocol):
     def __call__(self, pixels: Pixels) -> Tensor:
         """Images (b h w c) of 0 … 255 -> (b d h w)."""
 
-    def rows(self, pixels: Pixels, rows: Indices) -> Tensor:
+    def encode_rows(self, pixels: Pixels, indices: Indices) -> Tensor:
         """Some of many images (n h w c) -> (b d h w)."""
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    def output_shape(self, shape: ImageShape) -> tuple[int, int, int]:
         """Height, width and channels of what is made of images of a shape."""
 
 
@@ -50,10 +50,10 @@ class RawPixels:
     def __call__(self, pixels: Pixels) -> Tensor:
         return to_tensor(pixels)
 
-    def rows(self, pixels: Pixels, rows: Indices) -> Tensor:
-        return to_tensor(pixels[rows])
+    def encode_rows(self, pixels: Pixels, indices: Indices) -> Tensor:
+        return to_tensor(pixels[indices])
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    def output_shape(self, shape: ImageShape) -> tuple[int, int, int]:
         return shape.height, shape.width, shape.channels
 
 
@@ -94,12 +94,12 @@ class PretrainedFeatures:
             )
         return made
 
-    def rows(self, pixels: Pixels, rows: Indices) -> Tensor:
+    def encode_rows(self, pixels: Pixels, indices: Indices) -> Tensor:
         if self._stored is None or len(self._stored) != len(pixels):
             self._stored = self._store(pixels)
-        return torch.from_numpy(self._stored[rows].astype(np.float32))
+        return torch.from_numpy(self._stored[indices].astype(np.float32))
 
-    def grid(self, shape: Shape) -> tuple[int, int, int]:
+    def output_shape(self, shape: ImageShape) -> tuple[int, int, int]:
         made = self(np.zeros((1, shape.height, shape.width, shape.channels), np.uint8))
         return made.shape[2], made.shape[3], made.shape[1]
 
@@ -113,12 +113,12 @@ class PretrainedFeatures:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(path) as part, part.open("wb") as file:
-                for low in track(range(0, len(pixels), TOGETHER), total=-(-len(pixels) // TOGETHER)):
-                    file.write(self(pixels[low : low + TOGETHER]).numpy().astype(KIND).tobytes())
-        return np.memmap(path, dtype=KIND, mode="r", shape=shape)
+                for low in track(range(0, len(pixels), BATCH_IMAGES), total=-(-len(pixels) // BATCH_IMAGES)):
+                    file.write(self(pixels[low : low + BATCH_IMAGES]).numpy().astype(FEATURE_DTYPE).tobytes())
+        return np.memmap(path, dtype=FEATURE_DTYPE, mode="r", shape=shape)
 
 
-def eyes(features: str, weights: Path | None) -> ImageEncoder:
+def build_image_encoder(features: str, weights: Path | None) -> ImageEncoder:
     """The name of a net and its weights, or neither -> how images are seen."""
     if not features:
         return RawPixels()

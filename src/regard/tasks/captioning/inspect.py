@@ -18,13 +18,13 @@ from regard.core.state_tree import repeat_rows
 from regard.data import batching
 from regard.data.builtin.scenes import Box
 from regard.data.images.image_files import Pixels
-from regard.data.text.tokenizer import MARKS, Tokenizer
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.decoding.strategy import DecodingStrategy, optimised
 from regard.tasks._shared.image_inputs import InputImage
-from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
-from regard.tasks.captioning.grounding import CELLS, TOGETHER, See, Words, cell_box, grid_of, without_each
+from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
+from regard.tasks.captioning.grounding import CELL_AXIS, BATCH_CAPTIONS, EncodeImages, CaptionVocab, cell_box, grid_size, ablate_cells
 
-ROWS = 640  # captions of them that are searched for side by side: more gain little, and take memory
+MAX_HYPOTHESES = 640  # captions of them that are searched for side by side: more gain little, and take memory
 
 
 class OcclusionResult(NamedTuple):
@@ -39,78 +39,78 @@ class SearchSettings:
     """How captions are searched for."""
 
     decoding: DecodingStrategy
-    marks: SpecialTokens
-    limit: int  # tokens of a caption, at most
-    see: See
+    special_tokens: SpecialTokens
+    max_length: int  # tokens of a caption, at most
+    image_encoder: EncodeImages
 
 
-def search(model: Any, pixels: Pixels, how: SearchSettings) -> list[list[Hypothesis]]:
+def search(model: Any, pixels: Pixels, settings: SearchSettings) -> list[list[Hypothesis]]:
     """Images (n h w c) of 0 … 255 -> the captions of each, best first; what is drawn depends on an image's number."""
     told: list[list[Hypothesis]] = []
-    together = min(TOGETHER, max(1, ROWS // how.decoding.width))
+    together = min(BATCH_CAPTIONS, max(1, MAX_HYPOTHESES // settings.decoding.width))
     starts = range(0, len(pixels), together)
     with eval_mode(model) as device:
         fast = optimised(model)
         for low in track(starts, total=len(starts)):
-            images = how.see(pixels[low : low + together]).to(device)
-            limits = torch.full((len(images),), how.limit, device=device)
+            images = settings.image_encoder(pixels[low : low + together]).to(device)
+            limits = torch.full((len(images),), settings.max_length, device=device)
             numbers = torch.arange(low, low + len(images), device=device)
-            told += how.decoding(fast, fast.start(images), marks=how.marks, limits=limits, numbers=numbers)
+            told += settings.decoding(fast, fast.start(images), marks=settings.special_tokens, limits=limits, numbers=numbers)
     return told
 
 
 @dataclass(frozen=True)
-class Captioned:
+class CaptionedImage:
     """An image with its captions, best first."""
 
-    given: InputImage
+    image: InputImage
     hypotheses: list[Hypothesis]
     seconds: float  # that the search took
-    again: tuple[OcclusionResult, ...]
-    see: See
+    occlusions: tuple[OcclusionResult, ...]
+    image_encoder: EncodeImages
 
     @property
     def pixels(self) -> Pixels:
         """(h w c)."""
-        return self.given.pixels
+        return self.image.pixels
 
 
-def show(model: Any, told: Captioned, words: Words) -> Inspectable:
+def build_inspectable(model: Any, captioned: CaptionedImage, caption_vocab: CaptionVocab) -> Inspectable:
     """An image and its captions -> axes, outputs, and ways to run the model again."""
-    marks, vocabulary = words.marks, words.vocabulary
+    marks, vocabulary = caption_vocab.special_tokens, caption_vocab.vocabulary
     device = next(model.parameters()).device
-    best = [*told.hypotheses[0].tokens, marks.end]
+    best = [*captioned.hypotheses[0].tokens, marks.end]
     captions = torch.tensor([[marks.start, *best]], device=device)
-    image = told.see(told.pixels[None]).to(device)
+    image = captioned.image_encoder(captioned.pixels[None]).to(device)
     items = _items(best, vocabulary)
-    height, width = grid_of(model)
+    height, width = grid_size(model)
     cells = tuple(_cell(place, height, width) for place in range(height * width))
-    read = (Item(vocabulary.name(marks.start), special=True), *items[:-1])
-    axes = {"words": Axis(items, "words"), CELLS: Axis(cells, CELLS), "read": Axis(read, "read", input="read")}
+    read = (Item(vocabulary.token_text(marks.start), special=True), *items[:-1])
+    axes = {"words": Axis(items, "words"), CELL_AXIS: Axis(cells, CELL_AXIS), "read": Axis(read, "read", input="read")}
     return Inspectable(
-        title=told.given.name,
+        title=captioned.image.name,
         axes=axes,
         rows={"words": (AxisRef("words"),)},
-        columns={CELLS: (AxisRef(CELLS),), "read": (AxisRef("read"),)},
-        outputs=_outputs(model, image, told.hypotheses, words),
+        columns={CELL_AXIS: (AxisRef(CELL_AXIS),), "read": (AxisRef("read"),)},
+        outputs=_outputs(model, image, captioned.hypotheses, caption_vocab),
         replay=lambda: model(captions[:, :-1], model.start(image))[0][0],
         chosen=captions[0, 1:],
-        seconds=told.seconds,
+        seconds=captioned.seconds,
         answered="words",
         without={
-            CELLS: lambda: without_each(model, told.pixels, captions, see=told.see),
-            "read": lambda: without_read(model, image, captions[:, :-1], unknown=marks.unknown),
+            CELL_AXIS: lambda: ablate_cells(model, captioned.pixels, captions, image_encoder=captioned.image_encoder),
+            "read": lambda: ablate_tokens(model, image, captions[:, :-1], unk=marks.unknown),
         },
         inputs={"read": captions[:, :-1]},
         views=("captions",),
-        extra={"captions": _extra(told)},
+        extra={"captions": _extra(captioned)},
     )
 
 
 def _items(tokens: Sequence[int], vocabulary: Tokenizer) -> tuple[Item, ...]:
-    pieces = vocabulary.pieces_of(list(tokens[:-1]))
+    pieces = vocabulary.decode_with_offsets(list(tokens[:-1]))
     items = [Item(piece.text, word=number, span=(piece.start, piece.stop)) for number, piece in enumerate(pieces)]
-    return (*items, Item(MARKS[SpecialTokens.end].strip(), special=True))
+    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.end].strip(), special=True))
 
 
 def _cell(place: int, height: int, width: int) -> Item:
@@ -118,7 +118,7 @@ def _cell(place: int, height: int, width: int) -> Item:
     return Item(f"{row},{column}", box=cell_box(place, height, width))
 
 
-def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words: Words) -> tuple[Output, ...]:
+def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words: CaptionVocab) -> tuple[Output, ...]:
     """The captions with log p of every token, and what else might have stood there."""
     vocabulary, marks = words
     rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in hypotheses]
@@ -127,15 +127,15 @@ def _outputs(model: Any, image: Tensor, hypotheses: Sequence[Hypothesis], words:
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
     outputs = []
     for row, hypothesis, own in zip(rows, hypotheses, scores, strict=True):
-        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
+        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.token_text(token))
         text = vocabulary.decode([hypothesis.tokens])[0]
         outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
     return tuple(outputs)
 
 
-def _extra(told: Captioned) -> dict[str, Any]:
+def _extra(told: CaptionedImage) -> dict[str, Any]:
     """Plain values for the view: the image, and what is said of it without each of its parts."""
     height, width, channels = told.pixels.shape
     pixels = told.pixels.reshape(-1, channels).tolist()
-    again = [{"box": [round(edge, 4) for edge in each.box], "text": each.text} for each in told.again]
+    again = [{"box": [round(edge, 4) for edge in each.box], "text": each.text} for each in told.occlusions]
     return {"height": height, "width": width, "pixels": pixels, "again": again}

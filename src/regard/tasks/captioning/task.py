@@ -19,10 +19,10 @@ from regard.core.inspectable import Inspectable
 from regard.core.protocols import Hypothesis, Indices, Loss, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.builtin import scenes
-from regard.data.builtin.scenes import Held
+from regard.data.builtin.scenes import HeldOut
 from regard.data.captions import dataset
-from regard.data.captions.dataset import CaptionBatch, CaptionCollection, Captioned, Language
-from regard.data.images.augment import vary
+from regard.data.captions.dataset import CaptionBatch, CaptionCollection, CaptionedImages, Language
+from regard.data.images.augment import random_augment
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import TargetShape
 from regard.data.text import tokenizer
@@ -31,11 +31,11 @@ from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.captioning import grounding, inspect, metrics, overlay
-from regard.tasks.captioning.image_features import eyes
+from regard.tasks.captioning.image_features import build_image_encoder
 
-Read = Callable[[], CaptionCollection]
-FILE = "tokenizer.json"
-MORE = 200  # scenes with more things than in training that are told by `regard evaluate`
+CollectionLoader = Callable[[], CaptionCollection]
+TOKENIZER_FILE = "tokenizer.json"
+NUM_EXTRA_SCENES = 200  # scenes with more things than in training that are told by `regard evaluate`
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Config:
     dataset: str = dataset.BUILT_IN  # without a path: scenes
     scenes: int = 8000  # of the built-in training data
     objects_per_scene: tuple[int, int] = (1, 3)  # the least and the most shapes of a scene
-    held_out: Held = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
+    held_out: HeldOut = "triples"  # what is kept for valid and test: (size, colour, shape), or pairs of the last two
     language: Language = "en"  # of the built-in captions: en or ko
     height: int = 64  # rows that every image is brought to
     width: int = 64  # columns that every image is brought to; a scene is a square of `height`
@@ -86,7 +86,7 @@ class Config:
                 raise ConfigError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
         if self.path is None:
             dataset.check_source(self.dataset)
-        eyes(self.backbone, self.backbone_weights)
+        build_image_encoder(self.backbone, self.backbone_weights)
 
 
 TINY = Config(scenes=24, height=24, width=24, batch_size=4, objects_per_scene=(1, 2), max_length=16)  # for tests
@@ -113,16 +113,16 @@ class Captioning(Task):
     """Images with captions: batches, loss, scores, captions of new images, and how one is shown."""
 
     def __init__(
-        self, config: Config, known: ImageDataInfo, *, vocabulary: Tokenizer, read: Read, folder: Path | None = None
+        self, config: Config, data_info: ImageDataInfo, *, vocabulary: Tokenizer, load_collection: CollectionLoader, folder: Path | None = None
     ) -> None:
-        self.config, self.known, self.shape, self.vocabulary = config, known, known.shape, vocabulary
-        self._read, self._folder, self.marks = read, folder, SpecialTokens()
-        self.image_encoder = eyes(config.backbone, config.backbone_weights)
-        self.spec = CaptioningSpec(*self.image_encoder.grid(self.shape), vocabulary.size, config.max_length, self.marks)
-        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.ORDERS), "exact", "pointing"], True)
+        self.config, self.data_info, self.shape, self.vocabulary = config, data_info, data_info.shape, vocabulary
+        self._read, self._folder, self.special_tokens = load_collection, folder, SpecialTokens()
+        self.image_encoder = build_image_encoder(config.backbone, config.backbone_weights)
+        self.spec = CaptioningSpec(*self.image_encoder.output_shape(self.shape), vocabulary.vocab_size, config.max_length, self.special_tokens)
+        self.higher_is_better = dict.fromkeys([*(f"bleu{n}" for n in metrics.NGRAM_ORDERS), "exact", "pointing"], True)
         self.goal = TargetMetric("exact" if config.path is None else "bleu4", more=True)
-        self.examples, self.input_suffixes = image_inputs.examples_of(folder), image_inputs.OPENS
-        self.caption_vocab = grounding.Words(vocabulary, self.marks)
+        self.example_sources, self.input_suffixes = image_inputs.example_paths(folder), image_inputs.INPUT_SUFFIXES
+        self.caption_vocab = grounding.CaptionVocab(vocabulary, self.special_tokens)
 
     @cached_property
     def collection(self) -> CaptionCollection:
@@ -130,7 +130,7 @@ class Captioning(Task):
         return self._read()
 
     @cached_property
-    def rows(self) -> list[list[list[int]]]:
+    def training_captions(self) -> list[list[list[int]]]:
         """The training captions as tokens, of each image those that fit."""
         part = self.collection.split("train")
         flat = iter(self.vocabulary.encode([text for each in part.captions for text in each]))
@@ -141,7 +141,7 @@ class Captioning(Task):
     def data_warnings(self) -> list[str]:
         """What a user should know of the data: what is left out, what had to be converted."""
         said = sum(map(len, self.collection.split("train").captions))
-        long = said - sum(map(len, self.rows))
+        long = said - sum(map(len, self.training_captions))
         text = f"{long} of {said} training captions are longer than {self.config.max_length} tokens: left out"
         return [*self.collection.remarks, *([text] if long else [])]
 
@@ -149,42 +149,42 @@ class Captioning(Task):
         """How many images and captions there are, the vocabulary, and one caption."""
         splits, train = self.collection.splits, self.collection.split("train")
         said = f"{sum(map(len, train.captions)):,} training captions"
-        lengths = data_summary.lengths({name: part.rows for name, part in splits.items()})
-        counts = data_summary.counted("images", lengths, said, data_summary.vocabulary(self.spec.size))
-        return [counts, data_summary.first("caption", train.captions[0][0])]
+        lengths = data_summary.split_sizes({name: part.indices for name, part in splits.items()})
+        counts = data_summary.format_counts("images", lengths, said, data_summary.format_vocabulary(self.spec.size))
+        return [counts, data_summary.format_first_example("caption", train.captions[0][0])]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
         return {name: part.checksum() for name, part in self.collection.splits.items()}
 
     def token_texts(self, table: str = "") -> list[str]:
-        return self.vocabulary.words()
+        return self.vocabulary.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images that have captions, in random order."""
-        told = np.array([number for number, rows in enumerate(self.rows) if rows], np.int64)
+        told = np.array([number for number, rows in enumerate(self.training_captions) if rows], np.int64)
         if not len(told):
             raise ConfigError(
                 f"no caption is as short as longest={self.config.max_length} tokens; give a larger number"
             )
         return [
-            told[batch] for batch in image_inputs.batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
+            told[batch] for batch in image_inputs.shuffled_batches(len(told), self.config.batch_size, epoch=epoch, seed=seed)
         ]
 
     def collate(self, examples: Indices) -> CaptionBatch:
         """Example numbers -> images, and some captions of each."""
-        count = min(self.config.captions, max(map(len, self.rows)))
-        captions = dataset.beside([self.rows[number] for number in examples.tolist()], count, self.marks)
+        count = min(self.config.captions, max(map(len, self.training_captions)))
+        captions = dataset.pad_captions([self.training_captions[number] for number in examples.tolist()], count, self.special_tokens)
         part = self.collection.split("train")
-        images = self.image_encoder.rows(part.pixels, part.rows[examples])
+        images = self.image_encoder.encode_rows(part.pixels, part.indices[examples])
         how = self.config
-        return CaptionBatch(vary(images, flips=how.flip, reach=how.crop, greys=how.grey), captions)
+        return CaptionBatch(random_augment(images, flip_probability=how.flip, max_shift=how.crop, grey_probability=how.grey), captions)
 
     def loss(self, model: Any, batch: CaptionBatch) -> Loss:
         """The training loss, summed over words: what the model says its parts are, by name."""
         captions = batch.captions.tokens
-        parts = model.losses(batch.images, captions, pad=self.marks.pad, smoothing=self.config.smoothing)
-        count = int((captions[:, 1:] != self.marks.pad).sum())
+        parts = model.losses(batch.images, captions, pad=self.special_tokens.pad, smoothing=self.config.smoothing)
+        count = int((captions[:, 1:] != self.special_tokens.pad).sum())
         return Loss(torch.stack(list(parts.values())).sum(), count, parts if len(parts) > 1 else {})
 
     def evaluate(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
@@ -192,42 +192,42 @@ class Captioning(Task):
         right word for word, and `pointing`, that of content words for which the model looked at the right place."""
         part = self.collection.split(split)
         scores = self._scores(model, part, decoding)
-        pointed = grounding.pointing(model, part, self.caption_vocab, see=self.image_encoder) if part.regions else None
+        pointed = grounding.pointing_accuracy(model, part, self.caption_vocab, image_encoder=self.image_encoder) if part.regions else None
         return scores if pointed is None else scores | {"pointing": pointed}
 
-    def _scores(self, model: Any, part: Captioned, decoding: DecodingStrategy) -> dict[str, float]:
-        told = self.texts(model, part.images(np.arange(len(part))), decoding)
+    def _scores(self, model: Any, part: CaptionedImages, decoding: DecodingStrategy) -> dict[str, float]:
+        told = self.best_captions(model, part.images(np.arange(len(part))), decoding)
         scores = metrics.bleu(told, part.captions)
-        return scores | ({"exact": metrics.exact(told, part.captions)} if part.regions else {})
+        return scores | ({"exact": metrics.exact_match(told, part.captions)} if part.regions else {})
 
     def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """`cider` and `meteor` where their libraries are installed; for scenes also `more_exact` and `more_bleu4`, on
         scenes with one thing more than there are in training."""
         part = self.collection.split(split)
         scores: dict[str, float] = {}
-        if metrics.installed():
-            told = self.texts(model, part.images(np.arange(len(part))), decoding)
+        if metrics.extras_installed():
+            told = self.best_captions(model, part.images(np.arange(len(part))), decoding)
             kinds = {"cider": metrics.cider, "meteor": metrics.meteor}
             scores = {name: score(told, part.captions) for name, score in kinds.items()}
         more = self.config.objects_per_scene[1] + 1
         if part.regions and more <= scenes.CELLS**2:
             how: dict[str, Any] = {"things": (more, more), "held": self.config.held_out, "seed": self.config.seed}
-            made = scenes.generate(split, MORE, side=self.shape.height, **how)
-            found = self._scores(model, dataset.of_scenes(made, self.config.language), decoding)
+            made = scenes.generate(split, NUM_EXTRA_SCENES, side=self.shape.height, **how)
+            found = self._scores(model, dataset.from_scenes(made, self.config.language), decoding)
             scores |= {f"more_{name}": found[name] for name in ("exact", "bleu4")}
         return scores
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        more = f"{MORE} scenes of {self.config.objects_per_scene[1] + 1} things"
+        more = f"{NUM_EXTRA_SCENES} scenes of {self.config.objects_per_scene[1] + 1} things"
         return metrics.signatures() | (grounding.signatures(more) if self.config.path is None else {})
 
     def search_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[list[Hypothesis]]:
         """Images (n h w c) of 0 … 255 -> the captions of each, best first."""
-        how = inspect.SearchSettings(decoding, self.marks, self.spec.longest - 1, self.image_encoder)
+        how = inspect.SearchSettings(decoding, self.special_tokens, self.spec.longest - 1, self.image_encoder)
         return inspect.search(model, pixels, how)
 
-    def texts(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
+    def best_captions(self, model: Any, pixels: Pixels, decoding: DecodingStrategy) -> list[str]:
         """Images (n h w c) -> the best caption of each."""
         return [
             self.decode_tokens(hypotheses[0].tokens) for hypotheses in self.search_captions(model, pixels, decoding)
@@ -238,14 +238,14 @@ class Captioning(Task):
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary, the shape of images, and an image to try."""
-        self.vocabulary.save(folder / FILE)
+        self.vocabulary.save(folder / TOKENIZER_FILE)
         first = np.zeros(1, np.int64)
-        make = image_inputs.example_file(self._folder, lambda: self.collection.split("valid").images(first)[0])
-        self.known.save(folder, make)
+        make = image_inputs.example_png(self._folder, lambda: self.collection.split("valid").images(first)[0])
+        self.data_info.save(folder, make)
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
-        return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
+        return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)
 
     def predict(
         self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: DecodingStrategy
@@ -268,10 +268,10 @@ class Captioning(Task):
         text = self.decode_tokens(told.tokens)
         files = {
             ".png": partial(
-                overlay.overlay, model, given.pixels, told.tokens, self.caption_vocab, see=self.image_encoder
+                overlay.render_overlay, model, given.pixels, told.tokens, self.caption_vocab, image_encoder=self.image_encoder
             )
         }
-        told_of = image_inputs.remarks_of(given)
+        told_of = image_inputs.format_remarks(given)
         return Prediction(text, told.score, told.rank_score, value=text, files=files, remarks=told_of)
 
     def inspect(self, model: Any, given: InputImage, options: Options, decoding: DecodingStrategy) -> Inspectable:
@@ -280,12 +280,12 @@ class Captioning(Task):
         begun = time.perf_counter()
         (hypotheses,) = n_best(partial(self.search_captions, model, given.pixels[None]), decoding, count=options.n)
         seconds = time.perf_counter() - begun
-        boxes = grounding.regions(*grounding.grid_of(model))
-        changed = self.texts(model, np.stack([grounding.occlude(given.pixels, box) for box in boxes]), decoding)
+        boxes = grounding.occlusion_boxes(*grounding.grid_size(model))
+        changed = self.best_captions(model, np.stack([grounding.occlude(given.pixels, box) for box in boxes]), decoding)
         again = tuple(inspect.OcclusionResult(box, text) for box, text in zip(boxes, changed, strict=True))
-        told = inspect.Captioned(given, hypotheses, seconds, again, self.image_encoder)
+        told = inspect.CaptionedImage(given, hypotheses, seconds, again, self.image_encoder)
         with eval_mode(model):
-            return inspect.show(model, told, self.caption_vocab)
+            return inspect.build_inspectable(model, told, self.caption_vocab)
 
 
 def _collect(config: Config) -> CaptionCollection:
@@ -311,10 +311,10 @@ def build(config: Config, folder: Path | None = None) -> Captioning:
         "minimum": config.min_frequency,
     }
     vocabulary = tokenizer.train(texts, level=config.tokenizer, **choices)
-    return Captioning(config, ImageDataInfo(found.shape, ()), vocabulary=vocabulary, read=lambda: found)
+    return Captioning(config, ImageDataInfo(found.shape, ()), vocabulary=vocabulary, load_collection=lambda: found)
 
 
 def load(config: Config, folder: Path) -> Captioning:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    vocabulary, known = tokenizer.load(folder / FILE), image_inputs.load_known(folder)
-    return Captioning(config, known, vocabulary=vocabulary, read=lambda: _collect(config), folder=folder)
+    vocabulary, known = tokenizer.load(folder / TOKENIZER_FILE), image_inputs.load_data_info(folder)
+    return Captioning(config, known, vocabulary=vocabulary, load_collection=lambda: _collect(config), folder=folder)

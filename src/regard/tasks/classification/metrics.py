@@ -21,19 +21,19 @@ from regard.core.task import Prediction
 from regard.data import batching
 from regard.data.builtin.reviews import Review
 from regard.data.text import document_corpus
-from regard.data.text.document_corpus import Cut
+from regard.data.text.document_corpus import TokenizedDocument
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.classification.inspect import inside, words_of
+from regard.tasks.classification.inspect import overlaps_any, locate_words
 
-MOST = 20  # labels up to which a confusion matrix is given
-UNEVEN = 10  # labels are uneven if one is so many times as frequent as another
-NONE = "none"  # what is said of a document that has no label
-ONE = {
+MAX_CONFUSION_LABELS = 20  # labels up to which a confusion matrix is given
+IMBALANCE_RATIO = 10  # labels are uneven if one is so many times as frequent as another
+NO_LABEL = "none"  # what is said of a document that has no label
+SINGLE_LABEL_SIGNATURES = {
     "accuracy": "share of documents whose likeliest label is the true one; an empty document counts as wrong",
     "loss": "mean -log p of the true label, in nats",
     "confusion": "confusion.A.B: documents labelled A of which the model says B",
 }
-SEVERAL = {
+MULTI_LABEL_SIGNATURES = {
     "f1": "F1 of all pairs of document and label together (micro), a label given where its probability is at least 0.5",
     "f1_macro": "mean of the F1 of each label; a label that is neither there nor given counts as 0",
     "accuracy": "share of documents whose labels are all right and complete",
@@ -41,10 +41,10 @@ SEVERAL = {
 }
 
 
-def scores(logits: Tensor, labels: Tensor, *, blank: int, several: bool) -> dict[str, float]:
+def compute_metrics(logits: Tensor, labels: Tensor, *, num_blank: int, multi_label: bool) -> dict[str, float]:
     """Logits (n v) and labels (n) or (n v) -> scores; `blank` documents could not be read and count as wrong."""
-    total = len(labels) + blank
-    if not several:
+    total = len(labels) + num_blank
+    if not multi_label:
         right = int((logits.argmax(dim=1) == labels).sum())
         return {"accuracy": right / total, "loss": float(cross_entropy(logits, labels))}
     given = logits >= 0
@@ -65,11 +65,11 @@ def _f1(hits: Tensor, given: Tensor, true: Tensor) -> float:
     return 2 * int(hits) / both if both else 0.0
 
 
-def confusion(logits: Tensor, labels: Tensor, names: Sequence[str], *, several: bool) -> dict[str, float]:
+def confusion(logits: Tensor, labels: Tensor, names: Sequence[str], *, multi_label: bool) -> dict[str, float]:
     """How often the model says B of documents labelled A; with several labels how often each is right and wrong."""
-    if len(names) > MOST:
+    if len(names) > MAX_CONFUSION_LABELS:
         return {}
-    if several:
+    if multi_label:
         given, true = logits >= 0, labels == 1
         kinds = {"right": given & true, "missed": true & ~given, "wrong": given & ~true}
         return {f"{kind}.{name}": float(x[:, i].sum()) for i, name in enumerate(names) for kind, x in kinds.items()}
@@ -80,7 +80,7 @@ def confusion(logits: Tensor, labels: Tensor, names: Sequence[str], *, several: 
     }
 
 
-def answers(
+def to_predictions(
     logits: Tensor, names: Sequence[str], *, top: int, threshold: float | None, remarks: tuple[str, ...] = ()
 ) -> list[Prediction]:
     """Logits (v) -> the likeliest labels with their log p. With a threshold documents may have several labels: then the
@@ -94,22 +94,22 @@ def answers(
     score = float(torch.where(given, log_p, torch.nn.functional.logsigmoid(-logits)).sum())
     labels = [names[i] for i in order if given[i]]
     first = Prediction(
-        ", ".join(labels) or NONE, score, score, value=order[0], remarks=remarks, data={"labels": labels}
+        ", ".join(labels) or NO_LABEL, score, score, value=order[0], remarks=remarks, data={"labels": labels}
     )
     return [first, *(best if top > 1 else [])]
 
 
-def unbalanced(counts: Counter[int], names: Sequence[str]) -> list[str]:
+def imbalance_warnings(counts: Counter[int], names: Sequence[str]) -> list[str]:
     """A note where labels are uneven, or where one is never seen."""
     if not counts:
         return []
     (most, large), (least, small) = counts.most_common()[0], counts.most_common()[-1]
-    if large < UNEVEN * small:
+    if large < IMBALANCE_RATIO * small:
         return []
     return [f"uneven labels: {large} training documents are {names[most]!r}, {small} are {names[least]!r}"]
 
 
-SIGNATURES = {
+EVIDENCE_SIGNATURES = {
     "deciding_words": "share of a label's attention that falls on the deciding words, in their sentence if the model "
     "looks at sentences, else in the whole document; mean over the split",
     "deciding_sentence": "share of documents whose deciding sentence has the greatest weight",
@@ -117,7 +117,7 @@ SIGNATURES = {
 
 
 def attention_on_evidence(
-    model: Any, reviews: Sequence[Review], cuts: Sequence[Cut], *, tokenizer: Tokenizer, budget: int
+    model: Any, reviews: Sequence[Review], cuts: Sequence[TokenizedDocument], *, tokenizer: Tokenizer, budget: int
 ) -> dict[str, float]:
     """Built-in reviews -> both shares, of what the model's attention looks at; empty where it looks at nothing."""
     if not any(attend.queries == "label" for attend in attentions(model).values()):
@@ -125,8 +125,8 @@ def attention_on_evidence(
     found: dict[str, list[float]] = {}
     lengths = np.array([sum(map(len, cut.rows)) for cut in cuts])
     with eval_mode(model) as device:
-        for numbers in batching.by_length(lengths, budget=budget):
-            given = document_corpus.group([cuts[i] for i in numbers])
+        for numbers in batching.batches_by_length(lengths, budget=budget):
+            given = document_corpus.collate_documents([cuts[i] for i in numbers])
             with record(model) as maps:
                 model(map_tensors(given, lambda x: x.to(device)))
             looks = {attention.keys: attention for attention in maps.values() if attention.queries == "label"}
@@ -140,11 +140,11 @@ def attention_on_evidence(
 
 
 def _of_document(
-    looks: dict[str, AttentionMap], review: Review, cut: Cut, tokenizer: Tokenizer, place: tuple[int, int]
+    looks: dict[str, AttentionMap], review: Review, cut: TokenizedDocument, tokenizer: Tokenizer, place: tuple[int, int]
 ) -> dict[str, float]:
     """`place`: the number of the document in the batch, and of its first sentence."""
-    words = words_of(review.text, cut, tokenizer)
-    deciding = [word for row in words for word in row if inside(word.item.span, review.words)]
+    words = locate_words(review.text, cut, tokenizer)
+    deciding = [word for row in words for word in row if overlaps_any(word.item.span, review.evidence_words)]
     values: dict[str, float] = {}
     if not deciding:
         return values  # it lies beyond what is read of a document
@@ -154,7 +154,7 @@ def _of_document(
         values["deciding_sentence"] = float(int(weights.argmax()) == row)
     if "words" in looks:
         weights = _row(looks["words"], place[1] + row, len(cut.rows[row]))
-        values["deciding_words"] = float(weights[[word.place for word in deciding]].sum())
+        values["deciding_words"] = float(weights[[word.column for word in deciding]].sum())
     for name, before in (("document", 0), ("text", 1)):
         if name in looks:
             weights = _row(looks[name], place[0], None)

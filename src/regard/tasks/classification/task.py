@@ -30,7 +30,7 @@ from regard.data.examples import Examples
 from regard.data.files import text_files
 from regard.data.text import document_corpus, labelled_sources, masking
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.document_corpus import Cut, Labelled, LabelledBatch, Limits
+from regard.data.text.document_corpus import TokenizedDocument, EncodedDocuments, LabelledBatch, Limits
 from regard.data.text.document_files import Document, Layout
 from regard.data.text.labelled_sources import LabelledSource
 from regard.data.text.sentence_splitter import Splitter
@@ -38,11 +38,11 @@ from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.classification import inspect, metrics
-from regard.tasks.classification.inspect import Classified
+from regard.tasks.classification.inspect import ClassifiedDocument
 
-LABELS = "labels.json"
-READ_AT_ONCE = 4096  # padded tokens of a batch of documents that are read, at least
-LONGEST_EXAMPLE = 400  # characters of a document that is kept as an example
+LABELS_FILE = "labels.json"
+MIN_BATCH_TOKENS = 4096  # padded tokens of a batch of documents that are read, at least
+MAX_EXAMPLE_CHARACTERS = 400  # characters of a document that is kept as an example
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Config:
         return Layout(**{each.name: getattr(self, each.name) for each in fields(Layout)})
 
     @property
-    def origin(self) -> LabelledSource:
+    def data_source(self) -> LabelledSource:
         """Where the documents come from."""
         return LabelledSource(self.path, self.dataset, self.seed, self.examples)
 
@@ -129,54 +129,54 @@ class Classification(Task):
     counted, opens = "documents", (".txt",)
 
     def __init__(
-        self, config: Config, tokenizer: Tokenizer, names: Sequence[str], *, examples: Sequence[str] = ()
+        self, config: Config, tokenizer: Tokenizer, label_names: Sequence[str], *, examples: Sequence[str] = ()
     ) -> None:
-        self.config, self.tokenizer, self.names = config, tokenizer, list(names)
-        self.several = bool(config.separator)
-        self.marks = masking.marks_of(tokenizer)
+        self.config, self.tokenizer, self.label_names = config, tokenizer, list(label_names)
+        self.multi_label = bool(config.separator)
+        self.special_tokens = masking.special_tokens_of(tokenizer)
         limits = {"longest": config.max_length, "sentence": config.sentence, "sentences": config.sentences}
-        self.spec = DocumentSpec(tokenizer.size, len(names), **limits, marks=self.marks, several=self.several)
-        self.goal = TargetMetric("f1" if self.several else "accuracy", more=True)
-        self.examples = tuple(examples)
+        self.spec = DocumentSpec(tokenizer.vocab_size, len(label_names), **limits, marks=self.special_tokens, several=self.multi_label)
+        self.goal = TargetMetric("f1" if self.multi_label else "accuracy", more=True)
+        self.example_sources = tuple(examples)
 
     @cached_property
     def documents(self) -> dict[str, Examples[Document]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
         return labelled_sources.open_documents(
-            self.config.origin, self.config.layout, splitting=example_splits.splitting(self)
+            self.config.data_source, self.config.layout, split_function=example_splits.split_function_for(self)
         )
 
     @cached_property
-    def training(self) -> Labelled:
+    def training_documents(self) -> EncodedDocuments:
         """The training documents as token numbers."""
         return self._encoded("train")
 
-    def _encoded(self, split: str) -> Labelled:
+    def _encoded(self, split: str) -> EncodedDocuments:
         settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
-        documents = example_splits.pick(self.documents, split)
-        found = document_corpus.encode(documents, self.tokenizer, self.names, **settings, several=self.several)
+        documents = example_splits.get_split(self.documents, split)
+        found = document_corpus.encode(documents, self.tokenizer, self.label_names, **settings, multi_label=self.multi_label)
         if not found.size:
             raise DataError(f"{documents.where}: every document of {split} is empty")
         return found
 
     def data_summary(self) -> list[str]:
         """How many documents there are, the labels, the vocabulary, and the first document."""
-        first = next(iter(example_splits.pick(self.documents, "train")))
-        known = (f"{len(self.names)} labels", data_summary.vocabulary(self.spec.size))
-        counts = data_summary.counted("documents", data_summary.lengths(self.documents), *known)
-        return [counts, data_summary.first("document", first.text, ", ".join(first.labels))]
+        first = next(iter(example_splits.get_split(self.documents, "train")))
+        known = (f"{len(self.label_names)} labels", data_summary.format_vocabulary(self.spec.size))
+        counts = data_summary.format_counts("documents", data_summary.split_sizes(self.documents), *known)
+        return [counts, data_summary.format_first_example("document", first.text, ", ".join(first.labels))]
 
     def data_warnings(self) -> list[str]:
         """What is left out of the training documents, and how uneven the labels are."""
-        found, total = self.training, self.training.size + self.training.blank
-        notes = text_files.said(self.documents.values())
+        found, total = self.training_documents, self.training_documents.size + self.training_documents.blank
+        notes = text_files.split_encoding_remarks(self.documents.values())
         notes += [f"{found.blank} of {total} training documents are empty and are left out"] if found.blank else []
         if found.shortened:
             limits = (
                 f"data.max_length={self.config.max_length} tokens or data.sentences={self.config.sentences} sentences"
             )
             notes.append(f"{found.shortened} of {total} training documents are read only up to {limits}")
-        return notes + metrics.unbalanced(document_corpus.balance(found.labels), self.names)
+        return notes + metrics.imbalance_warnings(document_corpus.label_counts(found.labels), self.label_names)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -184,18 +184,18 @@ class Classification(Task):
 
     def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
-        return self.tokenizer.words()
+        return self.tokenizer.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of documents of like length."""
         config = self.config
-        return document_corpus.plan(
-            self.training.lengths(), rows=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
+        return document_corpus.epoch_batches(
+            self.training_documents.lengths(), batch_size=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
         )
 
     def collate(self, examples: Indices) -> LabelledBatch:
         """Example numbers -> documents and labels."""
-        return self.training.batch(examples)
+        return self.training_documents.batch(examples)
 
     def loss(self, model: Any, batch: LabelledBatch) -> Loss:
         """Cross entropy of the labels, summed over the documents."""
@@ -205,14 +205,14 @@ class Classification(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """`accuracy` (with several labels `f1` of all and the mean `f1_macro` of labels) and the loss of a document."""
         logits, found = self._logits(model, split)
-        scores = metrics.scores(logits, torch.from_numpy(found.labels), blank=found.blank, several=self.several)
+        scores = metrics.compute_metrics(logits, torch.from_numpy(found.labels), num_blank=found.blank, multi_label=self.multi_label)
         return scores | ({"empty": float(found.blank)} if found.blank else {})
 
-    def _logits(self, model: Any, split: str) -> tuple[Tensor, Labelled]:
+    def _logits(self, model: Any, split: str) -> tuple[Tensor, EncodedDocuments]:
         found = self._encoded(split)
-        logits = torch.zeros(found.size, len(self.names))
+        logits = torch.zeros(found.size, len(self.label_names))
         with eval_mode(model) as device:
-            batches = batching.by_length(found.lengths(), budget=max(READ_AT_ONCE, self.config.max_batch_tokens))
+            batches = batching.batches_by_length(found.lengths(), budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens))
             for numbers in track(batches, total=found.size, size=len):
                 given = map_tensors(found.batch(numbers).documents, lambda x: x.to(device))
                 logits[numbers] = model.readout(model(given)).float().cpu()
@@ -221,29 +221,29 @@ class Classification(Task):
     def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The confusion matrix, and on built-in reviews how much of the attention falls on what decides."""
         logits, found = self._logits(model, split)
-        table = metrics.confusion(logits, torch.from_numpy(found.labels), self.names, several=self.several)
-        reviews = labelled_sources.reviews_of(self.config.origin, split)
+        table = metrics.confusion(logits, torch.from_numpy(found.labels), self.label_names, multi_label=self.multi_label)
+        reviews = labelled_sources.held_out_reviews(self.config.data_source, split)
         if reviews is None:
             return table
         cuts = self._cuts([review.text for review in reviews])
-        budget = max(READ_AT_ONCE, self.config.max_batch_tokens)
+        budget = max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)
         return table | metrics.attention_on_evidence(model, reviews, cuts, tokenizer=self.tokenizer, budget=budget)
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        computed = metrics.SEVERAL if self.several else metrics.ONE
-        return computed | (metrics.SIGNATURES if labelled_sources.reviews_of(self.config.origin, "valid") else {})
+        computed = metrics.MULTI_LABEL_SIGNATURES if self.multi_label else metrics.SINGLE_LABEL_SIGNATURES
+        return computed | (metrics.EVIDENCE_SIGNATURES if labelled_sources.held_out_reviews(self.config.data_source, "valid") else {})
 
-    def _cuts(self, texts: Sequence[str]) -> list[Cut]:
+    def _cuts(self, texts: Sequence[str]) -> list[TokenizedDocument]:
         settings: dict[str, Any] = {"splitter": self.config.splitter, "limits": self.config.limits}
-        return document_corpus.cut_documents(texts, self.tokenizer, **settings)
+        return document_corpus.tokenize_documents(texts, self.tokenizer, **settings)
 
     def parse_input(self, text: str) -> str:
         """A text, or the path of a .txt file; nothing at all is an error."""
         named = text.endswith(".txt") and "\n" not in text and Path(text).is_file()
         if not named and text.endswith(".txt") and not any(map(str.isspace, text)):
             raise DataError(f"{text}: no such file; write a text that ends like one with a space before it")
-        return self.parse_untrusted_text(text_files.whole(Path(text)) if named else text)
+        return self.parse_untrusted_text(text_files.read_text(Path(text)) if named else text)
 
     def parse_untrusted_text(self, text: str) -> str:
         """A text; nothing at all is an error."""
@@ -256,12 +256,12 @@ class Classification(Task):
         cuts = self._cuts(inputs)
         lengths = np.array([sum(map(len, cut.rows)) for cut in cuts], dtype=np.int64)
         answers: list[list[Prediction]] = [[] for _ in inputs]
-        asked: dict[str, Any] = {"top": options.n, "threshold": options.threshold if self.several else None}
+        asked: dict[str, Any] = {"top": options.n, "threshold": options.threshold if self.multi_label else None}
         with eval_mode(model) as device:
-            for numbers in batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.max_batch_tokens)):
-                given = map_tensors(document_corpus.group([cuts[i] for i in numbers]), lambda x: x.to(device))
+            for numbers in batching.batches_by_length(lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens)):
+                given = map_tensors(document_corpus.collate_documents([cuts[i] for i in numbers]), lambda x: x.to(device))
                 for i, row in zip(numbers.tolist(), model.readout(model(given)).float().cpu(), strict=True):
-                    answers[i] = metrics.answers(row, self.names, **asked, remarks=_shortened(cuts[i]))
+                    answers[i] = metrics.to_predictions(row, self.label_names, **asked, remarks=_shortened(cuts[i]))
         return answers
 
     def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
@@ -270,26 +270,26 @@ class Classification(Task):
         answers = self.predict(model, [given], options, decoding)[0]
         seconds = time.perf_counter() - begun
         outputs = [Output(answer.text, answer.score, answer.rank) for answer in answers]
-        review = labelled_sources.review_of(self.config.origin, given)
-        found = Classified(given, self._cuts([given])[0], outputs, answers[0].value, seconds, review)
+        review = labelled_sources.find_review(self.config.data_source, given)
+        found = ClassifiedDocument(given, self._cuts([given])[0], outputs, answers[0].value, seconds, review)
         with eval_mode(model) as device:
-            return inspect.show(model, found, tokenizer=self.tokenizer, marks=self.marks, device=device)
+            return inspect.build_inspectable(model, found, tokenizer=self.tokenizer, special_tokens=self.special_tokens, device=device)
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the names of the labels and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.examples)
-        write_text(folder / LABELS, json.dumps(self.names, indent=1, ensure_ascii=False) + "\n")
+        text_corpus.save(folder, self.tokenizer, self.example_sources)
+        write_text(folder / LABELS_FILE, json.dumps(self.label_names, indent=1, ensure_ascii=False) + "\n")
 
 
-def _shortened(cut: Cut) -> tuple[str, ...]:
+def _shortened(cut: TokenizedDocument) -> tuple[str, ...]:
     read = sum(map(len, cut.rows))
-    return (f"only the first {read} of {cut.whole} tokens are read",) if read < cut.whole else ()
+    return (f"only the first {read} of {cut.num_tokens} tokens are read",) if read < cut.num_tokens else ()
 
 
 def build(config: Config, folder: Path | None = None) -> Classification:
     """A config -> the task with a vocabulary made from the training documents, or taken from a run folder."""
-    documents = labelled_sources.open_documents(config.origin, config.layout)
-    names = document_corpus.names_in(documents)
+    documents = labelled_sources.open_documents(config.data_source, config.layout)
+    names = document_corpus.training_labels(documents)
     choices: dict[str, Any] = {
         "splitter": config.splitter,
         "level": config.tokenizer,
@@ -297,17 +297,17 @@ def build(config: Config, folder: Path | None = None) -> Classification:
         "minimum": config.min_frequency,
     }
     if folder is None:
-        tokenizer = document_corpus.vocabulary(documents["train"], size=config.vocab_size, **choices)
+        tokenizer = document_corpus.train_tokenizer(documents["train"], size=config.vocab_size, **choices)
     else:
         tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)
     few = [document.text for document in islice(documents["valid"], 200) if document.text.strip()]
-    short = [" ".join(text.split()) for text in few if len(text) <= LONGEST_EXAMPLE]
+    short = [" ".join(text.split()) for text in few if len(text) <= MAX_EXAMPLE_CHARACTERS]
     return Classification(config, tokenizer, names, examples=sorted(short or few, key=len)[-3:])
 
 
 def load(config: Config, folder: Path) -> Classification:
     """A config and a run folder -> the task with the vocabulary and labels of that run; the data is not needed."""
-    path = folder / LABELS
+    path = folder / LABELS_FILE
     try:
         names = [str(name) for name in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError) as wrong:

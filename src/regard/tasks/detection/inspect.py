@@ -14,61 +14,61 @@ from torch import Tensor
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.task import Prediction
 from regard.data.images import drawing
-from regard.data.images.image_files import Pixels, png
-from regard.tasks._shared.image_inputs import InputImage, remarks_of, with_remarks
-from regard.tasks.detection.matching import corners
-from regard.tasks.detection.metrics import Found
+from regard.data.images.image_files import Pixels, encode_png
+from regard.tasks._shared.image_inputs import InputImage, format_remarks, title_with_remarks
+from regard.tasks.detection.matching import box_cxcywh_to_xyxy
+from regard.tasks.detection.metrics import DetectedObject
 
 COLOURS = ((255, 64, 64), (64, 220, 64), (80, 140, 255), (255, 210, 40), (220, 90, 255), (60, 220, 220))
 
 
-def read(logits: Tensor, boxes: Tensor) -> list[list[Found]]:
+def decode_detections(logits: Tensor, boxes: Tensor) -> list[list[DetectedObject]]:
     """What the queries of each image say, (b q v+1) and (b q 4) -> the likeliest class of each, surest first."""
     shares = logits.float().log_softmax(dim=-1).exp()[..., :-1].max(dim=-1)
-    edges = corners(boxes.float()).clamp(0, 1)
+    edges = box_cxcywh_to_xyxy(boxes.float()).clamp(0, 1)
     found = []
     for scores, labels, places in zip(shares.values.tolist(), shares.indices.tolist(), edges.tolist(), strict=True):
-        each = [Found(*one[:2], tuple(one[2])) for one in zip(labels, scores, places, strict=True)]
+        each = [DetectedObject(*one[:2], tuple(one[2])) for one in zip(labels, scores, places, strict=True)]
         found.append(sorted(each, key=lambda one: -one.score))
     return found
 
 
-def answer(given: InputImage, found: Sequence[Found], *, classes: Sequence[str], least: float) -> Prediction:
+def to_prediction(input_image: InputImage, detections: Sequence[DetectedObject], *, classes: Sequence[str], threshold: float) -> Prediction:
     """What was found in an image -> one answer: a line, and the image with its boxes."""
-    sure = tuple(one for one in found if one.score >= least)
-    height, width = given.pixels.shape[:2]
+    sure = tuple(one for one in detections if one.score >= threshold)
+    height, width = input_image.pixels.shape[:2]
     texts = [f"{classes[one.label]} {one.score:.2f} at {_place(one, height, width)}" for one in sure]
     return Prediction(
         "; ".join(texts) or "nothing",
         score=sum(math.log(max(one.score, 1e-9)) for one in sure),
         value=sure,
-        remarks=remarks_of(given),
+        remarks=format_remarks(input_image),
         data={"objects": [{"class": classes[one.label], "score": one.score, "box": list(one.box)} for one in sure]},
-        files={".png": partial(_framed, given.pixels, sure)},
+        files={".png": partial(_framed, input_image.pixels, sure)},
     )
 
 
-def _place(one: Found, height: int, width: int) -> str:
+def _place(one: DetectedObject, height: int, width: int) -> str:
     left, top, right, bottom = (round(edge * side) for edge, side in zip(one.box, (width, height) * 2, strict=True))
     return f"{left},{top}-{right},{bottom}"
 
 
-def _framed(pixels: Pixels, found: Sequence[Found]) -> bytes:
+def _framed(pixels: Pixels, found: Sequence[DetectedObject]) -> bytes:
     """A PNG file: the image enlarged, a frame around every object in the colour of its class."""
-    scale = drawing.scale_for(*pixels.shape[:2])
+    scale = drawing.display_scale(*pixels.shape[:2])
     paper = np.repeat(pixels.repeat(scale, axis=0).repeat(scale, axis=1), 3 // pixels.shape[2], axis=2)
     for one in found:
-        paper = drawing.frame(paper, one.box, COLOURS[one.label % len(COLOURS)])
-    return png(paper)
+        paper = drawing.draw_box(paper, one.box, COLOURS[one.label % len(COLOURS)])
+    return encode_png(paper)
 
 
-def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str], least: float) -> Inspectable:
+def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, classes: Sequence[str], threshold: float) -> Inspectable:
     """An image (1 c h w) -> its queries and cells as axes, and the model run again."""
     begun = time.perf_counter()
     seen = model(image)
     seconds = time.perf_counter() - begun
     shares = seen.logits[-1, 0].float().log_softmax(dim=-1)  # (q v+1)
-    boxes = corners(seen.boxes[-1, 0].float()).clamp(0, 1).tolist()
+    boxes = box_cxcywh_to_xyxy(seen.boxes[-1, 0].float()).clamp(0, 1).tolist()
     names = [*classes, "nothing"]
     chosen = shares.argmax(dim=1)
     queries = tuple(
@@ -77,10 +77,10 @@ def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]
     )
     height, width = model.plane.height, model.plane.width
     cells = tuple(_cell(place, height, width) for place in range(height * width))
-    best = answer(given, read(seen.logits[-1], seen.boxes[-1])[0], classes=classes, least=least)
+    best = to_prediction(input_image, decode_detections(seen.logits[-1], seen.boxes[-1])[0], classes=classes, threshold=threshold)
     rows: dict[str, tuple[AxisRef, ...]] = {name: (AxisRef(name),) for name in ("objects", "grid")}
     return Inspectable(
-        title=with_remarks(given.name, given),
+        title=title_with_remarks(input_image.name, input_image),
         axes={"objects": Axis(queries, "objects"), "grid": Axis(cells, "grid")},
         rows=rows,
         columns=rows,
@@ -90,7 +90,7 @@ def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]
         seconds=seconds,
         answered="objects",
         views=("boxes",),
-        extra={"boxes": _extra(given, shares, boxes, classes=classes, least=least)},
+        extra={"boxes": _extra(input_image, shares, boxes, classes=classes, least=threshold)},
     )
 
 

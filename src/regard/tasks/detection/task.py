@@ -20,17 +20,17 @@ from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.images import detection_dataset
-from regard.data.images.detection_dataset import ObjectCollection
+from regard.data.images.detection_dataset import DetectionCollection
 from regard.data.images.image_files import Pixels
-from regard.data.images.resize import Shape
+from regard.data.images.resize import ImageShape
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tensor
 from regard.tasks.detection import inspect
-from regard.tasks.detection.matching import Truth, Weights, set_loss
-from regard.tasks.detection.metrics import THRESHOLDS, Found, Thing, average_precision
+from regard.tasks.detection.matching import ObjectTargets, LossWeights, set_loss
+from regard.tasks.detection.metrics import IOU_THRESHOLDS, DetectedObject, GroundTruthObject, average_precision
 
-TOGETHER = 64  # images that are looked at at once
-LEAST = 0.5  # how sure an object must be to be told
+BATCH_IMAGES = 64  # images that are looked at at once
+DEFAULT_THRESHOLD = 0.5  # how sure an object must be to be told
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Config:
             detection_dataset.check_source(self.dataset)
 
     @property
-    def weights(self) -> Weights:
+    def loss_weights(self) -> LossWeights:
         """What each part of the loss counts."""
-        return Weights(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight)
+        return LossWeights(self.class_weight, self.distance_weight, self.overlap_weight, self.nothing_weight)
 
 
 TINY = Config(scenes=24, height=32, width=32, batch_size=4, objects_per_scene=(1, 2))  # for tests
@@ -75,7 +75,7 @@ TINY = Config(scenes=24, height=32, width=32, batch_size=4, objects_per_scene=(1
 class Options:
     """What one can ask for."""
 
-    threshold: float = LEAST  # how sure the model must be of an object, 0 … 1
+    threshold: float = DEFAULT_THRESHOLD  # how sure the model must be of an object, 0 … 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.threshold <= 1:
@@ -86,25 +86,25 @@ class ObjectBatch(NamedTuple):
     """Images and their objects."""
 
     images: Tensor  # (b c h w) of -1 … 1
-    truth: Truth
+    targets: ObjectTargets
 
 
 class Detection(Task):
     """Images with objects: batches, the loss of matched sets, average precision."""
 
-    goal, counted, opens = TargetMetric("ap50", more=True), "images", image_inputs.OPENS
+    goal, counted, opens = TargetMetric("ap50", more=True), "images", image_inputs.INPUT_SUFFIXES
 
     def __init__(
-        self, config: Config, known: ImageDataInfo, *, read: Callable[[], ObjectCollection], folder: Path | None = None
+        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], DetectionCollection], folder: Path | None = None
     ) -> None:
-        self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
-        self._read, self._folder = read, folder
-        most = int(known.more["most"])
-        self.spec = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(known.classes), most)
-        self.examples = image_inputs.examples_of(folder)
+        self.config, self.data_info, self.shape, self.classes = config, data_info, data_info.shape, data_info.classes
+        self._read, self._folder = load_collection, folder
+        most = int(data_info.extra["most"])
+        self.spec = DetectionSpec(self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes), most)
+        self.example_sources = image_inputs.example_paths(folder)
 
     @cached_property
-    def collection(self) -> ObjectCollection:
+    def collection(self) -> DetectionCollection:
         """The images of each split; read when first asked for."""
         return self._read()
 
@@ -113,7 +113,7 @@ class Detection(Task):
         splits = self.collection.splits
         names = [self.classes[label] for label in splits["train"].labels[0]]
         known = f"{len(self.classes)} classes", f"at most {self.spec.most} objects in an image"
-        return image_inputs.overview(splits, self.shape, *known, ", ".join(names) or "without objects")
+        return image_inputs.summarize_images(splits, self.shape, *known, ", ".join(names) or "without objects")
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -126,7 +126,7 @@ class Detection(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
+        return image_inputs.shuffled_batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
 
     def collate(self, examples: Indices) -> ObjectBatch:
         """Example numbers -> images and objects, some turned left to right."""
@@ -138,35 +138,35 @@ class Detection(Task):
             images.append(part.pixels[row][:, ::-1] if turn else part.pixels[row])
             boxes.append(np.stack([1 - right, top, 1 - left, bottom] if turn else [left, top, right, bottom], axis=1))
         labels = [part.labels[row] for row in examples.tolist()]
-        return ObjectBatch(to_tensor(np.stack(images)), padded(labels, boxes))
+        return ObjectBatch(to_tensor(np.stack(images)), pad_targets(labels, boxes))
 
     def loss(self, model: Any, batch: ObjectBatch) -> Loss:
         """The training loss, summed over images: class, distance and overlap of the matched objects after every layer
         of the decoder; its parts are named."""
         found = model(batch.images)
         layers = len(found.logits)
-        truth = Truth(*(x.repeat(layers, *(1,) * (x.dim() - 1)) for x in batch.truth))
-        parts = set_loss(found.logits.flatten(0, 1), found.boxes.flatten(0, 1), truth, self.config.weights)
+        truth = ObjectTargets(*(x.repeat(layers, *(1,) * (x.dim() - 1)) for x in batch.targets))
+        parts = set_loss(found.logits.flatten(0, 1), found.boxes.flatten(0, 1), truth, self.config.loss_weights)
         return Loss(torch.stack(list(parts.values())).sum(), len(batch.images), parts)
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """`ap50`, average precision at half overlap, and `ap`, the mean over overlaps 0.5 … 0.95; both in percent."""
         part = self.collection.split(split)
         truth = [
-            [Thing(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
+            [GroundTruthObject(int(label), tuple(box.tolist())) for label, box in zip(labels, boxes, strict=True)]
             for labels, boxes in zip(part.labels, part.boxes, strict=True)
         ]
-        found = self.find(model, part.pixels)
-        each = [100 * average_precision(found, truth, threshold=threshold) for threshold in THRESHOLDS]
+        found = self.detect(model, part.pixels)
+        each = [100 * average_precision(found, truth, threshold=threshold) for threshold in IOU_THRESHOLDS]
         return {"ap50": each[0], "ap": float(np.mean(each))}
 
-    def find(self, model: Any, pixels: Pixels) -> list[list[Found]]:
+    def detect(self, model: Any, pixels: Pixels) -> list[list[DetectedObject]]:
         """Images (n h w c) of 0 … 255 -> what each query of each found, surest first."""
-        found: list[list[Found]] = []
+        found: list[list[DetectedObject]] = []
         with eval_mode(model) as device:
-            for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER)):
-                seen = model(to_tensor(pixels[low : low + TOGETHER]).to(device))
-                found += inspect.read(seen.logits[-1], seen.boxes[-1])
+            for low in track(range(0, len(pixels), BATCH_IMAGES), -(-len(pixels) // BATCH_IMAGES)):
+                seen = model(to_tensor(pixels[low : low + BATCH_IMAGES]).to(device))
+                found += inspect.decode_detections(seen.logits[-1], seen.boxes[-1])
         return found
 
     def signatures(self) -> dict[str, str]:
@@ -176,13 +176,13 @@ class Detection(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try."""
-        self.known.save(
-            folder, image_inputs.example_file(self._folder, lambda: self.collection.split("valid").pixels[0])
+        self.data_info.save(
+            folder, image_inputs.example_png(self._folder, lambda: self.collection.split("valid").pixels[0])
         )
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
-        return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
+        return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)
 
     def predict(
         self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: Any
@@ -190,21 +190,21 @@ class Detection(Task):
         """Images -> of each one answer, whose value is all objects in it, surest first."""
         if not inputs:
             return []
-        found = self.find(model, np.stack([given.pixels for given in inputs]))
-        answer = partial(inspect.answer, classes=self.classes, least=options.threshold)
+        found = self.detect(model, np.stack([given.pixels for given in inputs]))
+        answer = partial(inspect.to_prediction, classes=self.classes, threshold=options.threshold)
         return [[answer(given, each)] for given, each in zip(inputs, found, strict=True)]
 
     def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its objects, and where each query looked."""
         with eval_mode(model) as device:
             image = to_tensor(given.pixels[None]).to(device)
-            return inspect.show(model, image, given, classes=self.classes, least=options.threshold)
+            return inspect.build_inspectable(model, image, given, classes=self.classes, threshold=options.threshold)
 
 
-def padded(labels: Sequence[Any], boxes: Sequence[Any]) -> Truth:
+def pad_targets(labels: Sequence[Any], boxes: Sequence[Any]) -> ObjectTargets:
     """Labels and corners of the objects of each image -> one value, padded."""
     counts = [len(each) for each in labels]
-    truth = Truth(
+    truth = ObjectTargets(
         torch.zeros(len(labels), max(counts, default=0), dtype=torch.long),
         torch.zeros(len(labels), max(counts, default=0), 4),
         torch.tensor(counts),
@@ -217,13 +217,13 @@ def padded(labels: Sequence[Any], boxes: Sequence[Any]) -> Truth:
     return truth
 
 
-def _collect(config: Config) -> ObjectCollection:
+def _collect(config: Config) -> DetectionCollection:
     if config.path is None:
         return detection_dataset.make_scenes(
             config.scenes, side=config.height, things=config.objects_per_scene, seed=config.seed
         )
     return detection_dataset.read_coco(
-        config.path, Shape(config.height, config.width, config.channels), seed=config.seed
+        config.path, ImageShape(config.height, config.width, config.channels), seed=config.seed
     )
 
 
@@ -233,9 +233,9 @@ def build(config: Config, folder: Path | None = None) -> Detection:
         return load(config, folder)
     found = _collect(config)
     most = max(len(labels) for part in found.splits.values() for labels in part.labels)
-    return Detection(config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), read=lambda: found)
+    return Detection(config, ImageDataInfo(found.shape, found.classes, {"most": max(1, most)}), load_collection=lambda: found)
 
 
 def load(config: Config, folder: Path) -> Detection:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    return Detection(config, image_inputs.load_known(folder), read=lambda: _collect(config), folder=folder)
+    return Detection(config, image_inputs.load_data_info(folder), load_collection=lambda: _collect(config), folder=folder)

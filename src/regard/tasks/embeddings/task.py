@@ -26,17 +26,17 @@ from regard.data.hash_random import uniform
 from regard.data.text import plain_text, token_stream, word_vectors
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.plain_text import Documents, PlainTextSource
-from regard.data.text.token_stream import Stream
+from regard.data.text.token_stream import TokenStream
 from regard.data.text.tokenizer import Tokenizer
-from regard.data.text.word_vectors import Vectors
+from regard.data.text.word_vectors import WordVectors
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks.embeddings import inspect
-from regard.tasks.embeddings.word_space import Space, Term, analogy, similarity
+from regard.tasks.embeddings.word_space import WordSpace, Term, analogy, similarity
 
-WORD = re.compile(r"[^\W_]+")
-SALTS = 2**20  # ways to draw what is left out of one place
-EXAMPLES = 3
-BEGIN = 2000  # characters that are looked at for the first words
+WORD_PATTERN = re.compile(r"[^\W_]+")
+SALTS_PER_POSITION = 2**20  # ways to draw what is left out of one place
+NUM_EXAMPLES = 3
+PREVIEW_CHARACTERS = 2000  # characters that are looked at for the first words
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Config:
             raise ConfigError(f"sample={self.sample} must be more than 0; 1 leaves nothing out")
 
     @property
-    def origin(self) -> PlainTextSource:
+    def data_source(self) -> PlainTextSource:
         """Where the text comes from."""
         return PlainTextSource(self.paths, self.dataset)
 
@@ -90,12 +90,12 @@ class Options:
             raise ConfigError(f"n={self.n}: ask for at least one")
 
 
-class Batch(NamedTuple):
+class EmbeddingBatch(NamedTuple):
     """Rows of words (r t), how far each looks to both sides (r t; 0: padding), and other words of each row (r k)."""
 
-    rows: Tensor
-    reach: Tensor
-    others: Tensor
+    tokens: Tensor
+    windows: Tensor
+    noise_tokens: Tensor
 
 
 class Embeddings(Task):
@@ -105,28 +105,28 @@ class Embeddings(Task):
     throughput_unit = "neighbours"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
-        self.spec = EmbeddingSpec(tokenizer.size, self.marks)
-        self.examples = tuple(examples)
-        self._streams: dict[str, Stream] = {}
+        self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
+        self.spec = EmbeddingSpec(tokenizer.vocab_size, self.special_tokens)
+        self.example_sources = tuple(examples)
+        self._streams: dict[str, TokenStream] = {}
 
     def as_test_data(self) -> Embeddings:
         """The same for text that it was not trained on."""
-        other = Embeddings(self.config, self.tokenizer, examples=self.examples)
+        other = Embeddings(self.config, self.tokenizer, examples=self.example_sources)
         other.test_only = True
         return other
 
     def token_texts(self, table: str = "") -> list[str]:
         """The word of each number; none for marks."""
-        return self.tokenizer.words()
+        return self.tokenizer.token_texts()
 
-    def stream(self, split: str) -> Stream:
+    def stream(self, split: str) -> TokenStream:
         """The words of a split in a row; read when first asked for."""
         if split not in self._streams:
-            splits = plain_text.open_text(self.config.origin, only_tested=self.test_only)
+            splits = plain_text.open_text(self.config.data_source, test_only=self.test_only)
             if split not in splits:
                 raise DataError(f"the text has no split {split!r}; {did_you_mean(split, splits)}")
-            found = token_stream.in_memory(_spaced(splits[split]), self.tokenizer)
+            found = token_stream.encode_in_memory(_spaced(splits[split]), self.tokenizer)
             if len(found.tokens) < self.config.length:
                 count = f"{len(found.tokens)} words in the split {split!r}"
                 raise DataError(
@@ -137,48 +137,48 @@ class Embeddings(Task):
 
     @cached_property
     def _counts(self) -> NDArray[np.int64]:
-        return np.bincount(self.stream("train").tokens, minlength=self.tokenizer.size).astype(np.int64)
+        return np.bincount(self.stream("train").tokens, minlength=self.tokenizer.vocab_size).astype(np.int64)
 
     @cached_property
     def _kept(self) -> NDArray[np.float64]:
         """How likely each word is kept; marks never are."""
-        share = self._counts / max(1, self._counts[self.marks.first :].sum())
+        share = self._counts / max(1, self._counts[self.special_tokens.first :].sum())
         ratio = self.config.sample / np.maximum(share, 1e-12)
         kept = np.minimum(1.0, np.sqrt(ratio) + ratio)
-        kept[: self.marks.first] = 0.0
+        kept[: self.special_tokens.first] = 0.0
         return np.asarray(kept)
 
     @cached_property
     def _noise(self) -> NDArray[np.float64]:
         """Cumulative shares from which other words are drawn: frequency to the power of 3/4."""
         weights = self._counts.astype(np.float64) ** 0.75
-        weights[: self.marks.first] = 0.0
+        weights[: self.special_tokens.first] = 0.0
         return np.asarray(np.cumsum(weights)[:-1] / weights.sum())  # no draw is beyond the last word
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of rows, each a place and a number that all draws follow from."""
         config, length = self.config, len(self.stream("train").tokens)
-        batches = token_stream.plan(length, context=config.length, rows=config.batch_size, seed=seed, epoch=epoch)
+        batches = token_stream.epoch_batches(length, context=config.length, batch_size=config.batch_size, seed=seed, epoch=epoch)
         random = np.random.default_rng([seed, epoch, 1])
-        return [places * SALTS + random.integers(1, SALTS, len(places)) for places in batches]
+        return [places * SALTS_PER_POSITION + random.integers(1, SALTS_PER_POSITION, len(places)) for places in batches]
 
-    def collate(self, examples: Indices) -> Batch:
+    def collate(self, examples: Indices) -> EmbeddingBatch:
         """Example numbers -> rows of words, frequent ones thinned out, with reaches and other words drawn."""
         return self._batch(self.stream("train"), examples)
 
-    def _batch(self, text: Stream, examples: Indices) -> Batch:
+    def _batch(self, text: TokenStream, examples: Indices) -> EmbeddingBatch:
         length, window = self.config.length, self.config.window
         draws = uniform(examples, 2 * length + self.config.shared_negatives)  # each example's from its own number
-        rows = text.tokens[(examples // SALTS)[:, None] + np.arange(length)].astype(np.int64)
+        rows = text.tokens[(examples // SALTS_PER_POSITION)[:, None] + np.arange(length)].astype(np.int64)
         kept = draws[:, :length] < self._kept[rows]
         reach = np.where(kept, 1 + (draws[:, length : 2 * length] * window).astype(np.int64), 0)
         others = np.searchsorted(self._noise, draws[:, 2 * length :], side="right")
         order = np.argsort(~kept, axis=1, kind="stable")[:, : max(1, int(kept.sum(axis=1).max()))]
-        rows = np.where(kept, rows, self.marks.pad)
+        rows = np.where(kept, rows, self.special_tokens.pad)
         parts = (*(np.take_along_axis(part, order, axis=1) for part in (rows, reach)), others)
-        return Batch(*map(torch.from_numpy, parts))
+        return EmbeddingBatch(*map(torch.from_numpy, parts))
 
-    def loss(self, model: Any, batch: Batch) -> Loss:
+    def loss(self, model: Any, batch: EmbeddingBatch) -> Loss:
         """Negative sampling, summed over all pairs of neighbours."""
         total, pairs = model.loss(*batch, negatives=self.config.negatives)
         return Loss(total, max(1, pairs))
@@ -193,10 +193,10 @@ class Embeddings(Task):
             for low in track(
                 range(0, len(places), self.config.batch_size), total=-(-len(places) // self.config.batch_size)
             ):
-                batch = self._batch(text, places[low : low + self.config.batch_size] * SALTS)
+                batch = self._batch(text, places[low : low + self.config.batch_size] * SALTS_PER_POSITION)
                 part, count = model.loss(*map_tensors(batch, lambda x: x.to(device)), negatives=self.config.negatives)
                 total, pairs = total + float(part), pairs + count
-        space = self.space(model)
+        space = self.word_space(model)
         return {"loss": total / max(1, pairs)} | similarity(space) | analogy(space)
 
     def signatures(self) -> dict[str, str]:
@@ -213,53 +213,53 @@ class Embeddings(Task):
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
-        return {split: text.checksum() for split, text in plain_text.open_text(self.config.origin).items()}
+        return {split: text.checksum() for split, text in plain_text.open_text(self.config.data_source).items()}
 
     def data_summary(self) -> list[str]:
         """How much text there is, how many words have a vector, and how it begins."""
         splits = {
-            split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.origin))
+            split: len(self.stream(split).tokens) for split in ("train", *plain_text.open_text(self.config.data_source))
         }
-        words, different = len(self.stream("train").tokens), self.spec.size - self.marks.first
-        rare = self._counts[self.marks.unknown] / words
+        words, different = len(self.stream("train").tokens), self.spec.size - self.special_tokens.first
+        rare = self._counts[self.special_tokens.unknown] / words
         few = f"{rare:.1%} are too rare for a vector (data.min_frequency={self.config.min_frequency})"
         begin = " ".join(
-            next(iter(plain_text.open_text(self.config.origin)["train"]))[:BEGIN].split()
+            next(iter(plain_text.open_text(self.config.data_source)["train"]))[:PREVIEW_CHARACTERS].split()
         )  # rare words too
-        counts = data_summary.counted("words", splits, data_summary.vocabulary(different, "different words"), few)
-        return [counts, data_summary.first("words", f"{begin} …")]
+        counts = data_summary.format_counts("words", splits, data_summary.format_vocabulary(different, "different words"), few)
+        return [counts, data_summary.format_first_example("words", f"{begin} …")]
 
-    def space(self, model: Any) -> Space:
+    def word_space(self, model: Any) -> WordSpace:
         """The words and their vectors as the model has them now."""
-        first = self.marks.first
-        return Space(self.token_texts()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
+        first = self.special_tokens.first
+        return WordSpace(self.token_texts()[first:], model.vectors.weight.detach().float().cpu().numpy()[first:])
 
     def save(self, folder: Path) -> None:
         """Write the words and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.examples)
+        text_corpus.save(folder, self.tokenizer, self.example_sources)
 
     def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Words or sums of words -> for each the nearest words; a file of an answer is a file of all vectors."""
-        space = self.space(model)
-        known = Vectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.marks.first :])
+        space = self.word_space(model)
+        known = WordVectors(space.words, model.vectors.weight.detach().float().cpu().numpy()[self.special_tokens.first :])
         files = {".vec": partial(word_vectors.to_text, known), ".bin": partial(word_vectors.to_binary, known)}
         return [
             [Prediction(near.word, near.cosine, near.cosine, files=files) for near in space.nearest(terms, options.n)]
             for terms in (self._terms(space, text) for text in inputs)
         ]
 
-    def _terms(self, space: Space, text: str) -> list[Term]:
-        return space.read(text, lowercase=self.config.lowercase)
+    def _terms(self, space: WordSpace, text: str) -> list[Term]:
+        return space.parse_terms(text, lowercase=self.config.lowercase)
 
     def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A word or a sum of words -> the nearest words, and where they lie among the most frequent ones."""
-        space = self.space(model)
-        return inspect.show(model, space, given, self._terms(space, given), count=options.n, first=self.marks.first)
+        space = self.word_space(model)
+        return inspect.build_inspectable(model, space, given, self._terms(space, given), count=options.n, first_id=self.special_tokens.first)
 
 
 def _spaced(documents: Documents) -> Iterator[str]:
     """Texts with nothing but words and single spaces, so that a word is the same token wherever it stands."""
-    return (" ".join(WORD.findall(text)) for text in documents)
+    return (" ".join(WORD_PATTERN.findall(text)) for text in documents)
 
 
 @dataclass(frozen=True)
@@ -276,18 +276,18 @@ def build(config: Config, folder: Path | None = None) -> Embeddings:
     """A config -> the task with the words of the training text, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    texts = _Spaced(plain_text.open_text(config.origin)["train"])
+    texts = _Spaced(plain_text.open_text(config.data_source)["train"])
     size = config.vocab_size + SpecialTokens().first
     tokenizer = tokenizers.train(
         texts, level="word", size=size, lowercase=config.lowercase, minimum=config.min_frequency
     )
-    if tokenizer.size == SpecialTokens().first:
+    if tokenizer.vocab_size == SpecialTokens().first:
         raise DataError(
             f"no word of the text is seen {config.min_frequency} times; give more text or a smaller data.min_frequency"
         )
     task = Embeddings(config, tokenizer)
     frequent = [word for word in task.token_texts() if len(word) >= 4 and word.isalpha()]
-    return Embeddings(config, tokenizer, examples=frequent[20 : 20 + EXAMPLES] or frequent[:EXAMPLES])
+    return Embeddings(config, tokenizer, examples=frequent[20 : 20 + NUM_EXAMPLES] or frequent[:NUM_EXAMPLES])
 
 
 def load(config: Config, folder: Path) -> Embeddings:

@@ -12,18 +12,18 @@ from torch import Tensor
 from regard.attention.record import AttentionMap, record
 from regard.attention.rollout import rollout
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, Token
-from regard.tasks._shared.image_inputs import InputImage, with_remarks
+from regard.tasks._shared.image_inputs import InputImage, title_with_remarks
 
-BEST = 5  # classes that are shown
+MAX_CLASSES = 5  # classes that are shown
 GREY = 0.0  # what covers a patch: the middle of -1 … 1
 
 
-def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]) -> Inspectable:
+def build_inspectable(model: Any, image: Tensor, input_image: InputImage, *, classes: Sequence[str]) -> Inspectable:
     """An image (1 c h w) -> axes of its patches, the likeliest classes, and ways to run the model again."""
     begun = time.perf_counter()
     scores = model(image).float().log_softmax(dim=1)[0]
     seconds = time.perf_counter() - begun
-    best = scores.topk(min(BEST, len(classes)))
+    best = scores.topk(min(MAX_CLASSES, len(classes)))
     before, patches = len(getattr(model, "first", ())), _patches(model, *image.shape[2:])
     own = tuple(Item("class", special=True) for _ in range(before))
     named = tuple((classes[number], score) for score, number in zip(*(x.tolist() for x in best), strict=True))
@@ -32,7 +32,7 @@ def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]
     if patches:
         axes["patches"], rows["patches"] = Axis((*own, *patches), "patches"), (AxisRef("patches"),)
     return Inspectable(
-        title=with_remarks(given.name, given),
+        title=title_with_remarks(input_image.name, input_image),
         axes=axes,
         rows={**rows},
         columns={"patches": (AxisRef("patches"),)} if patches else {},
@@ -43,7 +43,7 @@ def show(model: Any, image: Tensor, given: InputImage, *, classes: Sequence[str]
         answered="answer",
         without={"patches": lambda: _without_each(model, image, patches, before=before)} if patches else {},
         views=("overlay",) if patches else (),
-        extra={"overlay": _extra(model, image, given, patches, before=before, classes=classes)},
+        extra={"overlay": _extra(model, image, input_image, patches, before=before, classes=classes)},
     )
 
 
@@ -66,12 +66,12 @@ def _patches(model: Any, height: int, width: int) -> list[Item]:
 
 def _without_each(model: Any, image: Tensor, patches: Sequence[Item], *, before: int) -> Tensor:
     """Logits (m 1 v), each patch in turn covered with grey; a class token cannot be covered."""
-    covered = [image[0]] * before + [cover(image, [patch])[0] for patch in patches]
+    covered = [image[0]] * before + [occlude_patches(image, [patch])[0] for patch in patches]
     logits: Tensor = model(torch.stack(covered))
     return logits[:, None]
 
 
-def cover(image: Tensor, patches: Sequence[Item]) -> Tensor:
+def occlude_patches(image: Tensor, patches: Sequence[Item]) -> Tensor:
     """(1 c h w) -> the same with grey in place of some patches."""
     covered, (height, width) = image.clone(), image.shape[2:]
     for patch in patches:
@@ -85,7 +85,7 @@ def cover(image: Tensor, patches: Sequence[Item]) -> Tensor:
     return covered
 
 
-def strengths(maps: dict[str, AttentionMap], *, before: int) -> Tensor:
+def patch_relevance(maps: dict[str, AttentionMap], *, num_class_tokens: int) -> Tensor:
     """Recorded maps -> how much of each patch reaches the answer (n), by rollout."""
     layers = [found.weights for found in maps.values() if found.queries == found.keys == "patches"]
     reached = rollout(layers)[0]  # (t t)
@@ -93,8 +93,8 @@ def strengths(maps: dict[str, AttentionMap], *, before: int) -> Tensor:
     if pooling:
         final = pooling[0][0, 0, 0] @ reached
     else:
-        final = reached[0] if before else reached.mean(dim=0)
-    return final[before:]
+        final = reached[0] if num_class_tokens else reached.mean(dim=0)
+    return final[num_class_tokens:]
 
 
 def _extra(
@@ -108,10 +108,10 @@ def _extra(
         return extra
     with record(model) as maps:
         model(image)
-    strong = strengths(maps, before=before)
+    strong = patch_relevance(maps, num_class_tokens=before)
     order = strong.argsort(descending=True).tolist()
     counts = [count for count in (0, 1, 2, 4, 8, 16, 32) if count < len(order)]
-    changed = torch.cat([cover(image, [patches[place] for place in order[:count]]) for count in counts])
+    changed = torch.cat([occlude_patches(image, [patches[place] for place in order[:count]]) for count in counts])
     shares = model(changed).float().log_softmax(dim=1).exp()
     best = shares.max(dim=1)
     extra["rollout"] = [round(value, 6) for value in strong.tolist()]

@@ -21,8 +21,8 @@ from regard.core.progress import track
 from regard.core.protocols import Indices, Loss, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.images import dataset
-from regard.data.images.augment import Augmentation, Mixed, augment
-from regard.data.images.dataset import Collection, ImageSource
+from regard.data.images.augment import Augmentation, MixedBatch, augment
+from regard.data.images.dataset import ImageCollection, ImageSource
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit
@@ -30,7 +30,7 @@ from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage, to_tensor
 from regard.tasks.image_classification import inspect
 
-TOGETHER = 256  # images that are classified at once
+BATCH_IMAGES = 256  # images that are classified at once
 
 
 @dataclass(frozen=True)
@@ -83,29 +83,29 @@ class Options:
 class ImageClassification(Task):
     """Images with classes: batches, cross entropy, accuracy."""
 
-    goal, counted, opens = TargetMetric("accuracy", more=True), "images", image_inputs.OPENS
+    goal, counted, opens = TargetMetric("accuracy", more=True), "images", image_inputs.INPUT_SUFFIXES
 
     def __init__(
-        self, config: Config, known: ImageDataInfo, *, read: Callable[[], Collection], folder: Path | None = None
+        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
     ) -> None:
-        if len(known.classes) < 2:
-            raise DataError(f"the images have {len(known.classes)} classes; put those of each class into a folder")
-        self.config, self.known, self.shape, self.classes = config, known, known.shape, known.classes
-        self._read, self._folder = read, folder
+        if len(data_info.classes) < 2:
+            raise DataError(f"the images have {len(data_info.classes)} classes; put those of each class into a folder")
+        self.config, self.data_info, self.shape, self.classes = config, data_info, data_info.shape, data_info.classes
+        self._read, self._folder = load_collection, folder
         self.spec = ImageClassificationSpec(
-            self.shape.height, self.shape.width, self.shape.channels, len(known.classes)
+            self.shape.height, self.shape.width, self.shape.channels, len(data_info.classes)
         )
-        self.examples = image_inputs.examples_of(folder)
+        self.example_sources = image_inputs.example_paths(folder)
 
     @cached_property
-    def collection(self) -> Collection:
+    def collection(self) -> ImageCollection:
         """The images of each split; read when first asked for."""
         return self._read()
 
     def data_summary(self) -> list[str]:
         """How many images there are, their size and classes."""
         known = f"{len(self.classes)} classes"
-        return image_inputs.overview(self.collection.splits, self.shape, known, self.collection.first)
+        return image_inputs.summarize_images(self.collection.splits, self.shape, known, self.collection.first_label)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -114,32 +114,32 @@ class ImageClassification(Task):
     def data_warnings(self) -> list[str]:
         """What a user should know of the data: what was converted or left out, and images without a class."""
         images = self.collection.split("train")
-        without = int((images.labels[images.rows] < 0).sum())
+        without = int((images.labels[images.indices] < 0).sum())
         told = [f"{without} training images have no class and are left out"] if without else []
         return [*self.collection.remarks, *told]
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images with a class, in random order."""
         images = self.collection.split("train")
-        with_class = np.flatnonzero(images.labels[images.rows] >= 0)
+        with_class = np.flatnonzero(images.labels[images.indices] >= 0)
         return [
-            with_class[b] for b in image_inputs.batches(len(with_class), self.config.batch_size, epoch=epoch, seed=seed)
+            with_class[b] for b in image_inputs.shuffled_batches(len(with_class), self.config.batch_size, epoch=epoch, seed=seed)
         ]
 
-    def collate(self, examples: Indices) -> Mixed:
+    def collate(self, examples: Indices) -> MixedBatch:
         """Example numbers -> images and classes, changed as the augmentation says."""
         pixels, labels = self.collection.split("train").take(examples)
         return augment(to_tensor(pixels), torch.from_numpy(labels), self.config.augmentation)
 
-    def loss(self, model: Any, batch: Mixed) -> Loss:
+    def loss(self, model: Any, batch: MixedBatch) -> Loss:
         """The training loss: cross entropy with both classes of a mixed image, by their shares."""
         features = model.features(batch.images)
         if self.config.mixup == 0:
             total = model.readout.loss(features, batch.labels, smoothing=self.config.smoothing)
             return Loss(total, len(batch.labels))
         compare = partial(cross_entropy, model.readout(features), reduction="none")
-        each = [compare(labels, label_smoothing=self.config.smoothing) for labels in (batch.labels, batch.others)]
-        return Loss((batch.share * each[0] + (1 - batch.share) * each[1]).sum(), len(batch.labels))
+        each = [compare(labels, label_smoothing=self.config.smoothing) for labels in (batch.labels, batch.other_labels)]
+        return Loss((batch.weight * each[0] + (1 - batch.weight) * each[1]).sum(), len(batch.labels))
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """`accuracy`, the share of images whose likeliest class is theirs in percent, and `loss` in nats per image."""
@@ -153,8 +153,8 @@ class ImageClassification(Task):
         """Images (n h w c) of 0 … 255 -> log p of every class (n v)."""
         with eval_mode(model) as device:
             parts = [
-                model(to_tensor(pixels[low : low + TOGETHER]).to(device)).float().log_softmax(dim=1).cpu()
-                for low in track(range(0, len(pixels), TOGETHER), -(-len(pixels) // TOGETHER))
+                model(to_tensor(pixels[low : low + BATCH_IMAGES]).to(device)).float().log_softmax(dim=1).cpu()
+                for low in track(range(0, len(pixels), BATCH_IMAGES), -(-len(pixels) // BATCH_IMAGES))
             ]
         return torch.cat(parts)
 
@@ -164,7 +164,7 @@ class ImageClassification(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try."""
-        self.known.save(folder, image_inputs.example_file(self._folder, self._example))
+        self.data_info.save(folder, image_inputs.example_png(self._folder, self._example))
 
     def _example(self) -> Pixels:
         image: Pixels = self.collection.split("valid").take(np.arange(1))[0][0]
@@ -172,7 +172,7 @@ class ImageClassification(Task):
 
     def parse_input(self, text: str) -> InputImage:
         """The path of an image file -> the image in the size of the model."""
-        return image_inputs.brought_to(image_inputs.read_image(text, self.shape.channels), self.shape)
+        return image_inputs.resize_image(image_inputs.read_image(text, self.shape.channels), self.shape)
 
     def predict(
         self, model: Any, inputs: Sequence[InputImage], options: Options, decoding: Any
@@ -185,7 +185,7 @@ class ImageClassification(Task):
         answers = []
         for given, values, numbers in zip(inputs, best.values.tolist(), best.indices.tolist(), strict=True):
             names = [self.classes[number] for number in numbers]
-            told = image_inputs.remarks_of(given)
+            told = image_inputs.format_remarks(given)
             each = zip(names, values, strict=True)
             answers.append(
                 [Prediction(name, score=score, rank=score, value=name, remarks=told) for name, score in each]
@@ -195,7 +195,7 @@ class ImageClassification(Task):
     def inspect(self, model: Any, given: InputImage, options: Options, decoding: Any) -> Inspectable:
         """An image -> its class, and where the model looked."""
         with eval_mode(model) as device:
-            return inspect.show(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
+            return inspect.build_inspectable(model, to_tensor(given.pixels[None]).to(device), given, classes=self.classes)
 
 
 def _origin(config: Config) -> ImageSource:
@@ -207,11 +207,11 @@ def build(config: Config, folder: Path | None = None) -> ImageClassification:
     """A config -> the task with the shape and the classes of the data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    found = dataset.collect(_origin(config))
-    return ImageClassification(config, ImageDataInfo(found.shape, found.classes), read=lambda: found)
+    found = dataset.load_collection(_origin(config))
+    return ImageClassification(config, ImageDataInfo(found.shape, found.classes), load_collection=lambda: found)
 
 
 def load(config: Config, folder: Path) -> ImageClassification:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    known = image_inputs.load_known(folder)
-    return ImageClassification(config, known, read=lambda: dataset.collect(_origin(config)), folder=folder)
+    known = image_inputs.load_data_info(folder)
+    return ImageClassification(config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder)

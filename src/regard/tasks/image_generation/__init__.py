@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from regard.core.data_specs import ImageGenerationSpec as PixelSizes
-from regard.tasks.image_generation.task import TINY, Config, Images, Options, build, load
+from regard.tasks.image_generation.task import TINY, Config, ImageGeneration, Options, build, load
 
-__all__ = ["TINY", "Config", "Images", "Options", "build", "load"]
+__all__ = ["TINY", "Config", "ImageGeneration", "Options", "build", "load"]
 
 VERB = "generate"
 VERBS = ("generate", "complete", "upscale")

@@ -20,11 +20,11 @@ from regard.decoding.strategies import sample
 from regard.layers.fuse_for_decoding import optimize_for_decoding
 
 UNKNOWN = -1
-TOGETHER = 32  # images that are made side by side
-Tick = Callable[[], None]
+BATCH_IMAGES = 32  # images that are made side by side
+StepCallback = Callable[[], None]
 
 
-class Painted(NamedTuple):
+class GeneratedImages(NamedTuple):
     """Images, and how likely what is new in them was."""
 
     levels: Tensor  # (b n) in raster order
@@ -32,37 +32,37 @@ class Painted(NamedTuple):
 
 
 @torch.no_grad()
-def paint(
+def generate_batch(
     model: ImageGenerator,
-    subject: ImageCondition,
-    known: Tensor,
+    condition: ImageCondition,
+    known_levels: Tensor,
     *,
-    levels: int,
-    how: sample.Config | None,
-    tick: Tick = lambda: None,
-) -> Painted:
+    num_levels: int,
+    sampling: sample.Config | None,
+    on_step: StepCallback = lambda: None,
+) -> GeneratedImages:
     """Levels that are known (b n), UNKNOWN elsewhere -> all levels. Without `how` the likeliest level is taken at every
     place. What an image becomes depends on its number in the batch and the seed, not on the others."""
     model = cast("ImageGenerator", optimize_for_decoding(cast("nn.Module", model)))
     order = _each(model.order)  # (t c)
-    images, total = known.clone(), torch.zeros(len(known), dtype=torch.float64, device=known.device)
-    numbers = _numbers(known, how)
-    place = _first_free(known, order)
-    feature, state = _begun(model, subject, images, place=place, levels=levels)
+    images, total = known_levels.clone(), torch.zeros(len(known_levels), dtype=torch.float64, device=known_levels.device)
+    numbers = _numbers(known_levels, sampling)
+    place = _first_free(known_levels, order)
+    feature, state = _begun(model, condition, images, place=place, levels=num_levels)
     while True:
         given = images.new_zeros(len(images), 0)
         for spot in order[place]:
             scores = model.readout.logits(feature, given).float().log_softmax(dim=-1)
-            drawn = _choose(scores, numbers[:, spot], how)
-            free = known[:, spot] == UNKNOWN
-            values = torch.where(free, drawn, known[:, spot])
+            drawn = _choose(scores, numbers[:, spot], sampling)
+            free = known_levels[:, spot] == UNKNOWN
+            values = torch.where(free, drawn, known_levels[:, spot])
             total += torch.where(free, scores.gather(1, values[:, None])[:, 0], 0.0)
             given = torch.cat([given, values[:, None]], dim=1)
         images[:, order[place]] = given
-        tick()
+        on_step()
         place += 1
         if place == len(order):
-            return Painted(images, total)
+            return GeneratedImages(images, total)
         features, state = model.features(_tokens(given[:, None], model.order), state)
         feature = features[:, -1]
 
@@ -106,42 +106,42 @@ def _numbers(known: Tensor, how: sample.Config | None) -> Tensor:
     return torch.stack(drawn).to(known.device)
 
 
-def teacher_forced(model: ImageGenerator, pixels: Tensor, subject: ImageCondition, *, levels: int) -> Tensor:
+def teacher_forcing_loss(model: ImageGenerator, pixels: Tensor, condition: ImageCondition, *, num_levels: int) -> Tensor:
     """Images (b n) -> the sum of -log p of all their levels."""
     labels = pixels[:, model.order]  # (b t) or (b t c)
-    start = torch.full_like(labels[:, :1], levels)
-    features, _ = model.features(torch.cat([start, labels[:, :-1]], dim=1), model.start(subject))
+    start = torch.full_like(labels[:, :1], num_levels)
+    features, _ = model.features(torch.cat([start, labels[:, :-1]], dim=1), model.start(condition))
     loss: Tensor = model.readout.loss(features.flatten(0, 1), labels.flatten(0, 1))
     return loss
 
 
 def generate(
     model: ImageGenerator,
-    subject: ImageCondition,
-    known: Tensor | None,
+    condition: ImageCondition,
+    known_levels: Tensor | None,
     *,
     sizes: ImageGenerationSpec,
-    how: sample.Config | None,
+    sampling: sample.Config | None,
 ) -> Tensor:
     """Any number of subjects, and the levels (b n) that are known of their images -> all levels (b n)."""
-    count, size = len(subject.labels), sizes.height * sizes.width * sizes.channels
-    known = torch.full((count, size), UNKNOWN) if known is None else known
+    count, size = len(condition.labels), sizes.height * sizes.width * sizes.channels
+    known_levels = torch.full((count, size), UNKNOWN) if known_levels is None else known_levels
     parts = []
-    with eval_mode(model) as device, progress(len(model.order) * -(-count // TOGETHER)) as tick:
-        for low in range(0, count, TOGETHER):
-            rows = slice(low, low + TOGETHER)
+    with eval_mode(model) as device, progress_bar(len(model.order) * -(-count // BATCH_IMAGES)) as tick:
+        for low in range(0, count, BATCH_IMAGES):
+            rows = slice(low, low + BATCH_IMAGES)
             part, given = map_tensors(
-                (ImageCondition(*(x[rows] for x in subject)), known[rows]), lambda x: x.to(device)
+                (ImageCondition(*(x[rows] for x in condition)), known_levels[rows]), lambda x: x.to(device)
             )
-            parts.append(paint(model, part, given, levels=sizes.levels, how=how, tick=tick).levels)
+            parts.append(generate_batch(model, part, given, num_levels=sizes.levels, sampling=sampling, on_step=tick).levels)
     return torch.cat(parts)
 
 
 @contextmanager
-def progress(places: int) -> Iterator[Tick]:
+def progress_bar(total: int) -> Iterator[StepCallback]:
     """A bar that moves with every place; nothing where there is no terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("painting"), BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=places)
+        task = bar.add_task("", total=total)
         yield lambda: bar.advance(task)

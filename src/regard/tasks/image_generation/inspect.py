@@ -18,85 +18,85 @@ from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import ImageCondition, ImageGenerator
 from regard.core.task import Prediction
 from regard.data.images import drawing
-from regard.data.images.image_files import Pixels, png
-from regard.data.images.resize import Shape, to_levels
-from regard.tasks._shared.image_inputs import InputImage, brought_to, remarks_of, with_remarks
+from regard.data.images.image_files import Pixels, encode_png
+from regard.data.images.resize import ImageShape, to_levels
+from regard.tasks._shared.image_inputs import InputImage, resize_image, format_remarks, title_with_remarks
 from regard.tasks._shared.teacher_forcing import with_alternatives
 from regard.tasks.image_generation.generate import UNKNOWN
-from regard.tasks.image_generation.levels import bicubic, decode, smaller, subject_of
+from regard.tasks.image_generation.levels import upscale_bicubic, decode, downscale, image_condition
 
-SHOWN = 1600  # places: maps of more would make a page of hundreds of megabytes
+MAX_POSITIONS = 1600  # places: maps of more would make a page of hundreds of megabytes
 
 
-def seed(given: InputImage, sizes: PixelSizes, *, rows: int) -> tuple[InputImage, Tensor]:
+def prepare_completion(image: InputImage, sizes: PixelSizes, *, keep_rows: int) -> tuple[InputImage, Tensor]:
     """An image whose upper rows are kept -> the same as wide as the canvas, and levels (1 n), UNKNOWN where they are to
     be made."""
-    height, width, channels = given.pixels.shape
+    height, width, channels = image.pixels.shape
     if height > sizes.height or width > sizes.width:
         size, canvas = f"{height}x{width}", f"{sizes.height}x{sizes.width}"
-        raise DataError(f"{given.name}: {size} pixels, larger than the canvas of {canvas}; scale it down first")
+        raise DataError(f"{image.name}: {size} pixels, larger than the canvas of {canvas}; scale it down first")
     if width < sizes.width:
         high = max(1, round(height * sizes.width / width))
-        given = brought_to(given, Shape(min(high, sizes.height), sizes.width, channels))
-    there = len(given.pixels)
-    kept = rows or (there if there < sizes.height else sizes.height // 2)
+        image = resize_image(image, ImageShape(min(high, sizes.height), sizes.width, channels))
+    there = len(image.pixels)
+    kept = keep_rows or (there if there < sizes.height else sizes.height // 2)
     if kept > there:
-        raise DataError(f"{given.name}: {kept} rows are to be kept, but it has {there}")
+        raise DataError(f"{image.name}: {kept} rows are to be kept, but it has {there}")
     known = torch.full((sizes.height, sizes.width, channels), UNKNOWN)
-    known[:kept] = torch.from_numpy(to_levels(given.pixels[:kept], sizes.levels).astype(np.int64))
-    return given, known.view(1, -1)
+    known[:kept] = torch.from_numpy(to_levels(image.pixels[:kept], sizes.levels).astype(np.int64))
+    return image, known.view(1, -1)
 
 
-class Prepared(NamedTuple):
+class PreparedRequest(NamedTuple):
     """A request as the model takes it."""
 
-    given: InputImage | None  # what was made of the image
-    subject: ImageCondition
-    known: Tensor | None = None  # levels (b n), UNKNOWN where they are to be made
-    truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
+    image: InputImage | None  # what was made of the image
+    condition: ImageCondition
+    known_levels: Tensor | None = None  # levels (b n), UNKNOWN where they are to be made
+    ground_truth: Pixels | None = None  # (h w c), where the image that is made small and enlarged again is known
 
 
-def prepare(given: InputImage | None, sizes: PixelSizes, *, rows: int, labels: NDArray[np.int64]) -> Prepared:
+def prepare(image: InputImage | None, sizes: PixelSizes, *, keep_rows: int, labels: NDArray[np.int64]) -> PreparedRequest:
     """An image to be completed or enlarged, or none. One that is as large as the result of enlarging is made small:
     so what is made can be compared with it."""
-    if given is None or not min(sizes.small):
-        used, known = (None, None) if given is None else seed(given, sizes, rows=rows)
-        return Prepared(used, subject_of(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
-    height, width, channels = given.pixels.shape
+    if image is None or not min(sizes.small):
+        used, known = (None, None) if image is None else prepare_completion(image, sizes, keep_rows=keep_rows)
+        return PreparedRequest(used, image_condition(labels, np.zeros((len(labels), 0), np.uint8), sizes), known)
+    height, width, channels = image.pixels.shape
     if (height, width) == (sizes.height, sizes.width):
         remark = f"{height}x{width} pixels, as the result has: made small first"
-        used = given._replace(remarks=(*given.remarks, remark))
-        return Prepared(used, subject_of(labels, smaller(given.pixels[None], sizes), sizes), truth=given.pixels)
-    used = brought_to(given, Shape(*sizes.small, channels))
-    return Prepared(used, subject_of(labels, to_levels(used.pixels[None], sizes.levels), sizes))
+        used = image._replace(remarks=(*image.remarks, remark))
+        return PreparedRequest(used, image_condition(labels, downscale(image.pixels[None], sizes), sizes), ground_truth=image.pixels)
+    used = resize_image(image, ImageShape(*sizes.small, channels))
+    return PreparedRequest(used, image_condition(labels, to_levels(used.pixels[None], sizes.levels), sizes))
 
 
-def title(given: InputImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
+def prediction_title(image: InputImage | None, size: tuple[int, int], *, label: str, count: int) -> str:
     """What was made of what, in a line."""
     size_text, of = f"{size[0]}x{size[1]}", f" of class {label}" if label else ""
-    if given is None:
+    if image is None:
         return f"{count} images of {size_text}{of}" if count > 1 else f"an image of {size_text}{of}"
-    return f"{given.name} made to {size_text}{of}"
+    return f"{image.name} made to {size_text}{of}"
 
 
-def answer(images: Pixels, given: InputImage | None, *, scale: int, label: str) -> Prediction:
+def to_prediction(images: Pixels, image: InputImage | None, *, scale: int, label: str) -> Prediction:
     """Images (n h w c) on one sheet."""
-    sheet = drawing.grid(images)
-    scale = scale or drawing.scale_for(*sheet.shape[:2])
+    sheet = drawing.make_grid(images)
+    scale = scale or drawing.display_scale(*sheet.shape[:2])
     return Prediction(
-        title(given, (images.shape[1], images.shape[2]), label=label, count=len(images)),
+        prediction_title(image, (images.shape[1], images.shape[2]), label=label, count=len(images)),
         value=images,
-        remarks=remarks_of(given),
-        files={".png": partial(png, sheet, scale=scale), ".txt": lambda: drawing.text(sheet).encode()},
+        remarks=format_remarks(image),
+        files={".png": partial(encode_png, sheet, scale=scale), ".txt": lambda: drawing.to_text(sheet).encode()},
     )
 
 
-def show(model: ImageGenerator, levels: Tensor, asked: Prepared, *, sizes: PixelSizes, title: str) -> Inspectable:
+def build_inspectable(model: ImageGenerator, levels: Tensor, request: PreparedRequest, *, sizes: PixelSizes, title: str) -> Inspectable:
     """An image as levels (1 n) -> its places in the order of making, and the model run again over them."""
-    subject = asked.subject
+    subject = request.condition
     order = model.order
-    if len(order) > SHOWN:
-        raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {SHOWN}")
+    if len(order) > MAX_POSITIONS:
+        raise DataError(f"an image of {len(order)} places is too large to be looked into; train one of at most {MAX_POSITIONS}")
     device = order.device
     levels, subject = levels.to(device), ImageCondition(*(x.to(device) for x in subject))
     labels = levels[:, order]  # (1 t) or (1 t c)
@@ -122,7 +122,7 @@ def show(model: ImageGenerator, levels: Tensor, asked: Prepared, *, sizes: Pixel
         axes["small"] = Axis(_cells(subject.small[0], sizes), "small image")
         rows["small image"] = columns["small image"] = (AxisRef("small"),)
     return Inspectable(
-        title=with_remarks(title, asked.given),
+        title=title_with_remarks(title, request.image),
         axes=axes,
         rows=rows,
         columns=columns,
@@ -132,7 +132,7 @@ def show(model: ImageGenerator, levels: Tensor, asked: Prepared, *, sizes: Pixel
         seconds=seconds,
         answered="made" if single else "",
         views=("canvas",),
-        extra={"canvas": _extra(model, levels, asked, sizes)},
+        extra={"canvas": _extra(model, levels, request, sizes)},
     )
 
 
@@ -169,7 +169,7 @@ def _box(row: int, column: int, height: int, width: int) -> tuple[float, float, 
     return column / width, row / height, (column + 1) / width, (row + 1) / height
 
 
-def _extra(model: Any, levels: Tensor, asked: Prepared, sizes: PixelSizes) -> dict[str, Any]:
+def _extra(model: Any, levels: Tensor, asked: PreparedRequest, sizes: PixelSizes) -> dict[str, Any]:
     """Plain values for the view: the image, and of every place its block and what the block may look at."""
     layouts = [getattr(attention, "layout", None) for attention in model.modules() if hasattr(attention, "layout")]
     layout: ImageBlocks2D | ImageBlocks1D | None = layouts[0] if layouts else None
@@ -182,11 +182,11 @@ def _extra(model: Any, levels: Tensor, asked: Prepared, sizes: PixelSizes) -> di
         "memories": [] if layout is None else [seen(layout, block).tolist() for block in range(layout.blocks)],
     }
     if min(sizes.small):
-        small = decode(asked.subject.small, sizes, size=sizes.small)
+        small = decode(asked.condition.small, sizes, size=sizes.small)
         extra["small"] = {"height": sizes.small[0], "width": sizes.small[1], "pixels": _flat(small[0])}
-        extra["bicubic"] = _flat(bicubic(small, sizes)[0])
-    if asked.truth is not None:
-        extra["truth"] = _flat(asked.truth)
+        extra["bicubic"] = _flat(upscale_bicubic(small, sizes)[0])
+    if asked.ground_truth is not None:
+        extra["truth"] = _flat(asked.ground_truth)
     return extra
 
 

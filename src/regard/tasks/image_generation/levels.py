@@ -20,7 +20,7 @@ class ImageBatch(NamedTuple):
     """Levels of images in raster order, and what they are of."""
 
     pixels: Tensor  # (b h·w·c)
-    subject: ImageCondition
+    condition: ImageCondition
 
 
 def encode(
@@ -28,11 +28,11 @@ def encode(
 ) -> ImageBatch:
     """Images (b h w c) of 0 … 255 and their classes, -1 where none is told. With `draws` levels are drawn at random."""
     levels = to_levels(pixels, sizes.levels) if draws is None else to_random_levels(pixels, sizes.levels, draws)
-    small = smaller(pixels, sizes) if min(sizes.small) else np.zeros((len(pixels), 0), np.uint8)
-    return ImageBatch(_flat(levels), subject_of(labels, small, sizes))
+    small = downscale(pixels, sizes) if min(sizes.small) else np.zeros((len(pixels), 0), np.uint8)
+    return ImageBatch(_flat(levels), image_condition(labels, small, sizes))
 
 
-def subject_of(labels: NDArray[np.int64], small: Pixels, sizes: PixelSizes) -> ImageCondition:
+def image_condition(labels: NDArray[np.int64], small: Pixels, sizes: PixelSizes) -> ImageCondition:
     """Classes, -1 where none is told, and the levels of small images (b h w c) or (b 0)."""
     told = np.where((labels < 0) | (labels >= sizes.classes), sizes.classes, labels)
     return ImageCondition(torch.from_numpy(told).long(), _flat(small))
@@ -48,14 +48,14 @@ def decode(levels: Tensor, sizes: PixelSizes, *, size: tuple[int, int] | None = 
     return to_brightness(levels.cpu().numpy(), sizes.levels).reshape(len(levels), height, width, sizes.channels)
 
 
-def smaller(pixels: Pixels, sizes: PixelSizes) -> Pixels:
+def downscale(pixels: Pixels, sizes: PixelSizes) -> Pixels:
     """Images (b h w c) -> levels of the small ones (b h w c): the mean brightness of each square."""
     (rows, columns), (b, h, w, c) = sizes.small, pixels.shape
     squares = pixels.reshape(b, rows, h // rows, columns, w // columns, c).astype(np.float64)
     return to_levels(np.rint(squares.mean(axis=(2, 4))).astype(np.uint8), sizes.levels)
 
 
-def bicubic(small: Pixels, sizes: PixelSizes) -> Pixels:
+def upscale_bicubic(small: Pixels, sizes: PixelSizes) -> Pixels:
     """Small images (b h w c) of 0 … 255 -> large ones, by the interpolation that others are measured by."""
     filters = require("PIL.Image", extra="vision").Resampling
     size = sizes.width, sizes.height

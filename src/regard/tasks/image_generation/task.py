@@ -22,7 +22,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import digits
 from regard.data.images import dataset
-from regard.data.images.dataset import Collection, HoldOut, ImageSource
+from regard.data.images.dataset import ImageCollection, HoldOut, ImageSource
 from regard.data.images.image_files import Pixels
 from regard.data.images.loader import TargetShape
 from regard.data.images.resize import Fit, check_levels
@@ -30,10 +30,10 @@ from regard.decoding.strategies import sample
 from regard.tasks._shared import image_inputs
 from regard.tasks._shared.image_inputs import ImageDataInfo, InputImage
 from regard.tasks.image_generation import inspect
-from regard.tasks.image_generation.generate import generate, teacher_forced
-from regard.tasks.image_generation.levels import ImageBatch, bicubic, decode, encode, histogram_bits, quality
+from regard.tasks.image_generation.generate import generate, teacher_forcing_loss
+from regard.tasks.image_generation.levels import ImageBatch, upscale_bicubic, decode, encode, histogram_bits, quality
 
-ENLARGED = 64  # images of a split whose enlargement is compared with bicubic interpolation
+MAX_UPSCALED_IMAGES = 64  # images of a split whose enlargement is compared with bicubic interpolation
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Config:
             check_levels(self.intensity_levels)
 
     @property
-    def told_apart(self) -> int:
+    def num_levels(self) -> int:
         """The number of levels."""
         built_in = self.path is None and self.dataset == dataset.BUILT_IN
         return self.intensity_levels or (digits.LEVELS if built_in else 256)
@@ -96,50 +96,50 @@ class Options:
         if self.n < 1 or min(self.rows, self.scale) < 0:
             raise ConfigError(f"n={self.n}, rows={self.rows}, scale={self.scale}: ask for one image at least")
 
-    def drawing(self, *, enlarging: bool) -> sample.Config | None:
+    def sampling_config(self, *, upscaling: bool) -> sample.Config | None:
         """How levels are drawn; None: the likeliest is taken."""
-        heat = (0.0 if enlarging else 1.0) if self.temperature is None else self.temperature
+        heat = (0.0 if upscaling else 1.0) if self.temperature is None else self.temperature
         settings = {"top_k": self.top_k, "top_p": self.top_p, "seed": self.seed}
         return sample.Config(temperature=heat, **settings) if heat else None  # type: ignore[arg-type]  # by name
 
 
-class Images(Task):
+class ImageGeneration(Task):
     """Images as sequences of levels: batches, bits per dimension, new images."""
 
     evaluation_mode = "each pixel foretold from the true ones before it"
-    goal, counted, opens = TargetMetric("bits", more=False), "levels", image_inputs.OPENS
+    goal, counted, opens = TargetMetric("bits", more=False), "levels", image_inputs.INPUT_SUFFIXES
 
     def __init__(
-        self, config: Config, known: ImageDataInfo, *, read: Callable[[], Collection], folder: Path | None = None
+        self, config: Config, data_info: ImageDataInfo, *, load_collection: Callable[[], ImageCollection], folder: Path | None = None
     ) -> None:
-        self.config, self.known, self.shape = config, known, known.shape
-        self._read, self._folder = read, folder
-        told = known.classes if config.class_conditional else ()
+        self.config, self.data_info, self.shape = config, data_info, data_info.shape
+        self._read, self._folder = load_collection, folder
+        told = data_info.classes if config.class_conditional else ()
         shape, small = self.shape, config.low_resolution
         if min(small) and (shape.height % small[0] or shape.width % small[1]):
             raise ConfigError(
                 f"small={list(small)}: an image of {shape.height}x{shape.width} cannot be cut into so many squares"
             )
         small = small if min(small) else (0, 0)
-        self.spec = PixelSizes(shape.height, shape.width, shape.channels, config.told_apart, len(told), small)
+        self.spec = PixelSizes(shape.height, shape.width, shape.channels, config.num_levels, len(told), small)
         self.verbs = ("upscale",) if min(small) else ("generate", "complete")
-        self.examples = (*image_inputs.examples_of(folder), *(() if min(small) else ("",)))
+        self.example_sources = (*image_inputs.example_paths(folder), *(() if min(small) else ("",)))
 
     @property
-    def enlarging(self) -> bool:
+    def is_upscaling(self) -> bool:
         """Whether the run makes large images of small ones."""
         enlarging: bool = self.spec.small != (0, 0)
         return enlarging
 
     @cached_property
-    def collection(self) -> Collection:
+    def collection(self) -> ImageCollection:
         """The images of each split; read when first asked for."""
         return self._read()
 
     def data_summary(self) -> list[str]:
         """How many images there are, their size, levels and classes."""
         known = f"{self.spec.levels} levels", f"{self.spec.classes} classes told"
-        return image_inputs.overview(self.collection.splits, self.shape, *known, self.collection.first)
+        return image_inputs.summarize_images(self.collection.splits, self.shape, *known, self.collection.first_label)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -151,7 +151,7 @@ class Images(Task):
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of images, in random order."""
-        return image_inputs.batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
+        return image_inputs.shuffled_batches(len(self.collection.split("train")), self.config.batch_size, epoch=epoch, seed=seed)
 
     def collate(self, examples: Indices) -> ImageBatch:
         """Example numbers -> levels and subjects, with what chance decides: flips, rounding, classes not told."""
@@ -164,7 +164,7 @@ class Images(Task):
 
     def loss(self, model: ImageGenerator, batch: ImageBatch) -> Loss:
         """The training loss: -log p of every level, summed."""
-        total = teacher_forced(model, batch.pixels, batch.subject, levels=self.spec.levels)
+        total = teacher_forcing_loss(model, batch.pixels, batch.condition, num_levels=self.spec.levels)
         return Loss(total, batch.pixels.numel())
 
     def split(self, name: str) -> tuple[Pixels, Any]:
@@ -190,13 +190,13 @@ class Images(Task):
         """What a histogram of levels needs; where images are enlarged, the likeliest ones beside bicubic ones."""
         truth, _ = self.split(split)
         scores = {"histogram_bits": histogram_bits(self.collection.split("train").all()[0], truth, self.spec.levels)}
-        if not self.enlarging:
+        if not self.is_upscaling:
             return scores
-        truth = truth[:ENLARGED]
-        subject = encode(truth, np.full(len(truth), -1), self.spec).subject
-        enlarged = decode(generate(model, subject, None, sizes=self.spec, how=None), self.spec)
+        truth = truth[:MAX_UPSCALED_IMAGES]
+        subject = encode(truth, np.full(len(truth), -1), self.spec).condition
+        enlarged = decode(generate(model, subject, None, sizes=self.spec, sampling=None), self.spec)
         small = decode(subject.small, self.spec, size=self.spec.small)
-        theirs = {f"bicubic_{name}": value for name, value in quality(bicubic(small, self.spec), truth).items()}
+        theirs = {f"bicubic_{name}": value for name, value in quality(upscale_bicubic(small, self.spec), truth).items()}
         return scores | quality(enlarged, truth) | theirs
 
     def signatures(self) -> dict[str, str]:
@@ -209,12 +209,12 @@ class Images(Task):
 
     def save(self, folder: Path) -> None:
         """Write the shape and the classes, and an image to try: to be completed, or to be enlarged."""
-        self.known.save(folder, image_inputs.example_file(self._folder, self._example))
+        self.data_info.save(folder, image_inputs.example_png(self._folder, self._example))
 
     def _example(self) -> Pixels:
         image: Pixels = self.split("valid")[0][:1]
-        if self.enlarging:
-            small = encode(image, np.full(1, -1), self.spec).subject.small
+        if self.is_upscaling:
+            small = encode(image, np.full(1, -1), self.spec).condition.small
             image = decode(small, self.spec, size=self.spec.small)
         first: Pixels = image[0]
         return first
@@ -227,36 +227,36 @@ class Images(Task):
         self, model: ImageGenerator, inputs: Sequence[InputImage | None], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
         """Images, or nothing -> each completed or enlarged, or as many new ones as are asked for on one sheet."""
-        how = options.drawing(enlarging=self.enlarging)
+        how = options.sampling_config(upscaling=self.is_upscaling)
         label = self._class(options.class_)
         answers = []
         for given in inputs:
             count = options.n if given is None else 1
-            if given is None and self.enlarging:
+            if given is None and self.is_upscaling:
                 raise DataError("this run enlarges images; give the path of a small one")
-            asked = inspect.prepare(given, self.spec, rows=options.rows, labels=np.full(count, label))
-            images = decode(generate(model, asked.subject, asked.known, sizes=self.spec, how=how), self.spec)
-            answers.append([inspect.answer(images, asked.given, scale=options.scale, label=options.class_)])
+            asked = inspect.prepare(given, self.spec, keep_rows=options.rows, labels=np.full(count, label))
+            images = decode(generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how), self.spec)
+            answers.append([inspect.to_prediction(images, asked.image, scale=options.scale, label=options.class_)])
         return answers
 
     def _class(self, name: str) -> int:
-        return image_inputs.class_number(name, self.known.classes[: self.spec.classes])
+        return image_inputs.class_index(name, self.data_info.classes[: self.spec.classes])
 
     def inspect(self, model: ImageGenerator, given: InputImage | None, options: Options, decoding: Any) -> Inspectable:
         """An image -> what the model looked at when it foretold each of its places."""
         labels = np.full(1, self._class(options.class_))
-        if given is None or self.enlarging:
-            asked = inspect.prepare(given, self.spec, rows=options.rows, labels=labels)
-            how = options.drawing(enlarging=self.enlarging)
-            levels = generate(model, asked.subject, asked.known, sizes=self.spec, how=how)
+        if given is None or self.is_upscaling:
+            asked = inspect.prepare(given, self.spec, keep_rows=options.rows, labels=labels)
+            how = options.sampling_config(upscaling=self.is_upscaling)
+            levels = generate(model, asked.condition, asked.known_levels, sizes=self.spec, sampling=how)
         else:
-            given = image_inputs.brought_to(given, self.shape)
+            given = image_inputs.resize_image(given, self.shape)
             levels, subject = encode(given.pixels[None], labels, self.spec)
-            asked = inspect.Prepared(given, subject)
+            asked = inspect.PreparedRequest(given, subject)
         with eval_mode(model):
             size = self.shape.height, self.shape.width
-            title = inspect.title(asked.given, size, label=options.class_, count=1)
-            return inspect.show(model, levels, asked, sizes=self.spec, title=title)
+            title = inspect.prediction_title(asked.image, size, label=options.class_, count=1)
+            return inspect.build_inspectable(model, levels, asked, sizes=self.spec, title=title)
 
 
 def _origin(config: Config) -> ImageSource:
@@ -264,15 +264,15 @@ def _origin(config: Config) -> ImageSource:
     return ImageSource(config.path, config.dataset, wanted, config.held_out, config.seed)
 
 
-def build(config: Config, folder: Path | None = None) -> Images:
+def build(config: Config, folder: Path | None = None) -> ImageGeneration:
     """A config -> the task with the shape and the classes of the data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    found = dataset.collect(_origin(config))
-    return Images(config, ImageDataInfo(found.shape, found.classes), read=lambda: found)
+    found = dataset.load_collection(_origin(config))
+    return ImageGeneration(config, ImageDataInfo(found.shape, found.classes), load_collection=lambda: found)
 
 
-def load(config: Config, folder: Path) -> Images:
+def load(config: Config, folder: Path) -> ImageGeneration:
     """A config and a run folder -> the task of that run; the data is not needed until it is asked for."""
-    known = image_inputs.load_known(folder)
-    return Images(config, known, read=lambda: dataset.collect(_origin(config)), folder=folder)
+    known = image_inputs.load_data_info(folder)
+    return ImageGeneration(config, known, load_collection=lambda: dataset.load_collection(_origin(config)), folder=folder)

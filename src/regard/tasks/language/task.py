@@ -28,7 +28,7 @@ from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.language import inspect
-from regard.tasks.language.generate import Continuation, Row, generate, nats, no_source
+from regard.tasks.language.generate import Continuation, TokenIds, generate, token_nats, empty_source
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Config:
             raise ConfigError(f"context={self.context} must be at least 4 tokens")
 
     @property
-    def origin(self) -> PlainTextSource:
+    def data_source(self) -> PlainTextSource:
         """Where the text comes from."""
         return PlainTextSource(self.paths, self.dataset)
 
@@ -77,18 +77,18 @@ class Options:
         if self.temperature == 0 and (self.n or 1) > 1:
             raise ConfigError(f"n={self.n}: at temperature=0 all would be the same; ask for one")
 
-    def search(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
+    def resolve_strategy(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """The run's decoder with what is asked for; sampling, where that is no matter of the run's decoder."""
         own = decoding or decoders.build("sample")
         drawn = ("n", "temperature", "top_k", "top_p", "seed")
         return own.with_overrides(**{name: getattr(self, name) for name in drawn})
 
 
-class Crops(NamedTuple):
+class CropBatch(NamedTuple):
     """Tokens (b t) as the model reads them, a start mark first, and those that follow them (b t)."""
 
-    read: Tensor
-    following: Tensor
+    inputs: Tensor
+    targets: Tensor
 
 
 class Language(Task):
@@ -99,35 +99,35 @@ class Language(Task):
     evaluation_mode = "each token foretold from the true ones before it"
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.tokenizer, self.marks = config, tokenizer, SpecialTokens()
-        self.corpus = Corpus(config.origin, tokenizer, memory=config.max_memory_mb)
-        self.spec = LanguageSpec(tokenizer.size, longest=config.context, marks=self.marks)
-        self.examples = (*examples, "")  # beginnings, and nothing
+        self.config, self.tokenizer, self.special_tokens = config, tokenizer, SpecialTokens()
+        self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
+        self.spec = LanguageSpec(tokenizer.vocab_size, longest=config.context, marks=self.special_tokens)
+        self.example_sources = (*examples, "")  # beginnings, and nothing
 
     def as_test_data(self) -> Language:
         """The same for text that it was not trained on."""
-        other = Language(self.config, self.tokenizer, examples=self.examples)
-        other.corpus = self.corpus.held_out()
+        other = Language(self.config, self.tokenizer, examples=self.example_sources)
+        other.corpus = self.corpus.as_test_data()
         return other
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each the place of its first token; the same on every process."""
-        length = len(self.corpus.training(self.config.context).tokens)
-        return token_stream.plan(
-            length, context=self.config.context, rows=self.config.batch_size, seed=seed, epoch=epoch
+        length = len(self.corpus.training_stream(self.config.context).tokens)
+        return token_stream.epoch_batches(
+            length, context=self.config.context, batch_size=self.config.batch_size, seed=seed, epoch=epoch
         )
 
-    def collate(self, examples: Indices) -> Crops:
+    def collate(self, examples: Indices) -> CropBatch:
         """Places -> crops of the context; each is read as if a text began there."""
         following = self.corpus.stream("train").crops(examples, self.config.context)
-        start = torch.full((len(following), 1), self.marks.start)
-        return Crops(torch.cat([start, following[:, :-1]], dim=1), following)
+        start = torch.full((len(following), 1), self.special_tokens.start)
+        return CropBatch(torch.cat([start, following[:, :-1]], dim=1), following)
 
-    def loss(self, model: Decoder, batch: Crops) -> Loss:
+    def loss(self, model: Decoder, batch: CropBatch) -> Loss:
         """The training loss: cross entropy summed over all tokens of the crops."""
-        source = no_source(len(batch.read), batch.read.device)
-        features, _ = model.features(batch.read, model.start(source))
-        labels = batch.following.flatten()
+        source = empty_source(len(batch.inputs), batch.inputs.device)
+        features, _ = model.features(batch.inputs, model.start(source))
+        labels = batch.targets.flatten()
         return Loss(model.readout.loss(features.flatten(0, 1), labels), labels.numel())
 
     def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
@@ -135,9 +135,9 @@ class Language(Task):
         text = self.corpus.stream(split)
         scored = text.tokens[: self.config.eval_tokens]
         with eval_mode(model) as device:
-            total = float(nats(model, [scored], self.spec, device)[0].sum())
+            total = float(token_nats(model, [scored], self.spec, device)[0].sum())
         mean = total / len(scored)
-        characters = text.characters * len(scored) / len(text.tokens)
+        characters = text.num_characters * len(scored) / len(text.tokens)
         return {
             "nats": mean,
             "perplexity": math.exp(min(mean, 700.0)),
@@ -159,7 +159,7 @@ class Language(Task):
 
     def data_summary(self) -> list[str]:
         """How much text there is."""
-        return self.corpus.overview(self.config.context)
+        return self.corpus.data_summary(self.config.context)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -167,11 +167,11 @@ class Language(Task):
 
     def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
-        return self.corpus.words()
+        return self.corpus.token_texts()
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer and the examples."""
-        text_corpus.save(folder, self.tokenizer, [text for text in self.examples if text])
+        text_corpus.save(folder, self.tokenizer, [text for text in self.example_sources if text])
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy | None
@@ -180,17 +180,17 @@ class Language(Task):
         prompts = [self._prompt(text, options) for text in inputs]
         with eval_mode(model) as device:
             texts = [text for some in self._go_on(model, prompts, options, decoding, device) for text in some]
-            whole = [(*prompts[text.prompt], *text.tokens) for text in texts]
-            scores = nats(model, [np.array(row, dtype=np.int64) for row in whole], self.spec, device)
+            whole = [(*prompts[text.prompt_index], *text.tokens) for text in texts]
+            scores = token_nats(model, [np.array(row, dtype=np.int64) for row in whole], self.spec, device)
         read, spelt = self.tokenizer.decode(prompts), self.tokenizer.decode(whole)
         answers: list[list[Prediction]] = [[] for _ in inputs]
         for text, values, words in zip(texts, scores, spelt, strict=True):
-            number, prompt = text.prompt, prompts[text.prompt]
+            number, prompt = text.prompt_index, prompts[text.prompt_index]
             told = _as_given(inputs[number] or options.prompt, read[number], words)
             answers[number].append(self._answer(prompt, text, -float(values[len(prompt) :].sum()), told))
         return [sorted(some, key=lambda answer: -(answer.rank or 0)) for some in answers]
 
-    def _prompt(self, text: str, options: Options) -> Row:
+    def _prompt(self, text: str, options: Options) -> TokenIds:
         if text and options.prompt:
             raise ConfigError("a text to go on from is given twice; give it as input or as prompt=…")
         return tuple(self.tokenizer.encode([text or options.prompt])[0]) if text or options.prompt else ()
@@ -198,16 +198,16 @@ class Language(Task):
     def _go_on(
         self,
         model: Decoder,
-        prompts: Sequence[Row],
+        prompts: Sequence[TokenIds],
         options: Options,
         decoding: DecodingStrategy | None,
         device: torch.device,
     ) -> list[list[Continuation]]:
-        search = options.search(decoding)
+        search = options.resolve_strategy(decoding)
         return generate(model, prompts, count=options.tokens, sizes=self.spec, decoding=search, device=device)
 
-    def _answer(self, prompt: Row, text: Continuation, score: float, told: str) -> Prediction:
-        unknown = prompt.count(self.marks.unknown)
+    def _answer(self, prompt: TokenIds, text: Continuation, score: float, told: str) -> Prediction:
+        unknown = prompt.count(self.special_tokens.unknown)
         remarks = (f"{unknown} of the {len(prompt)} tokens given are unknown to the model",) if unknown else ()
         files = {".txt": partial(str.encode, f"{told}\n")}
         return Prediction(told, score, score, value=text.tokens, files=files, remarks=remarks)
@@ -232,8 +232,8 @@ class Language(Task):
         options = replace(options, prompt="", tokens=new, n=None if options.n is None else 1)
         with eval_mode(model) as device:
             text = self._go_on(model, [prompt], options, decoding, device)[0][0]
-            return inspect.show(
-                model, prompt, text, tokenizer=self.tokenizer, marks=self.marks, source=no_source(1, device)
+            return inspect.build_inspectable(
+                model, prompt, text, tokenizer=self.tokenizer, special_tokens=self.special_tokens, source=empty_source(1, device)
             )
 
 
@@ -247,10 +247,10 @@ def build(config: Config, folder: Path | None = None) -> Language:
     if folder is not None:
         return load(config, folder)
     tokenizer = text_corpus.build_tokenizer(
-        config.origin, config.tokenizer, config.vocab_size, lowercase=config.lowercase, minimum=config.min_frequency
+        config.data_source, config.tokenizer, config.vocab_size, lowercase=config.lowercase, min_frequency=config.min_frequency
     )
     task = Language(config, tokenizer)
-    return Language(config, tokenizer, examples=text_corpus.beginnings(task.corpus.documents("valid")))
+    return Language(config, tokenizer, examples=text_corpus.example_prompts(task.corpus.documents("valid")))
 
 
 def load(config: Config, folder: Path) -> Language:

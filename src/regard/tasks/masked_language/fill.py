@@ -17,11 +17,11 @@ from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output, To
 from regard.core.protocols.masked_lm import MaskedBatch, MaskedLM
 from regard.core.task import Prediction
 from regard.data import batching
-from regard.data.text.masking import GAP, Gapped, marks_of
+from regard.data.text.masking import MASK_PATTERN, MaskedText, special_tokens_of
 from regard.data.text.tokenizer import Tokenizer
-from regard.tasks.language.inspect import name_of, vocabulary_of
+from regard.tasks.language.inspect import display_name, sample_vocabulary
 
-CANDIDATES = 8  # words that are shown for each gap, at least
+MIN_CANDIDATES = 8  # words that are shown for each gap, at least
 
 
 class Candidate(NamedTuple):
@@ -31,45 +31,45 @@ class Candidate(NamedTuple):
     score: float
 
 
-def gaps_of(texts: Sequence[Gapped], marks: SpecialTokens) -> MaskedBatch:
+def to_masked_batch(texts: Sequence[MaskedText], special_tokens: SpecialTokens) -> MaskedBatch:
     """Texts with gaps -> one batch. No gap sees another: what stands there nobody knows."""
-    padded = batching.pad([[marks.start, *text.tokens, marks.end] for text in texts], marks.pad)
-    chosen = padded.tokens == (-1 if marks.mask is None else marks.mask)
+    padded = batching.pad([[special_tokens.start, *text.tokens, special_tokens.end] for text in texts], special_tokens.pad)
+    chosen = padded.tokens == (-1 if special_tokens.mask is None else special_tokens.mask)
     return MaskedBatch(
         padded.tokens, padded.tokens, padded.lengths, chosen, chosen.long(), torch.zeros_like(padded.tokens)
     )
 
 
 @lru_cache(maxsize=8)  # a vocabulary is gone through once
-def never(tokenizer: Tokenizer) -> Tensor:
+def excluded_tokens(tokenizer: Tokenizer) -> Tensor:
     """The tokens that stand in no gap: marks, and blanks."""
-    return torch.tensor([number for number, word in enumerate(tokenizer.words()) if not word.strip()])
+    return torch.tensor([number for number, word in enumerate(tokenizer.token_texts()) if not word.strip()])
 
 
-def scores_of(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor:
+def mask_log_probs(model: MaskedLM, batch: MaskedBatch, tokenizer: Tokenizer) -> Tensor:
     """Texts with gaps -> log p (n v) of what stands in each gap; a mark or a blank never does."""
-    logits = model.readout(model(gaps).features).float()
+    logits = model.readout(model(batch).features).float()
     if not logits.isfinite().all():
         raise CheckpointError(
             "what the model makes of the gaps is not finite; its weights are damaged or diverged in training"
         )
-    return logits.index_fill(1, never(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
+    return logits.index_fill(1, excluded_tokens(tokenizer).to(logits.device), -torch.inf).log_softmax(dim=-1)
 
 
-def guess(model: MaskedLM, texts: Sequence[Gapped], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
+def predict_masks(model: MaskedLM, texts: Sequence[MaskedText], tokenizer: Tokenizer, device: torch.device) -> list[Tensor]:
     """Texts with gaps -> for each log p (gaps v) of what stands in them."""
-    gaps = MaskedBatch(*(part.to(device) for part in gaps_of(texts, marks_of(tokenizer))))
-    return list(scores_of(model, gaps, tokenizer).cpu().split([len(text.gaps) for text in texts]))
+    gaps = MaskedBatch(*(part.to(device) for part in to_masked_batch(texts, special_tokens_of(tokenizer))))
+    return list(mask_log_probs(model, gaps, tokenizer).cpu().split([len(text.mask_positions) for text in texts]))
 
 
-def answers(text: Gapped, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
+def to_predictions(text: MaskedText, scores: Tensor, top: int, tokenizer: Tokenizer) -> list[Prediction]:
     """Log p (gaps v) -> the `top` likeliest ways to fill all gaps, and the candidates of each gap as `value`."""
     candidates = _candidates(scores, top)
-    words = [[(name_of(each.token, tokenizer), each.score) for each in some] for some in candidates]
+    words = [[(display_name(each.token, tokenizer), each.score) for each in some] for some in candidates]
     data = {"gaps": [[{"text": word, "score": score} for word, score in some] for some in words]}
     return [
         Prediction(_text(text, filling, tokenizer), score, score, value=words, data=data)
-        for score, filling in ways(candidates, top)
+        for score, filling in best_fillings(candidates, top)
     ]
 
 
@@ -79,7 +79,7 @@ def _candidates(scores: Tensor, count: int) -> list[list[Candidate]]:
     return [[Candidate(*pair) for pair in zip(*row, strict=True) if pair[1] > -torch.inf] for row in rows]
 
 
-def ways(candidates: list[list[Candidate]], count: int) -> list[tuple[float, tuple[int, ...]]]:
+def best_fillings(candidates: list[list[Candidate]], count: int) -> list[tuple[float, tuple[int, ...]]]:
     """Candidates of each gap, best first -> the best ways to fill all, as a sum of log p and a token for each gap."""
 
     def total(places: tuple[int, ...]) -> float:
@@ -98,29 +98,29 @@ def ways(candidates: list[list[Candidate]], count: int) -> list[tuple[float, tup
     return found
 
 
-def _text(text: Gapped, filling: Sequence[int], tokenizer: Tokenizer) -> str:
+def _text(text: MaskedText, filling: Sequence[int], tokenizer: Tokenizer) -> str:
     tokens = list(text.tokens)
-    for place, token in zip(text.gaps, filling, strict=True):
+    for place, token in zip(text.mask_positions, filling, strict=True):
         tokens[place] = token
     return tokenizer.decode([tokens])[0]
 
 
-def show(model: MaskedLM, text: Gapped, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Inspectable:
+def build_inspectable(model: MaskedLM, text: MaskedText, top: int, *, tokenizer: Tokenizer, device: torch.device) -> Inspectable:
     """A text with gaps -> its tokens, the gaps with their candidates, and the way to run the model again."""
-    marks = marks_of(tokenizer)
-    gaps = MaskedBatch(*(part.to(device) for part in gaps_of([text], marks)))
+    marks = special_tokens_of(tokenizer)
+    gaps = MaskedBatch(*(part.to(device) for part in to_masked_batch([text], marks)))
     begun = time.perf_counter()
-    scores = scores_of(model, gaps, tokenizer).cpu()
+    scores = mask_log_probs(model, gaps, tokenizer).cpu()
     seconds = time.perf_counter() - begun
-    candidates = _candidates(scores, max(top, CANDIDATES))
+    candidates = _candidates(scores, max(top, MIN_CANDIDATES))
     best = [some[0].token for some in candidates]
     items = [
-        Item("[MASK]" if place in text.gaps else name_of(token, tokenizer)) for place, token in enumerate(text.tokens)
+        Item("[MASK]" if place in text.mask_positions else display_name(token, tokenizer)) for place, token in enumerate(text.tokens)
     ]
-    first, last = (Item(tokenizer.name(mark), special=True) for mark in (marks.start, marks.end))
+    first, last = (Item(tokenizer.token_text(mark), special=True) for mark in (marks.start, marks.end))
     tokens = tuple(_token(some, tokenizer) for some in candidates)
     return Inspectable(
-        title=GAP.sub("___", text.text),
+        title=MASK_PATTERN.sub("___", text.text),
         axes={
             "text": Axis((first, *items, last), "text", input="text"),
             "gaps": Axis(tuple(Item(f"gap {number + 1}") for number in range(len(best))), "gaps"),
@@ -129,24 +129,24 @@ def show(model: MaskedLM, text: Gapped, top: int, *, tokenizer: Tokenizer, devic
         columns={"text": (AxisRef("text"),)},
         outputs=tuple(
             Output(_text(text, filling, tokenizer), score, score, tokens if number == 0 else ())
-            for number, (score, filling) in enumerate(ways(candidates, top))
+            for number, (score, filling) in enumerate(best_fillings(candidates, top))
         ),
-        replay=lambda: scores_of(model, gaps, tokenizer),
+        replay=lambda: mask_log_probs(model, gaps, tokenizer),
         chosen=torch.tensor(best, device=device),
         seconds=seconds,
         answered="gaps",
         without={"text": lambda: _without(model, gaps, tokenizer)},
         inputs={"text": gaps.seen},
-        vocabularies=(vocabulary_of(tokenizer, (*best, *text.tokens)),),
+        vocabularies=(sample_vocabulary(tokenizer, (*best, *text.tokens)),),
         views=("masked",),
         extra={
-            "masked": {"gaps": [place + 1 for place in text.gaps]}
+            "masked": {"gaps": [place + 1 for place in text.mask_positions]}
         },  # their places on the axis, behind the start mark
     )
 
 
 def _token(candidates: list[Candidate], tokenizer: Tokenizer) -> Token:
-    words = tuple((name_of(token, tokenizer), score) for token, score in candidates)
+    words = tuple((display_name(token, tokenizer), score) for token, score in candidates)
     return Token(*words[0], words)
 
 
@@ -156,4 +156,4 @@ def _without(model: MaskedLM, gaps: MaskedBatch, tokenizer: Tokenizer) -> Tensor
     hidden = torch.eye(length, dtype=torch.bool, device=gaps.seen.device) & ~gaps.chosen
     seen = gaps.seen.expand(length, -1).masked_fill(hidden, SpecialTokens.unknown)
     rows = MaskedBatch(*(part.expand(length, *part.shape[1:]) for part in gaps))._replace(seen=seen, tokens=seen)
-    return scores_of(model, rows, tokenizer).view(length, count, -1)
+    return mask_log_probs(model, rows, tokenizer).view(length, count, -1)

@@ -22,13 +22,13 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.text import masking, plain_text
 from regard.data.text import tokenizer as tokenizers
-from regard.data.text.masking import Gapped
+from regard.data.text.masking import MaskedText
 from regard.data.text.plain_text import PlainTextSource
 from regard.data.text.tokenizer import Tokenizer
 from regard.tasks._shared import text_corpus
 from regard.tasks._shared.text_corpus import Corpus, Level
 from regard.tasks.masked_language import fill
-from regard.tasks.masked_language.masked_rows import Rows, Shape
+from regard.tasks.masked_language.masked_rows import MaskedRows, MaskedRowSpec
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Config:
             raise ConfigError(f"share={self.mask_prob} must lie between 0 and 1")
 
     @property
-    def origin(self) -> PlainTextSource:
+    def data_source(self) -> PlainTextSource:
         """Where the text comes from."""
         return PlainTextSource(self.paths, self.dataset)
 
@@ -77,11 +77,11 @@ class Options:
             raise ConfigError(f"n={self.n}: ask for at least one")
 
 
-class Batch(NamedTuple):
+class PretrainingBatch(NamedTuple):
     """Texts with gaps, and whether the second text of each follows the first (b); without pairs (0)."""
 
-    gaps: MaskedBatch
-    follows: Tensor
+    masked: MaskedBatch
+    is_next: Tensor
 
 
 class MaskedLanguage(Task):
@@ -92,63 +92,63 @@ class MaskedLanguage(Task):
 
     def __init__(self, config: Config, tokenizer: Tokenizer, *, examples: Sequence[str] = ()) -> None:
         self.config, self.tokenizer = config, tokenizer
-        self.corpus = Corpus(config.origin, tokenizer, memory=config.max_memory_mb)
-        self.marks = masking.marks_of(tokenizer)
-        self.spec = MaskedLMSpec(tokenizer.size, config.context, self.marks, pairs=config.sentence_pairs != "none")
-        self.examples = tuple(examples)
+        self.corpus = Corpus(config.data_source, tokenizer, max_memory_mb=config.max_memory_mb)
+        self.special_tokens = masking.special_tokens_of(tokenizer)
+        self.spec = MaskedLMSpec(tokenizer.vocab_size, config.context, self.special_tokens, pairs=config.sentence_pairs != "none")
+        self.example_sources = tuple(examples)
 
-    def rows(self, split: str) -> Rows:
+    def masked_rows(self, split: str) -> MaskedRows:
         """The text of a split as rows with gaps."""
-        text = self.corpus.training(self.config.context) if split == "train" else self.corpus.stream(split)
-        return Rows(text, self._shape, self._words)
+        text = self.corpus.training_stream(self.config.context) if split == "train" else self.corpus.stream(split)
+        return MaskedRows(text, self._shape, self._words)
 
     @cached_property
-    def _training(self) -> Rows:
-        return self.rows("train")
+    def _training(self) -> MaskedRows:
+        return self.masked_rows("train")
 
     @cached_property
-    def _words(self) -> masking.Words:
-        return masking.Words(self.tokenizer)
+    def _words(self) -> masking.WordBoundaries:
+        return masking.WordBoundaries(self.tokenizer)
 
     @property
-    def _shape(self) -> Shape:
+    def _shape(self) -> MaskedRowSpec:
         config = self.config
-        return Shape(
-            config.context, config.mask_prob, self.spec.size, self.marks, config.whole_words, config.sentence_pairs
+        return MaskedRowSpec(
+            config.context, config.mask_prob, self.spec.size, self.special_tokens, config.whole_words, config.sentence_pairs
         )
 
     def as_test_data(self) -> MaskedLanguage:
         """The same for text that it was not trained on."""
-        other = MaskedLanguage(self.config, self.tokenizer, examples=self.examples)
-        other.corpus = self.corpus.held_out()
+        other = MaskedLanguage(self.config, self.tokenizer, examples=self.example_sources)
+        other.corpus = self.corpus.as_test_data()
         return other
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of texts, each a place and a number that its gaps follow from."""
-        return self._training.plan(self.config.batch_size, seed=seed, epoch=epoch)
+        return self._training.epoch_batches(self.config.batch_size, seed=seed, epoch=epoch)
 
-    def collate(self, examples: Indices) -> Batch:
+    def collate(self, examples: Indices) -> PretrainingBatch:
         """Example numbers -> texts with gaps, chosen anew in every epoch."""
-        return Batch(*self._training.batch(examples))
+        return PretrainingBatch(*self._training.collate(examples))
 
-    def loss(self, model: MaskedLM, batch: Batch) -> Loss:
+    def loss(self, model: MaskedLM, batch: PretrainingBatch) -> Loss:
         """Cross entropy summed over the gaps; with pairs, their mean cross entropy beside it as a part of its own."""
-        foretold, gaps = model(batch.gaps), batch.gaps
+        foretold, gaps = model(batch.masked), batch.masked
         labels = gaps.tokens[gaps.chosen]
         total = model.readout.loss(foretold.features, labels)
         if model.pairs is None or foretold.first is None:
             return Loss(total, len(labels))
-        pairs = model.pairs.loss(foretold.first, batch.follows) * (len(labels) / len(batch.follows))
+        pairs = model.pairs.loss(foretold.first, batch.is_next) * (len(labels) / len(batch.is_next))
         return Loss(total + pairs, len(labels), {"gaps": total.detach(), "pairs": pairs.detach()})
 
     def evaluate(self, model: MaskedLM, split: str, decoding: Any) -> dict[str, float]:
         """`nats` of each gap of a split and the share that is guessed right; of pairs the share told right."""
-        rows, total, right, count = self.rows(split), 0.0, 0, 0
+        rows, total, right, count = self.masked_rows(split), 0.0, 0, 0
         told: list[bool] = []
         with eval_mode(model) as device:
-            batches = rows.in_order(self.config.batch_size, most=self.config.eval_tokens)
+            batches = rows.sequential_batches(self.config.batch_size, max_tokens=self.config.eval_tokens)
             for examples in track(batches, total=len(batches)):
-                gaps, follows = map_tensors(rows.batch(examples), lambda x: x.to(device))
+                gaps, follows = map_tensors(rows.collate(examples), lambda x: x.to(device))
                 foretold = model(gaps)
                 logits, labels = model.readout(foretold.features).float(), gaps.tokens[gaps.chosen]
                 total += float(torch.nn.functional.cross_entropy(logits, labels, reduction="sum"))
@@ -177,7 +177,7 @@ class MaskedLanguage(Task):
 
     def data_summary(self) -> list[str]:
         """How much text there is."""
-        return self.corpus.overview(self.config.context)
+        return self.corpus.data_summary(self.config.context)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -185,36 +185,36 @@ class MaskedLanguage(Task):
 
     def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
-        return self.corpus.words()
+        return self.corpus.token_texts()
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the mask mark in it, and the examples."""
-        text_corpus.save(folder, self.tokenizer, self.examples)
+        text_corpus.save(folder, self.tokenizer, self.example_sources)
 
-    def parse_input(self, text: str) -> Gapped:
+    def parse_input(self, text: str) -> MaskedText:
         """A text with [MASK] in it; without one, or longer than the model sees, an error."""
-        gapped = masking.read(text, self.tokenizer)
+        gapped = masking.parse_masked_text(text, self.tokenizer)
         if len(gapped.tokens) + 2 > self.spec.longest:
             count = f"{len(gapped.tokens) + 2} tokens with its marks"
             raise DataError(f"the text has {count}, but the model sees at most {self.spec.longest}; shorten it")
         return gapped
 
     def predict(
-        self, model: MaskedLM, inputs: Sequence[Gapped], options: Options, decoding: Any
+        self, model: MaskedLM, inputs: Sequence[MaskedText], options: Options, decoding: Any
     ) -> list[list[Prediction]]:
         """Texts with gaps -> for each the likeliest ways to fill them all; `value` has the candidates of each gap."""
         with eval_mode(model) as device:
             groups = [inputs[i : i + self.config.batch_size] for i in range(0, len(inputs), self.config.batch_size)]
             return [
-                fill.answers(text, scores, options.n, self.tokenizer)
+                fill.to_predictions(text, scores, options.n, self.tokenizer)
                 for group in groups
-                for text, scores in zip(group, fill.guess(model, group, self.tokenizer, device), strict=True)
+                for text, scores in zip(group, fill.predict_masks(model, group, self.tokenizer, device), strict=True)
             ]
 
-    def inspect(self, model: MaskedLM, given: Gapped, options: Options, decoding: Any) -> Inspectable:
+    def inspect(self, model: MaskedLM, given: MaskedText, options: Options, decoding: Any) -> Inspectable:
         """A text with gaps -> the words that might stand there, and what the model looked at to find them."""
         with eval_mode(model) as device:
-            return fill.show(model, given, options.n, tokenizer=self.tokenizer, device=device)
+            return fill.build_inspectable(model, given, options.n, tokenizer=self.tokenizer, device=device)
 
 
 def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
@@ -222,17 +222,17 @@ def build(config: Config, folder: Path | None = None) -> MaskedLanguage:
     if folder is not None:
         return load(config, folder)
     plain_tokenizer = text_corpus.build_tokenizer(
-        config.origin, config.tokenizer, config.vocab_size, lowercase=config.lowercase, minimum=config.min_frequency
+        config.data_source, config.tokenizer, config.vocab_size, lowercase=config.lowercase, min_frequency=config.min_frequency
     )
     tokenizer = masking.with_mask(plain_tokenizer)
     documents = MaskedLanguage(config, tokenizer).corpus.documents("valid")
-    return MaskedLanguage(config, tokenizer, examples=_with_gap(text_corpus.beginnings(documents, words=9)))
+    return MaskedLanguage(config, tokenizer, examples=_with_gap(text_corpus.example_prompts(documents, num_words=9)))
 
 
 def load(config: Config, folder: Path) -> MaskedLanguage:
     """A config and a run folder -> the task with the vocabulary of that run; the text is not needed."""
     tokenizer = masking.with_mask(tokenizers.load(folder / text_corpus.TOKENIZER))
-    examples = [text for text in text_corpus.read_examples(folder) if masking.GAP.search(text)]
+    examples = [text for text in text_corpus.read_examples(folder) if masking.MASK_PATTERN.search(text)]
     return MaskedLanguage(config, tokenizer, examples=examples)
 
 

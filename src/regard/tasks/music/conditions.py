@@ -13,11 +13,11 @@ from regard.data import batching
 from regard.data.music.key import MODES, TONICS, mode_of
 
 Condition = Literal["composer", "key", "mode"]
-FIRST = SpecialTokens().first
+FIRST_CLASS_ID = SpecialTokens().first
 
 
 @dataclass(frozen=True)
-class Classes:
+class ConditionClasses:
     """Names as `composer:Bach`; the n-th has the token FIRST + n."""
 
     names: tuple[str, ...]
@@ -25,16 +25,16 @@ class Classes:
     @property
     def size(self) -> int:
         """Class tokens, marks included; one class is counted even where there is none."""
-        return FIRST + max(1, len(self.names))
+        return FIRST_CLASS_ID + max(1, len(self.names))
 
-    def row(self, names: Sequence[str]) -> list[int]:
+    def encode(self, names: Sequence[str]) -> list[int]:
         """Names -> their tokens; no names are one padding token, which says nothing."""
-        return [FIRST + self.names.index(name) for name in names] or [SpecialTokens.pad]
+        return [FIRST_CLASS_ID + self.names.index(name) for name in names] or [SpecialTokens.pad]
 
-    def ask(self, words: Sequence[str]) -> Padded:
+    def encode_request(self, requested: Sequence[str]) -> Padded:
         """A user's words ('Bach', 'minor', 'G minor') -> one row of class tokens."""
         full = {name.partition(":")[2].lower(): name for name in self.names}
-        for word in words:
+        for word in requested:
             if word.lower() not in full:
                 options = [name.partition(":")[2] for name in self.names]
                 hint = (
@@ -43,8 +43,8 @@ class Classes:
                     else "it was trained without data.conditions, so it knows none"
                 )
                 raise DataError(f"the model does not know the class {word!r}; {hint}")
-        _check_together([full[word.lower()] for word in words])
-        return batching.pad([self.row([full[word.lower()] for word in words])])
+        _check_together([full[word.lower()] for word in requested])
+        return batching.pad([self.encode([full[word.lower()] for word in requested])])
 
 
 def _check_together(names: Sequence[str]) -> None:
@@ -59,11 +59,11 @@ def _check_together(names: Sequence[str]) -> None:
                 raise ConfigError(f"like: a piece is of one {what}, not both {other} and {one}; ask for one of them")
 
 
-def classes_of(conditions: Sequence[Condition], composers: Iterable[str]) -> Classes:
+def build_classes(conditions: Sequence[Condition], composers: Iterable[str]) -> ConditionClasses:
     """The classes of some conditions; composers are those of the training data."""
     values = {
         "composer": sorted(set(filter(None, composers))),
         "key": [f"{tonic} {mode}" for mode in MODES for tonic in TONICS],
         "mode": list(MODES),
     }
-    return Classes(tuple(f"{name}:{value}" for name in conditions for value in values[name]))
+    return ConditionClasses(tuple(f"{name}:{value}" for name in conditions for value in values[name]))

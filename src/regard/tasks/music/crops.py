@@ -24,10 +24,10 @@ from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded
 from regard.core.seed import combine_seeds
 from regard.data import batching
 from regard.data.music.dataset import Piece
-from regard.data.music.encoding import Encoding, Tokens
+from regard.data.music.encoding import Encoding, TokenArray
 from regard.data.music.key import find_key, mode_of, shift_key
-from regard.tasks._shared.teacher_forcing import log_probabilities, picked
-from regard.tasks.music.conditions import Classes, Condition
+from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs
+from regard.tasks.music.conditions import ConditionClasses, Condition
 
 PLACES, SHIFTS, TEMPI, DROPS = 2**20, 2**8, 2**4, 2**4  # how many of each an example number can tell apart
 TEMPO_STEPS = 5  # tempi tried, from slowest to fastest; the middle one is the piece's own
@@ -37,44 +37,44 @@ class Crop(NamedTuple):
     """One training example."""
 
     piece: int
-    place: int  # of its first input token: a whole number of bars
+    start: int  # of its first input token: a whole number of bars
     shift: int = 0  # semitones
     tempo: int = TEMPO_STEPS // 2
-    dropped: int = 0  # bit i: condition i is not told
+    dropped_conditions: int = 0  # bit i: condition i is not told
 
 
 def pack(crop: Crop) -> int:
     """A crop -> its example number."""
-    number = crop.piece * PLACES + crop.place
+    number = crop.piece * PLACES + crop.start
     number = number * SHIFTS + crop.shift + SHIFTS // 2
-    return (number * TEMPI + crop.tempo) * DROPS + crop.dropped
+    return (number * TEMPI + crop.tempo) * DROPS + crop.dropped_conditions
 
 
-def unpack(number: int) -> Crop:
+def unpack(example_id: int) -> Crop:
     """An example number -> its crop."""
-    number, dropped = divmod(number, DROPS)
-    number, tempo = divmod(number, TEMPI)
-    number, shift = divmod(number, SHIFTS)
-    piece, place = divmod(number, PLACES)
+    example_id, dropped = divmod(example_id, DROPS)
+    example_id, tempo = divmod(example_id, TEMPI)
+    example_id, shift = divmod(example_id, SHIFTS)
+    piece, place = divmod(example_id, PLACES)
     return Crop(piece, place, shift - SHIFTS // 2, tempo, dropped)
 
 
-class Shape(NamedTuple):
+class CropSpec(NamedTuple):
     """How crops are made."""
 
     length: int  # tokens
     bar: int  # places are multiples of it
-    rows: int  # crops in a batch
+    batch_size: int  # crops in a batch
     transpose: int  # semitones at most, up or down
     tempo: float  # at most so much slower or faster, as a share
     conditions: tuple[Condition, ...]
-    drop: float  # how often a condition is not told
-    shown: float = 0.0  # how often some of the crop is shown beforehand
+    condition_dropout: float  # how often a condition is not told
+    visible_prob: float = 0.0  # how often some of the crop is shown beforehand
     voices: int = 0  # tokens of a time step
 
 
-def plan(
-    lengths: Sequence[int], ranges: Sequence[tuple[int, int]], *, shape: Shape, seed: int, epoch: int
+def crop_batches(
+    lengths: Sequence[int], ranges: Sequence[tuple[int, int]], *, spec: CropSpec, seed: int, epoch: int
 ) -> list[Indices]:
     """Lengths of pieces (tokens to be predicted) and their transposable ranges -> an epoch's batches of crops.
 
@@ -83,21 +83,21 @@ def plan(
     random = np.random.default_rng(combine_seeds(seed, epoch))
     numbers: list[int] = []
     for piece, (length, (down, up)) in enumerate(zip(lengths, ranges, strict=True)):
-        for place in _places(length, shape, random):
-            shift = int(random.integers(max(down, -shape.transpose), min(up, shape.transpose) + 1))
-            tempo = int(random.integers(TEMPO_STEPS)) if shape.tempo > 0 else TEMPO_STEPS // 2
-            hidden = random.random(len(shape.conditions)) < shape.drop
+        for place in _places(length, spec, random):
+            shift = int(random.integers(max(down, -spec.transpose), min(up, spec.transpose) + 1))
+            tempo = int(random.integers(TEMPO_STEPS)) if spec.tempo > 0 else TEMPO_STEPS // 2
+            hidden = random.random(len(spec.conditions)) < spec.condition_dropout
             dropped = sum(1 << i for i, hide in enumerate(hidden) if hide)
             numbers.append(pack(Crop(piece, place, shift, tempo, dropped)))
-    short = np.array([min(shape.length, lengths[unpack(number).piece]) < shape.length for number in numbers])
+    short = np.array([min(spec.length, lengths[unpack(number).piece]) < spec.length for number in numbers])
     order = random.permutation(len(numbers))
     order = order[np.argsort(short[order], kind="stable")]  # short pieces together, so that padding is rare
     ordered = np.array(numbers, dtype=np.int64)[order]
-    batches = [ordered[i : i + shape.rows] for i in range(0, len(ordered), shape.rows)]
+    batches = [ordered[i : i + spec.batch_size] for i in range(0, len(ordered), spec.batch_size)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def _places(length: int, shape: Shape, random: np.random.Generator) -> list[int]:
+def _places(length: int, shape: CropSpec, random: np.random.Generator) -> list[int]:
     """Where the crops of a piece begin: side by side from a random phase, the outer ones moved to the piece's edges."""
     last = -(-max(0, length - shape.length) // shape.bar) * shape.bar  # the last crop reaches the end
     phase = int(random.integers(0, max(1, shape.length // shape.bar))) * shape.bar
@@ -108,66 +108,66 @@ def _places(length: int, shape: Shape, random: np.random.Generator) -> list[int]
 class TrainingPieces:
     """Pieces to train on: encoded once for each tempo, cut into crops and transposed, with classes that are told."""
 
-    def __init__(self, pieces: Sequence[Piece], encoding: Encoding, classes: Classes, *, shape: Shape) -> None:
-        self.pieces, self.encoding, self.classes, self.shape = pieces, encoding, classes, shape
-        self._encoded: dict[tuple[int, int], Tokens] = {}
+    def __init__(self, pieces: Sequence[Piece], encoding: Encoding, classes: ConditionClasses, *, spec: CropSpec) -> None:
+        self.pieces, self.encoding, self.classes, self.spec = pieces, encoding, classes, spec
+        self._encoded: dict[tuple[int, int], TokenArray] = {}
 
-    def tokens(self, piece: int, tempo: int = TEMPO_STEPS // 2) -> Tokens:
+    def tokens(self, piece: int, tempo: int = TEMPO_STEPS // 2) -> TokenArray:
         """A piece at a tempo -> start, its tokens, end."""
         if (piece, tempo) not in self._encoded:
             content = self.pieces[piece].content
-            factor = tempo_factor(tempo, self.shape.tempo)
+            factor = tempo_factor(tempo, self.spec.tempo)
             if factor != 1:
                 content = [note._replace(start=note.start * factor, end=note.end * factor) for note in content]
-            self._encoded[piece, tempo] = marked(self.encoding.encode(content))
+            self._encoded[piece, tempo] = add_special_tokens(self.encoding.encode(content))
         return self._encoded[piece, tempo]
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
-        return [self.encoding.transposable(self.tokens(piece)) for piece in range(len(self.pieces))]
+        return [self.encoding.transpose_range(self.tokens(piece)) for piece in range(len(self.pieces))]
 
     @cached_property
     def _keys(self) -> list[str]:
         """The key of each piece, where it is asked for."""
-        if not {"key", "mode"} & set(self.shape.conditions):
+        if not {"key", "mode"} & set(self.spec.conditions):
             return [""] * len(self.pieces)
         return [find_key(self.encoding.notes(piece.content)) for piece in self.pieces]
 
-    def plan(self, epoch: int, seed: int) -> list[Indices]:
+    def crop_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number."""
         lengths = [len(self.tokens(piece)) - 1 for piece in range(len(self.pieces))]
-        return plan(lengths, self._ranges, shape=self.shape, seed=seed, epoch=epoch)
+        return crop_batches(lengths, self._ranges, spec=self.spec, seed=seed, epoch=epoch)
 
-    def batch(self, examples: Indices) -> PieceBatch:
+    def collate(self, examples: Indices) -> PieceBatch:
         """Example numbers -> conditions and what is shown, and crops with one label more than inputs."""
         crops = [unpack(int(number)) for number in examples]
         rows = []
         for crop in crops:
-            row = self.tokens(crop.piece, crop.tempo)[crop.place : crop.place + self.shape.length + 1]
-            rows.append(self.encoding.shift(row, crop.shift))
+            row = self.tokens(crop.piece, crop.tempo)[crop.start : crop.start + self.spec.length + 1]
+            rows.append(self.encoding.transpose(row, crop.shift))
         told, target = batching.pad([self._told(crop) for crop in crops]), batching.pad(rows)
-        if not self.shape.shown:
+        if not self.spec.visible_prob:
             return PieceBatch(told, target)
         given = [self._shown(int(number), row[1:]) for number, row in zip(examples, rows, strict=True)]
         return PieceBatch(MusicCondition(*told, batching.pad(given)), target)
 
-    def _shown(self, number: int, labels: Tokens) -> Tokens:
+    def _shown(self, number: int, labels: TokenArray) -> TokenArray:
         """What is shown of a crop; its number decides."""
         random = np.random.default_rng(number)
-        if random.random() >= self.shape.shown:
+        if random.random() >= self.spec.visible_prob:
             return np.zeros_like(labels)
-        return shown_of(labels, random, voices=self.shape.voices, bar=self.shape.bar)
+        return visible_tokens(labels, random, voices=self.spec.voices, bar=self.spec.bar)
 
     def _told(self, crop: Crop) -> list[int]:
         key, values = self._keys[crop.piece], {"composer": self.pieces[crop.piece].composer}
         if key:
             shifted = shift_key(key, crop.shift)
             values |= {"key": shifted, "mode": mode_of(shifted)}
-        told = [name for i, name in enumerate(self.shape.conditions) if not crop.dropped >> i & 1]
-        return self.classes.row([f"{name}:{values[name]}" for name in told if values[name]])
+        told = [name for i, name in enumerate(self.spec.conditions) if not crop.dropped_conditions >> i & 1]
+        return self.classes.encode([f"{name}:{values[name]}" for name in told if values[name]])
 
 
-def marked(tokens: Tokens) -> Tokens:
+def add_special_tokens(tokens: TokenArray) -> TokenArray:
     """Tokens between a start and an end mark."""
     return np.concatenate([[SpecialTokens.start], tokens, [SpecialTokens.end]])
 
@@ -175,8 +175,8 @@ def marked(tokens: Tokens) -> Tokens:
 class Excerpt(NamedTuple):
     """A part of a piece for evaluation: tokens begin … end are read, those from `counted` on are scored."""
 
-    begin: int
-    counted: int
+    start: int
+    score_start: int
     end: int
 
 
@@ -185,49 +185,49 @@ def excerpts(length: int, size: int, bar: int) -> list[Excerpt]:
     hop = max(bar, size // 2 // bar * bar)
     parts = [Excerpt(0, 0, min(size, length))]
     while parts[-1].end < length:
-        begin = parts[-1].begin + hop
+        begin = parts[-1].start + hop
         parts.append(Excerpt(begin, parts[-1].end, min(begin + size, length)))
     return parts
 
 
-def tempo_factor(step: int, most: float) -> float:
+def tempo_factor(step: int, max_change: float) -> float:
     """Tempo number -> how many times slower the piece is played."""
-    factors: NDArray[np.float64] = np.linspace(1 - most, 1 + most, TEMPO_STEPS)
+    factors: NDArray[np.float64] = np.linspace(1 - max_change, 1 + max_change, TEMPO_STEPS)
     return float(factors[step])
 
 
-def nothing_of(tokens: Tensor) -> Padded:
+def no_condition(tokens: Tensor) -> Padded:
     """Rows of tokens -> no class is told of any."""
     return Padded(tokens.new_full((len(tokens), 1), SpecialTokens.pad), tokens.new_ones(len(tokens)))
 
 
 def note_nats(
     model: Decoder,
-    rows: Sequence[Tokens],
+    rows: Sequence[TokenArray],
     *,
     window: int,
     bar: int,
     budget: int,
-    told: Callable[[Tensor], Padded | MusicCondition] = nothing_of,
+    condition: Callable[[Tensor], Padded | MusicCondition] = no_condition,
 ) -> list[NDArray[np.float64]]:
     """Rows `start n1 … nn end` -> -log p of their note tokens; `window` 0 reads pieces whole, and `told` says what is
     told beforehand of rows of tokens."""
     nats = [np.zeros(len(row) - 2) for row in rows]
     cuts = [excerpts(len(row) - 1, window or len(row), bar) for row in rows]
     parts = [(i, part) for i, cut in enumerate(cuts) for part in cut]
-    lengths = np.array([part.end - part.begin for _, part in parts])
+    lengths = np.array([part.end - part.start for _, part in parts])
     with eval_mode(model) as device:
-        for batch in track(batching.by_length(lengths, budget=budget), total=len(parts), size=len):
+        for batch in track(batching.batches_by_length(lengths, budget=budget), total=len(parts), size=len):
             chosen = [parts[number] for number in batch]
             tokens = batching.pad([rows[i][part.begin : part.end + 1] for i, part in chosen]).tokens.to(device)
-            scores = picked(log_probabilities(model, told(tokens), tokens), tokens).double().cpu().numpy()
+            scores = gather_log_probs(log_probabilities(model, condition(tokens), tokens), tokens).double().cpu().numpy()
             for (i, part), row in zip(chosen, scores, strict=True):
                 last = min(part.end, len(nats[i]))  # the end mark is no note
                 nats[i][part.counted : last] = -row[part.counted - part.begin : last - part.begin]
     return nats
 
 
-TUNES = 0.5  # how often voices are shown, and how often only the highest of them; else all but a gap is shown
+MELODY_PROBABILITY = 0.5  # how often voices are shown, and how often only the highest of them; else all but a gap is shown
 
 
 class PieceBatch(NamedTuple):
@@ -237,7 +237,7 @@ class PieceBatch(NamedTuple):
     target: Padded
 
 
-def loss(model: Decoder, batch: PieceBatch, *, pad: int) -> Loss:
+def crop_loss(model: Decoder, batch: PieceBatch, *, pad: int) -> Loss:
     """A batch -> the cross entropy of its tokens and end marks, summed; padding and what was shown is not counted."""
     features, _ = model.features(batch.target.tokens[:, :-1], model.start(batch.source))
     labels = batch.target.tokens[:, 1:]
@@ -247,31 +247,31 @@ def loss(model: Decoder, batch: PieceBatch, *, pad: int) -> Loss:
     return Loss(model.readout.loss(features[wanted], labels[wanted]), int(wanted.sum()))
 
 
-def shown_of(labels: Tokens, random: np.random.Generator, *, voices: int, bar: int) -> Tokens:
+def visible_tokens(labels: TokenArray, random: np.random.Generator, *, voices: int, bar: int) -> TokenArray:
     """The tokens of a crop -> those that are shown, 0 where one is not; `bar` is in tokens."""
     steps = -(-len(labels) // voices)
-    shown = draw(steps, random, voices=voices, bar=bar // voices).reshape(-1)[: len(labels)]
+    shown = sample_visibility(steps, random, voices=voices, bar=bar // voices).reshape(-1)[: len(labels)]
     return np.where(shown & (labels > SpecialTokens.end), labels, 0)
 
 
-def draw(steps: int, random: np.random.Generator, *, voices: int, bar: int) -> NDArray[np.bool_]:
+def sample_visibility(steps: int, random: np.random.Generator, *, voices: int, bar: int) -> NDArray[np.bool_]:
     """(steps voices): some whole voices, or everything but some bars of all or some of them."""
     some = random.permutation(voices)[: int(random.integers(1, voices))]
-    if random.random() < TUNES:
+    if random.random() < MELODY_PROBABILITY:
         shown = np.zeros((steps, voices), dtype=bool)
-        shown[:, [0] if random.random() < TUNES else some] = True
+        shown[:, [0] if random.random() < MELODY_PROBABILITY else some] = True
         return shown
     shown = np.ones((steps, voices), dtype=bool)
     bars = -(-steps // bar)
     first = int(random.integers(bars))
     last = int(random.integers(first, min(bars, first + max(1, bars // 2)))) + 1
-    shown[first * bar : last * bar, some if random.random() < TUNES else slice(None)] = False
+    shown[first * bar : last * bar, some if random.random() < MELODY_PROBABILITY else slice(None)] = False
     return shown
 
 
-def highest_of(tokens: Tensor, *, voices: int) -> MusicCondition:
+def melody_condition(tokens: Tensor, *, voices: int) -> MusicCondition:
     """Rows (b t+1) of tokens, the first of which is given -> their highest voice shown, and no class told."""
     labels = tokens[:, 1:]
     tune = (torch.arange(labels.shape[1], device=tokens.device) % voices == 0) & (labels > SpecialTokens.end)
     lengths = (labels != SpecialTokens.pad).sum(dim=1)
-    return MusicCondition(*nothing_of(tokens), Padded(labels * tune, lengths))
+    return MusicCondition(*no_condition(tokens), Padded(labels * tune, lengths))

@@ -20,21 +20,21 @@ from regard.core.inference_mode import eval_mode
 from regard.core.protocols import Decoder, MusicCondition, Padded, Readout, State
 from regard.core.state_tree import map_tensors, repeat_rows
 from regard.data.music import statistics
-from regard.data.music.encoding import Encoding, Tokens
-from regard.data.music.grid_encoding import Grid
+from regard.data.music.encoding import Encoding, TokenArray
+from regard.data.music.grid_encoding import GridEncoding
 from regard.data.music.notes import Note
 from regard.decoding.strategy import DecodingStrategy, optimised
-from regard.tasks.music.conditions import Classes
-from regard.tasks.music.prompts import Length, Prompt, continuing
+from regard.tasks.music.conditions import ConditionClasses
+from regard.tasks.music.prompts import Length, Prompt, continuation_prompt
 
 
 class Composition(NamedTuple):
     """A piece and what the model thinks of it."""
 
     notes: list[Note]  # in seconds
-    tokens: Tokens
+    tokens: TokenArray
     score: float  # log probability of what is new
-    given: float  # seconds that came from the primer
+    prompt_seconds: float  # seconds that came from the primer
     rank: float = 0.0  # the mean log probability of a new token: pieces are of unlike length
 
 
@@ -42,42 +42,42 @@ class PieceGenerator(NamedTuple):
     """Makes pieces with a model: the encoding, classes and sizes it was trained with."""
 
     encoding: Encoding
-    classes: Classes
+    classes: ConditionClasses
     sizes: MusicSpec
 
-    def from_nothing(self, model: Decoder, decoding: DecodingStrategy, *, seconds: float) -> list[Composition]:
+    def generate_unconditional(self, model: Decoder, decoding: DecodingStrategy, *, seconds: float) -> list[Composition]:
         """New pieces of at most so many seconds, best first."""
-        return self.compose(model, continuing(None, self.encoding, keep=None, length=Length(seconds)), decoding)
+        return self.generate(model, continuation_prompt(None, self.encoding, prompt_seconds=None, length=Length(seconds)), decoding)
 
-    def compose(
-        self, model: Decoder, beginning: Prompt, decoding: DecodingStrategy, *, like: Sequence[str] = ()
+    def generate(
+        self, model: Decoder, prompt: Prompt, decoding: DecodingStrategy, *, condition: Sequence[str] = ()
     ) -> list[Composition]:
         """A beginning and what the piece should be like -> pieces, best first, as many as the decoder gives."""
-        given, marks = beginning.tokens, self.sizes.marks
-        asked = self.classes.ask(like)
+        given, marks = prompt.tokens, self.sizes.marks
+        asked = self.classes.encode_request(condition)
         with eval_mode(model) as device:
             model = optimised(model)
 
             def begin(place: int) -> State:
-                return model.start(map_tensors(self._announced(asked, beginning.shown, place), lambda x: x.to(device)))
+                return model.start(map_tensors(self._announced(asked, prompt.visible_tokens, place), lambda x: x.to(device)))
 
-            sliding = SlidingWindowDecoder(model, begin, longest=self.sizes.longest, bar=beginning.encoding.bar)
+            sliding = SlidingWindowDecoder(model, begin, max_length=self.sizes.longest, bar=prompt.encoding.tokens_per_bar)
             tokens = torch.from_numpy(np.concatenate([[marks.start], given]))[None].to(device)
             state = sliding.start(tokens)
             if tokens.shape[1] > 1:
                 _, state = sliding.features(tokens[:, :-1], state)
-            limits = torch.tensor([beginning.limit], device=device)
+            limits = torch.tensor([prompt.limit], device=device)
             (hypotheses,) = decoding(
-                sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=beginning.grammar
+                sliding, state, marks=marks, limits=limits, first=tokens[:, -1], grammar=prompt.grammar
             )
         made = []
         for each in hypotheses:
             whole = np.concatenate([given, np.array(each.tokens, dtype=np.int64)])
             rank = each.score / (len(each.tokens) + 1)  # with the end mark
-            made.append(Composition(to_notes(whole, beginning), whole, each.score, beginning.seconds, rank))
+            made.append(Composition(to_notes(whole, prompt), whole, each.score, prompt.seconds, rank))
         return sorted(made, key=lambda piece: -piece.rank)
 
-    def _announced(self, classes: Padded, shown: Tokens | None, place: int) -> Padded | MusicCondition:
+    def _announced(self, classes: Padded, shown: TokenArray | None, place: int) -> Padded | MusicCondition:
         """What the model is told beforehand, of a piece that it reads from a place on."""
         if not self.sizes.shown or shown is None:
             return classes
@@ -85,70 +85,70 @@ class PieceGenerator(NamedTuple):
         return MusicCondition(*classes, Padded(given, torch.tensor([given.shape[1]])))
 
 
-def to_notes(tokens: Tokens, beginning: Prompt) -> list[Note]:
+def to_notes(tokens: TokenArray, prompt: Prompt) -> list[Note]:
     """The tokens of a piece -> its notes in seconds; those that were given are as they were given."""
-    encoding = beginning.encoding
+    encoding = prompt.encoding
     content = encoding.decode(tokens)
-    notes = encoding.notes(content, beginning.struck) if isinstance(encoding, Grid) else encoding.notes(content)
-    if not beginning.tune:
+    notes = encoding.notes(content, prompt.onsets) if isinstance(encoding, GridEncoding) else encoding.notes(content)
+    if not prompt.melody:
         return notes
-    return sorted([*beginning.tune, *(note for note in notes if note.voice != 0)])
+    return sorted([*prompt.melody, *(note for note in notes if note.voice != 0)])
 
 
-def compare(pieces: Sequence[Composition], real: Sequence[Any], encoding: Encoding) -> dict[str, float]:
+def compare_statistics(pieces: Sequence[Composition], reference: Sequence[Any], encoding: Encoding) -> dict[str, float]:
     """New pieces beside the content of real ones -> the same numbers of both, and how far their histograms differ."""
     drawn = [piece.notes for piece in pieces]
-    heard = [encoding.notes(content) for content in real]
+    heard = [encoding.notes(content) for content in reference]
     numbers = {
-        "pitch_distance": statistics.distance(statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)),
-        "interval_distance": statistics.distance(
+        "pitch_distance": statistics.total_variation(statistics.pitch_histogram(drawn), statistics.pitch_histogram(heard)),
+        "interval_distance": statistics.total_variation(
             statistics.interval_histogram(drawn), statistics.interval_histogram(heard)
         ),
     }
-    if isinstance(encoding, Grid):
+    if isinstance(encoding, GridEncoding):
         tables = {
             "samples": statistics.describe([encoding.decode(piece.tokens) for piece in pieces]),
-            "data": statistics.describe(real),
+            "data": statistics.describe(reference),
         }
     else:
         tables = {"samples": statistics.texture(drawn), "data": statistics.texture(heard)}
     return numbers | {f"{name}_{whose}": value for whose, table in tables.items() for name, value in table.items()}
 
 
-class Slid(NamedTuple):
+class SlidingState(NamedTuple):
     """All tokens so far, the model's own state, and how many of the tokens it has forgotten."""
 
     tokens: Tensor  # (r n)
-    inner: State
-    forgotten: int
+    model_state: State
+    num_dropped: int
 
 
 class SlidingWindowDecoder:
     """A `Decoder` of one source that never runs out of memory; `begin` gives the model's state before the token of a
     number."""
 
-    def __init__(self, model: Decoder, begin: Callable[[int], State], *, longest: int, bar: int) -> None:
-        self.model, self.begin, self.longest, self.bar = model, begin, longest, bar
+    def __init__(self, model: Decoder, start_state: Callable[[int], State], *, max_length: int, bar: int) -> None:
+        self.model, self.start_state, self.max_length, self.bar = model, start_state, max_length, bar
 
     @property
     def readout(self) -> Readout:
         return self.model.readout
 
-    def start(self, source: Tensor) -> Slid:
+    def start(self, source: Tensor) -> SlidingState:
         """The state before the first token; only the device of `source` (1 …) counts, the rest is known."""
-        return Slid(torch.zeros(1, 0, dtype=torch.long, device=source.device), self.begin(0), 0)
+        return SlidingState(torch.zeros(1, 0, dtype=torch.long, device=source.device), self.start_state(0), 0)
 
-    def features(self, tokens: Tensor, state: Slid) -> tuple[Tensor, Slid]:
+    def features(self, tokens: Tensor, state: SlidingState) -> tuple[Tensor, SlidingState]:
         """Of many tokens at once only the last may have features: those that fit into the memory."""
         whole = torch.cat([state.tokens, tokens], dim=1)
         length = whole.shape[1]
-        if length - state.forgotten <= self.longest:
-            x, inner = self.model.features(tokens, state.inner)
-            return x, Slid(whole, inner, state.forgotten)
-        forgotten = -(-(length - max(self.bar, self.longest // 2)) // self.bar) * self.bar
-        x, inner = self.model.features(whole[:, forgotten:], repeat_rows(self.begin(forgotten), len(whole)))
-        return x[:, -tokens.shape[1] :], Slid(whole, inner, forgotten)
+        if length - state.num_dropped <= self.max_length:
+            x, inner = self.model.features(tokens, state.model_state)
+            return x, SlidingState(whole, inner, state.num_dropped)
+        forgotten = -(-(length - max(self.bar, self.max_length // 2)) // self.bar) * self.bar
+        x, inner = self.model.features(whole[:, forgotten:], repeat_rows(self.start_state(forgotten), len(whole)))
+        return x[:, -tokens.shape[1] :], SlidingState(whole, inner, forgotten)
 
-    def __call__(self, tokens: Tensor, state: Slid) -> tuple[Tensor, Slid]:
+    def __call__(self, tokens: Tensor, state: SlidingState) -> tuple[Tensor, SlidingState]:
         x, state = self.features(tokens, state)
         return self.readout(x), state

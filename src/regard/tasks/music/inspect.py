@@ -16,10 +16,10 @@ import torch
 from regard.core.data_specs import SpecialTokens
 from regard.core.inspectable import Axis, AxisRef, Inspectable, Item, Output
 from regard.core.protocols import Decoder, Padded
-from regard.data.music.encoding import Encoding, Tokens
-from regard.tasks._shared.teacher_forcing import log_probabilities, picked, with_alternatives
+from regard.data.music.encoding import Encoding, TokenArray
+from regard.tasks._shared.teacher_forcing import log_probabilities, gather_log_probs, with_alternatives
 
-NAMES = {
+SPECIAL_TOKEN_NAMES = {
     SpecialTokens.pad: "pad",
     SpecialTokens.unknown: "unknown",
     SpecialTokens.start: "start",
@@ -27,17 +27,17 @@ NAMES = {
 }
 
 
-def show(
-    model: Decoder, whole: Tokens, most: int, *, encoding: Encoding, marks: SpecialTokens, path: Path
+def build_inspectable(
+    model: Decoder, piece_tokens: TokenArray, max_tokens: int, *, encoding: Encoding, special_tokens: SpecialTokens, path: Path
 ) -> Inspectable:
     """The tokens of a piece -> axes, its piano roll, and the way to run the model again, of the first `most` tokens."""
-    tokens = whole[:most]
+    tokens = piece_tokens[:max_tokens]
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
-    target = torch.from_numpy(np.concatenate([[marks.start], tokens]))[None].to(device)
-    none = Padded(target.new_full((1, 1), marks.pad), target.new_ones(1))
+    target = torch.from_numpy(np.concatenate([[special_tokens.start], tokens]))[None].to(device)
+    none = Padded(target.new_full((1, 1), special_tokens.pad), target.new_ones(1))
     begun = time.perf_counter()
     scores = log_probabilities(model, none, target)
-    total = float(picked(scores, target).sum())
+    total = float(gather_log_probs(scores, target).sum())
     seconds = time.perf_counter() - begun
     items = _items(tokens, encoding)
     nats = -total / max(1, len(tokens))
@@ -45,13 +45,13 @@ def show(
         title=path.name,
         axes={
             "output": Axis(items, "output"),
-            "read": Axis((Item(NAMES[SpecialTokens.start], special=True), *items[:-1]), "read", input="read"),
+            "read": Axis((Item(SPECIAL_TOKEN_NAMES[SpecialTokens.start], special=True), *items[:-1]), "read", input="read"),
         },
         rows={"target": (AxisRef("output"),)},
         columns={"target": (AxisRef("read"),)},
         outputs=(
             Output(
-                f"{path.name}: {_counted(tokens, whole)}, {nats:.3f} nats each",
+                f"{path.name}: {_counted(tokens, piece_tokens)}, {nats:.3f} nats each",
                 score=total,
                 rank=-nats,
                 tokens=with_alternatives(tokens.tolist(), scores[0], partial(_name, encoding)),
@@ -67,24 +67,24 @@ def show(
     )
 
 
-def _counted(tokens: Tokens, whole: Tokens) -> str:
+def _counted(tokens: TokenArray, whole: TokenArray) -> str:
     """How many tokens are shown, and of how many where that is not all."""
     return f"{len(tokens)} tokens" if len(tokens) == len(whole) else f"the first {len(tokens)} of {len(whole)} tokens"
 
 
-def _items(tokens: Tokens, encoding: Encoding) -> tuple[Item, ...]:
+def _items(tokens: TokenArray, encoding: Encoding) -> tuple[Item, ...]:
     labels = [_name(encoding, token, place) for place, token in enumerate(tokens.tolist())]
     return tuple(
         Item(label) if spot is None else Item(label, time=spot.seconds, pitch=spot.pitch)
-        for label, spot in zip(labels, encoding.spots(tokens), strict=True)
+        for label, spot in zip(labels, encoding.piano_roll_points(tokens), strict=True)
     )
 
 
 def _name(encoding: Encoding, token: int, place: int) -> str:
-    return NAMES.get(token) or encoding.label(token, place)
+    return SPECIAL_TOKEN_NAMES.get(token) or encoding.label(token, place)
 
 
-def piano_roll(encoding: Encoding, tokens: Tokens) -> dict[str, Any]:
+def piano_roll(encoding: Encoding, tokens: TokenArray) -> dict[str, Any]:
     """Tokens -> the notes they make: start, end, pitch, voice, velocity; and what the voices are called."""
     notes = encoding.notes(encoding.decode(tokens))
     return {

@@ -14,7 +14,7 @@ from regard.tasks.music.generate import Composition
 
 
 @dataclass(frozen=True)
-class Composed(Prediction):
+class PiecePrediction(Prediction):
     """A piece: `notes`, `save("x.mid")`, and in a notebook `play()`; `value` is what the model made."""
 
     @property
@@ -45,21 +45,21 @@ class Player:
         return f'<audio controls src="data:audio/wav;base64,{data}"></audio>'
 
 
-def composed(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> Composed:
+def to_prediction(piece: Composition, encoding: Encoding, *, title: str, remarks: tuple[str, ...]) -> PiecePrediction:
     """A piece -> how long it is, and what makes files of it: MIDI, sound, a picture, a drawing for a terminal."""
-    notes, given = piece.notes, piece.given
+    notes, given = piece.notes, piece.prompt_seconds
     last = max((note.end for note in notes), default=0.0)
     text = f"{last:.1f} s, {len(notes)} notes, {len(piece.tokens)} tokens, log p {piece.score:.1f}"
     rendered: dict[str, Callable[[], bytes]] = {
         ".mid": lambda: to_midi(notes, encoding),
         ".wav": lambda: synth.render(notes),
-        ".png": lambda: piano_roll.render(notes, title=title, names=encoding.voices, given=given),
-        ".txt": lambda: piano_roll.draw(notes, given=given).encode(),
+        ".png": lambda: piano_roll.render(notes, title=title, names=encoding.voices, prompt_seconds=given),
+        ".txt": lambda: piano_roll.render_text(notes, prompt_seconds=given).encode(),
     }
-    return Composed(text, piece.score, piece.rank, value=piece, files=rendered, remarks=remarks)
+    return PiecePrediction(text, piece.score, piece.rank, value=piece, files=rendered, remarks=remarks)
 
 
 def to_midi(notes: list[Note], encoding: Encoding) -> bytes:
     """Notes in seconds -> a MIDI file at the pace, with the voices and the instrument of an encoding."""
-    tempo, metres = encoding.pace
+    tempo, metres = encoding.timing
     return midi.render(notes, tempo=tempo, metres=metres, names=encoding.voices, program=encoding.program)

@@ -24,23 +24,23 @@ from regard.core.inspectable import Inspectable
 from regard.core.protocols import Decoder, Indices, Loss, MusicCondition, Padded, TargetMetric
 from regard.core.task import Prediction, Task
 from regard.data.music import dataset
-from regard.data.music.dataset import Collection, Piece
+from regard.data.music.dataset import MusicCollection, Piece
 from regard.data.music.encoding import Encoding
-from regard.data.music.event_encoding import Events
-from regard.data.music.grid_encoding import Grid
+from regard.data.music.event_encoding import EventEncoding
+from regard.data.music.grid_encoding import GridEncoding
 from regard.decoding import strategy as decoders
 from regard.decoding.strategy import DecodingStrategy
 from regard.tasks._shared import data_summary
 from regard.tasks.music import crops, generate, inspect
-from regard.tasks.music.conditions import Classes, Condition, classes_of
-from regard.tasks.music.crops import PieceBatch, Shape, TrainingPieces, highest_of, marked, note_nats, nothing_of
+from regard.tasks.music.conditions import ConditionClasses, Condition, build_classes
+from regard.tasks.music.crops import PieceBatch, CropSpec, TrainingPieces, melody_condition, add_special_tokens, note_nats, no_condition
 from regard.tasks.music.generate import PieceGenerator
-from regard.tasks.music.piece import composed, to_midi
-from regard.tasks.music.prompts import Length, MusicFile, Prompt, continuing, harmonising, infilling, opening
+from regard.tasks.music.piece import to_prediction, to_midi
+from regard.tasks.music.prompts import Length, MusicFile, Prompt, continuation_prompt, harmonization_prompt, infilling_prompt, open_music_file
 
 FILE, EXAMPLE = "music.json", "example.mid"
-SECONDS = 10.0  # of a piece that are kept as an example, or made to be shown
-SHOWN = 1024  # tokens: about 40 seconds of a chorale; more would make a page of hundreds of megabytes
+EXAMPLE_SECONDS = 10.0  # of a piece that are kept as an example, or made to be shown
+MAX_INSPECTED_TOKENS = 1024  # tokens: about 40 seconds of a chorale; more would make a page of hundreds of megabytes
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Config:
             raise ConfigError(
                 f"longest={self.max_length} is less than crop={self.crop} or window={self.window}; raise it"
             )
-        bar = Grid().bar
+        bar = GridEncoding().tokens_per_bar
         if self.encoding == "grid" and (self.crop % bar or self.window % bar):
             raise ConfigError(f"crop={self.crop}, window={self.window}: the grid needs multiples of {bar}, a bar")
 
@@ -89,28 +89,28 @@ TINY = Config(limit=12, crop=64, window=64, max_length=1024)  # for tests
 class Music(Task):
     """Pieces as a task: crops, loss, nats per note token, new pieces."""
 
-    goal, opens = TargetMetric("nats", more=False), dataset.KINDS
+    goal, opens = TargetMetric("nats", more=False), dataset.SUFFIXES
     evaluation_mode = "each token foretold from the true ones before it"
 
-    def __init__(self, config: Config, encoding: Encoding, classes: Classes, *, folder: Path | None = None) -> None:
-        self.config, self.encoding, self.classes, self.marks = config, encoding, classes, SpecialTokens()
+    def __init__(self, config: Config, encoding: Encoding, classes: ConditionClasses, *, folder: Path | None = None) -> None:
+        self.config, self.encoding, self.classes, self.special_tokens = config, encoding, classes, SpecialTokens()
         self.spec = MusicSpec(
-            *(classes.size, encoding.size, config.max_length, self.marks),
+            *(classes.size, encoding.size, config.max_length, self.special_tokens),
             crop=config.crop,
-            voices=encoding.together,
-            bar=encoding.bar // max(1, encoding.together),
+            voices=encoding.tokens_per_step,
+            bar=encoding.tokens_per_bar // max(1, encoding.tokens_per_step),
             shown=config.visible_prob > 0,
         )
-        self.composer = PieceGenerator(encoding, classes, self.spec)
+        self.generator = PieceGenerator(encoding, classes, self.spec)
         self._folder = folder
         kept = () if folder is None or not (folder / EXAMPLE).exists() else (str(folder / EXAMPLE),)
-        self.examples = (*kept, "")  # a file to continue, and nothing
+        self.example_sources = (*kept, "")  # a file to continue, and nothing
 
     @cached_property
-    def collection(self) -> Collection:
+    def collection(self) -> MusicCollection:
         """The pieces of each split; read when first asked for."""
         seed = None if self.test_only else self.config.seed
-        return dataset.collect(self.config.path, self.encoding, limit=self.config.limit, seed=seed)
+        return dataset.load_collection(self.config.path, self.encoding, limit=self.config.limit, seed=seed)
 
     def data_warnings(self) -> list[str]:
         """What a user should know of the data: files that were mended or left out, and why."""
@@ -122,12 +122,12 @@ class Music(Task):
         first = self.split("train")[0]
         last = max((note.end for note in self.encoding.notes(first.content)), default=0.0)
         vocabulary = f"{self.encoding.size} tokens of the encoding {self.encoding.name!r}"
-        return [f"pieces: {counts}; {vocabulary}", data_summary.first("piece", first.name, f"{last:.1f} s")]
+        return [f"pieces: {counts}; {vocabulary}", data_summary.format_first_example("piece", first.name, f"{last:.1f} s")]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of the pieces of each split."""
         return {
-            name: checksums.of_rows((piece.name, piece.composer, dataset.raw(piece.content)) for piece in several)
+            name: checksums.of_rows((piece.name, piece.composer, dataset.content_bytes(piece.content)) for piece in several)
             for name, several in self.collection.splits.items()
         }
 
@@ -141,25 +141,25 @@ class Music(Task):
         return splits[name]
 
     @cached_property
-    def training(self) -> TrainingPieces:
+    def training_pieces(self) -> TrainingPieces:
         """The pieces of the training split, as crops."""
         settings = ("batch_size", "transpose", "tempo", "conditions", "condition_dropout", "visible_prob")
         named = {name: getattr(self.config, name) for name in settings}
-        shape = Shape(length=self.config.crop, bar=self.encoding.bar, voices=self.encoding.together, **named)
-        return TrainingPieces(self.split("train"), self.encoding, self.classes, shape=shape)
+        shape = CropSpec(length=self.config.crop, bar=self.encoding.tokens_per_bar, voices=self.encoding.tokens_per_step, **named)
+        return TrainingPieces(self.split("train"), self.encoding, self.classes, spec=shape)
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of crops, each an example number; the same on every process."""
-        return self.training.plan(epoch, seed)
+        return self.training_pieces.crop_batches(epoch, seed)
 
     def collate(self, examples: Indices) -> PieceBatch:
         """Example numbers -> conditions, what is shown, and crops of `crop` inputs with one label more."""
-        return self.training.batch(examples)
+        return self.training_pieces.collate(examples)
 
     def loss(self, model: Decoder, batch: PieceBatch) -> Loss:
         """The training loss: cross entropy summed over note tokens and end marks that were not shown; padding is never
         counted."""
-        return crops.loss(model, batch, pad=self.marks.pad)
+        return crops.crop_loss(model, batch, pad=self.special_tokens.pad)
 
     def evaluate(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """`nats`: mean -log p of every note token of a split, each counted once; marks and padding are not.
@@ -172,26 +172,26 @@ class Music(Task):
 
     def token_nats(self, model: Decoder, split: str, *, window: int, **told: Any) -> list[NDArray[np.float64]]:
         """For each piece of a split -log p of its note tokens, in order; `window` 0 reads pieces whole."""
-        rows = [marked(self.encoding.encode(piece.content)) for piece in self.split(split)]
+        rows = [add_special_tokens(self.encoding.encode(piece.content)) for piece in self.split(split)]
         budget = self.config.batch_size * max(self.config.crop, window)
-        return note_nats(model, rows, window=window, bar=self.encoding.bar, budget=budget, **told)
+        return note_nats(model, rows, window=window, bar=self.encoding.tokens_per_bar, budget=budget, **told)
 
     def extra_metrics(self, model: Decoder, split: str, decoding: Any) -> dict[str, float]:
         """Pieces from nothing, drawn as `sample` does without settings, beside those of a split: pitches, intervals,
         voice leading, repetition."""
-        drawn = self.composer.from_nothing(model, decoders.build("sample", samples=8), seconds=self.encoding.usual)
-        compared = generate.compare(drawn, [piece.content for piece in self.split(split)], self.encoding)
-        return compared | (self.lower_nats(model, split) if self.encoding.together else {})
+        drawn = self.generator.generate_unconditional(model, decoders.build("sample", samples=8), seconds=self.encoding.default_seconds)
+        compared = generate.compare_statistics(drawn, [piece.content for piece in self.split(split)], self.encoding)
+        return compared | (self.lower_voice_nats(model, split) if self.encoding.tokens_per_step else {})
 
-    def lower_nats(self, model: Decoder, split: str) -> dict[str, float]:
+    def lower_voice_nats(self, model: Decoder, split: str) -> dict[str, float]:
         """Nats per token of all voices but the highest; of a model that can see that one, also with sight of it."""
-        told: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": nothing_of}
+        told: dict[str, Callable[[Tensor], Padded | MusicCondition]] = {"lower_voices": no_condition}
         if self.spec.shown:
-            told["lower_voices_tune_in_sight"] = partial(highest_of, voices=self.encoding.together)
+            told["lower_voices_tune_in_sight"] = partial(melody_condition, voices=self.encoding.tokens_per_step)
         found = {}
         for name, saying in told.items():
             nats = np.concatenate(self.token_nats(model, split, window=self.config.window, told=saying))
-            lower = np.arange(len(nats)) % self.encoding.together > 0  # pieces are whole steps
+            lower = np.arange(len(nats)) % self.encoding.tokens_per_step > 0  # pieces are whole steps
             found[f"nats_{name}"] = float(nats[lower].mean())
         return found
 
@@ -212,45 +212,45 @@ class Music(Task):
     def _example(self) -> bytes:
         """The beginning of a validation piece as a MIDI file, or of a training piece where there is none."""
         piece = (self.collection.splits["valid"] or self.split("train"))[0]
-        notes = self.encoding.notes(self.encoding.beginning(piece.content, SECONDS))
+        notes = self.encoding.notes(self.encoding.crop_start(piece.content, EXAMPLE_SECONDS))
         return to_midi(notes, self.encoding)
 
     def parse_input(self, text: str) -> MusicFile | None:
         """The path of a MIDI or MusicXML file -> its content; an empty text is nothing, from which a piece is made."""
         if not text.strip():
             return None
-        return opening(Path(text.strip()), self.encoding)
+        return open_music_file(Path(text.strip()), self.encoding)
 
     def predict(
         self, model: Decoder, inputs: Sequence[MusicFile | None], options: Options, decoding: DecodingStrategy | None
     ) -> list[list[Prediction]]:
         """Files to continue, or None -> for each as many pieces as are asked for, likeliest first."""
-        return [self._answers(model, given, options, options.search(decoding)) for given in inputs]
+        return [self._answers(model, given, options, options.resolve_strategy(decoding)) for given in inputs]
 
     def _answers(
         self, model: Decoder, given: MusicFile | None, options: Options, decoding: DecodingStrategy
     ) -> list[Prediction]:
         beginning, title = self._beginning(given, options)
-        made = self.composer.compose(model, beginning, decoding, like=options.condition)
-        return [composed(piece, beginning.encoding, title=title, remarks=beginning.remarks) for piece in made]
+        made = self.generator.generate(model, beginning, decoding, condition=options.condition)
+        return [to_prediction(piece, beginning.encoding, title=title, remarks=beginning.remarks) for piece in made]
 
     def _beginning(self, given: MusicFile | None, options: Options) -> tuple[Prompt, str]:
         """What a piece begins with, and what it is called after."""
         if sum(part is not None for part in (given, options.prompt, options.harmonise, options.infill)) > 1:
             raise ConfigError("a prompt is continued, a tune harmonised, a gap filled; give one file")
         path = options.prompt or options.harmonise or options.infill
-        file = given if path is None else opening(path, self.encoding, tune=path == options.harmonise)
+        file = given if path is None else open_music_file(path, self.encoding, melody_only=path == options.harmonise)
         if options.prompt_seconds is not None and (file is None or path not in (None, options.prompt)):
             raise ConfigError(
                 f"prompt_seconds={options.prompt_seconds}: it is how much of a prompt is used; give a prompt, or leave it out"
             )
         if file is None or path is None or path == options.prompt:
             length = Length(options.seconds, options.exact_length)
-            beginning = continuing(file, self.encoding, keep=options.prompt_seconds, length=length)
+            beginning = continuation_prompt(file, self.encoding, prompt_seconds=options.prompt_seconds, length=length)
         elif options.harmonise is not None:
-            beginning = harmonising(file, self.encoding, seconds=options.seconds)
+            beginning = harmonization_prompt(file, self.encoding, seconds=options.seconds)
         else:
-            beginning = infilling(file, self.encoding, voices=options.voices, bars=options.bars)
+            beginning = infilling_prompt(file, self.encoding, voices=options.voices, bars=options.bars)
         return beginning, "" if file is None else file.path.stem
 
     def inspect(
@@ -258,25 +258,25 @@ class Music(Task):
     ) -> Inspectable:
         """A file -> what the model looked at when it foretold each of its tokens; without one, of a short new piece."""
         options.check_inspect_options(file=given is not None)
-        encoding = self.encoding if given is None else self.encoding.at(given.opened.read.pace)
+        encoding = self.encoding if given is None else self.encoding.with_timing(given.parsed.parsed.timing)
         if given is None:
-            short = min(options.seconds or SECONDS, SECONDS)
-            tokens = self.composer.from_nothing(model, options.search(decoding), seconds=short)[0].tokens
+            short = min(options.seconds or EXAMPLE_SECONDS, EXAMPLE_SECONDS)
+            tokens = self.generator.generate_unconditional(model, options.resolve_strategy(decoding), seconds=short)[0].tokens
         else:
-            tokens = encoding.encode(given.opened.content)
-        path, most = Path("a piece from nothing") if given is None else given.path, min(SHOWN, self.spec.longest - 1)
+            tokens = encoding.encode(given.parsed.content)
+        path, most = Path("a piece from nothing") if given is None else given.path, min(MAX_INSPECTED_TOKENS, self.spec.longest - 1)
         with eval_mode(model):
-            return inspect.show(model, tokens, most, encoding=encoding, marks=self.marks, path=path)
+            return inspect.build_inspectable(model, tokens, most, encoding=encoding, special_tokens=self.special_tokens, path=path)
 
 
 def build(config: Config, folder: Path | None = None) -> Music:
     """A config -> the task with the classes of the training data, or those of a run folder."""
     if folder is not None:
         return load(config, folder)
-    encoding: Encoding = Grid() if config.encoding == "grid" else Events()
-    collection = dataset.collect(config.path, encoding, limit=config.limit, seed=config.seed)
+    encoding: Encoding = GridEncoding() if config.encoding == "grid" else EventEncoding()
+    collection = dataset.load_collection(config.path, encoding, limit=config.limit, seed=config.seed)
     composers = {piece.composer for piece in collection.splits["train"]}
-    task = Music(config, encoding, classes_of(config.conditions, composers))
+    task = Music(config, encoding, build_classes(config.conditions, composers))
     task.collection = collection
     return task
 
@@ -287,8 +287,8 @@ def load(config: Config, folder: Path) -> Music:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         settings = dict(table["encoding"])
-        encoding: Encoding = {"grid": Grid, "events": Events}[settings.pop("name")](**settings)
-        size, classes = int(table["size"]), Classes(tuple(table["classes"]))
+        encoding: Encoding = {"grid": GridEncoding, "events": EventEncoding}[settings.pop("name")](**settings)
+        size, classes = int(table["size"]), ConditionClasses(tuple(table["classes"]))
     except (OSError, ValueError, KeyError, TypeError) as wrong:
         raise CheckpointError(f"{path}: missing or damaged ({wrong!r}); copy it from the original run") from None
     if encoding.size != size:
@@ -298,8 +298,8 @@ def load(config: Config, folder: Path) -> Music:
     return Music(config, encoding, classes, folder=folder)
 
 
-DAY = 24 * 3600  # seconds
-DRAWN = ("n", "temperature", "top_k", "top_p", "seed")
+DAY_SECONDS = 24 * 3600  # seconds
+SAMPLING_OPTIONS = ("n", "temperature", "top_k", "top_p", "seed")
 
 
 @dataclass(frozen=True)
@@ -322,9 +322,9 @@ class Options:
     seed: int | None = None  # another one gives other pieces
 
     def __post_init__(self) -> None:
-        if self.seconds is not None and not 0 < self.seconds < DAY:
+        if self.seconds is not None and not 0 < self.seconds < DAY_SECONDS:
             raise ConfigError(f"seconds={self.seconds}: ask for more than 0 seconds and less than a day")
-        if self.prompt_seconds is not None and not 0 < self.prompt_seconds < DAY:
+        if self.prompt_seconds is not None and not 0 < self.prompt_seconds < DAY_SECONDS:
             raise ConfigError(
                 f"prompt_seconds={self.prompt_seconds}: keep more than 0 seconds of the prompt and less than a day, or leave it out"
             )
@@ -341,14 +341,14 @@ class Options:
         if self.temperature == 0 and not (self.top_k is self.top_p is self.seed is None):
             raise ConfigError("top_k, top_p and seed change nothing at temperature=0; leave them out")
 
-    def search(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
+    def resolve_strategy(self, decoding: DecodingStrategy | None) -> DecodingStrategy:
         """The run's decoder with the settings that are asked for; sampling, where it lacks one of them."""
         own = decoding or decoders.build("sample")
-        return own.with_overrides(**{name: getattr(self, name) for name in DRAWN})
+        return own.with_overrides(**{name: getattr(self, name) for name in SAMPLING_OPTIONS})
 
     def check_inspect_options(self, *, file: bool) -> None:
         """Refuse what changes nothing of what is looked at: a file as it is, or a short piece from nothing."""
-        used = () if file else ("seconds", *DRAWN)
+        used = () if file else ("seconds", *SAMPLING_OPTIONS)
         idle = [one.name for one in fields(self) if one.name not in used and getattr(self, one.name) != one.default]
         if idle:
             what = "a file is looked at as it is" if file else "without a file a short piece from nothing is looked at"

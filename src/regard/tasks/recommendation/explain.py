@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.layers.item_softmax import all_scores
 
-Values = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
+ItemScorer = Callable[[UserBatch], Tensor]  # users -> scores of all items (b n)
 
 
 class Reason(NamedTuple):
@@ -36,18 +36,18 @@ class Explanation(NamedTuple):
 
 
 def contributions(
-    model: Any, people: UserBatch, shelf: ItemCatalog, *, values: Values | StateScorer, places: Tensor
+    model: Any, users: UserBatch, catalog: ItemCatalog, *, scorer: ItemScorer | StateScorer, items: Tensor
 ) -> tuple[Tensor, Any]:
     """One user and items (k) -> (k r): what each thing known adds to each item's score; and attention (r) or None."""
-    parts = model.parts(people, shelf) if isinstance(values, StateScorer) else None
-    if parts is None or not isinstance(values, StateScorer):
-        usual = values(people)[0, places]
-        fewer = [without(people, place, model.fields) for place in range(1, known(people, model.fields))]
-        lost = [usual - values(each)[0, places] for each in fewer]
+    parts = model.parts(users, catalog) if isinstance(scorer, StateScorer) else None
+    if parts is None or not isinstance(scorer, StateScorer):
+        usual = scorer(users)[0, items]
+        fewer = [remove_evidence(users, place, model.fields) for place in range(1, num_evidence(users, model.fields))]
+        lost = [usual - scorer(each)[0, items] for each in fewer]
         return torch.stack([torch.zeros_like(usual), *lost], dim=1), None
     with torch.enable_grad():
         state = parts.shares.sum(dim=0).detach().requires_grad_()
-        scores = values.of_states(state[None])[0, places]
+        scores = scorer.score_states(state[None])[0, items]
         slopes = [torch.autograd.grad(score, state, retain_graph=True)[0] for score in scores]
     return torch.stack(slopes) @ parts.shares.detach().mT, parts.weights.detach()
 
@@ -56,66 +56,66 @@ class StateScorer(NamedTuple):
     """Scores of all items by way of the user's last state alone, so that what adds to the state adds to them."""
 
     model: Any
-    shelf: ItemCatalog
+    catalog: ItemCatalog
 
     def __call__(self, people: UserBatch) -> Tensor:
-        return self.of_states(self.model.states(people, self.shelf)[:, -1])
+        return self.score_states(self.model.states(people, self.catalog)[:, -1])
 
-    def of_states(self, states: Tensor) -> Tensor:
+    def score_states(self, states: Tensor) -> Tensor:
         """(m d) -> (m n)."""
-        return all_scores(self.model, states, self.shelf)
+        return all_scores(self.model, states, self.catalog)
 
 
-def known(people: UserBatch, fields: Sequence[int]) -> int:
+def num_evidence(users: UserBatch, fields: Sequence[int]) -> int:
     """How many things are known of one user: anyone, the fields, the items."""
-    return 1 + len(fields) + int(people.lengths[0])
+    return 1 + len(fields) + int(users.lengths[0])
 
 
-def known_mask(people: UserBatch, fields: Sequence[int]) -> Tensor:
+def known_mask(users: UserBatch, fields: Sequence[int]) -> Tensor:
     """(r) 1 for what is known of one user, 0 for a field that is not told, which is no reason."""
-    kept = torch.ones(known(people, fields))
+    kept = torch.ones(num_evidence(users, fields))
     for place, width in enumerate(fields, start=1):
-        kept[place] = 1 - people.profiles[0, sum(fields[: place - 1]) + width - 1]
+        kept[place] = 1 - users.profiles[0, sum(fields[: place - 1]) + width - 1]
     return kept
 
 
-def without(people: UserBatch, place: int, fields: Sequence[int]) -> UserBatch:
+def remove_evidence(users: UserBatch, index: int, fields: Sequence[int]) -> UserBatch:
     """One user as if one thing were not known: a field not told, or an item not chosen."""
-    if place <= len(fields):
-        low = sum(fields[: place - 1])
-        profiles = people.profiles.clone()
-        profiles[:, low : low + fields[place - 1]] = 0
-        profiles[:, low + fields[place - 1] - 1] = 1.0
-        return people._replace(profiles=profiles)
-    item = place - 1 - len(fields)
-    kept = torch.arange(people.history.shape[1]) != item
-    columns = {name: getattr(people, name)[:, kept] for name in ("history", "ratings", "times")}
-    return people._replace(**columns, lengths=people.lengths - 1)
+    if index <= len(fields):
+        low = sum(fields[: index - 1])
+        profiles = users.profiles.clone()
+        profiles[:, low : low + fields[index - 1]] = 0
+        profiles[:, low + fields[index - 1] - 1] = 1.0
+        return users._replace(profiles=profiles)
+    item = index - 1 - len(fields)
+    kept = torch.arange(users.history.shape[1]) != item
+    columns = {name: getattr(users, name)[:, kept] for name in ("history", "ratings", "times")}
+    return users._replace(**columns, lengths=users.lengths - 1)
 
 
 def explain(
     model: Any,
-    people: UserBatch,
-    shelf: ItemCatalog,
+    users: UserBatch,
+    catalog: ItemCatalog,
     *,
-    values: Values | StateScorer,
-    places: Tensor,
+    scorer: ItemScorer | StateScorer,
+    items: Tensor,
     names: Sequence[str],
-    seen: Tensor,
+    excluded: Tensor,
 ) -> list[Explanation]:
     """One user and recommended items (k) -> for each its reasons, and the check."""
-    if not len(places):
+    if not len(items):
         return []
-    found, weights = contributions(model, people, shelf, values=values, places=places)
-    found = found.clamp_min(0) * known_mask(people, model.fields)
+    found, weights = contributions(model, users, catalog, scorer=scorer, items=items)
+    found = found.clamp_min(0) * known_mask(users, model.fields)
     shares = found / found.sum(dim=1, keepdim=True).clamp_min(1e-9)
     strongest = [int(row[1:].argmax()) + 1 if row[1:].max() > 0 else 0 for row in shares] if shares.shape[1] > 1 else []
     ranks: dict[int, Tensor] = {}
     for place in set(strongest) - {0}:
-        scores = values(without(people, place, model.fields))[0]
+        scores = scorer(remove_evidence(users, place, model.fields))[0]
         item = place - 1 - len(model.fields)  # what is taken away is not recommended in its own place
-        scores[torch.cat([seen, people.history[0, item : item + 1]]) if item >= 0 else seen] = -torch.inf
-        ranks[place] = 1 + (scores > scores[places][:, None]).sum(dim=1)
+        scores[torch.cat([excluded, users.history[0, item : item + 1]]) if item >= 0 else excluded] = -torch.inf
+        ranks[place] = 1 + (scores > scores[items][:, None]).sum(dim=1)
     checked = []
     for number, row in enumerate(shares):
         order = [int(i) for i in row.argsort(descending=True) if i > 0 and row[i] > 0]
@@ -127,12 +127,12 @@ def explain(
     return checked
 
 
-def say(checked: Explanation, rank: int, count: int) -> str:
+def format_reasons(explanation: Explanation, rank: int, count: int) -> str:
     """In words: because of … ; without it, rank 1 -> 5."""
-    if not checked.reasons or not count:
+    if not explanation.reasons or not count:
         return ""
-    told = ", ".join(f"{reason.name} {reason.share:.0%}" for reason in checked.reasons[:count])
-    first = checked.reasons[0].name
-    kept = checked.rank_without == rank
-    place = f"stays no. {rank}" if kept else f"is no. {checked.rank_without} instead of {rank}"
+    told = ", ".join(f"{reason.name} {reason.share:.0%}" for reason in explanation.reasons[:count])
+    first = explanation.reasons[0].name
+    kept = explanation.rank_without == rank
+    place = f"stays no. {rank}" if kept else f"is no. {explanation.rank_without} instead of {rank}"
     return f"because of {told}; without {first} it {place}"

@@ -12,32 +12,32 @@ from torch import Tensor
 Array = NDArray[np.float64]
 
 
-class Ranked(NamedTuple):
+class RankingResult(NamedTuple):
     """Of each question: the rank of what was chosen, from 1 on, and the places of the best items."""
 
     ranks: Tensor  # (m)
-    best: Tensor  # (m k)
+    top_items: Tensor  # (m k)
     losses: Tensor  # (m) -log p of what was chosen
 
 
-def rank(scores: Tensor, chosen: Tensor, seen: Tensor, *, top: int) -> Ranked:
+def rank_targets(scores: Tensor, targets: Tensor, excluded: Tensor, *, top: int) -> RankingResult:
     """Scores (m n), what was chosen (m), and places that are left out (m s; -1: none) -> ranks among the others. What
     was chosen is never left out; of equal scores the middle rank counts, so that a constant score gains nothing."""
     scores = scores.clone()
-    rows = torch.arange(len(chosen), device=scores.device)
-    wanted = scores[rows, chosen]
-    own = rows[:, None].expand_as(seen)[seen >= 0]
-    scores[own, seen[seen >= 0]] = -torch.inf
-    scores[rows, chosen] = wanted
+    rows = torch.arange(len(targets), device=scores.device)
+    wanted = scores[rows, targets]
+    own = rows[:, None].expand_as(excluded)[excluded >= 0]
+    scores[own, excluded[excluded >= 0]] = -torch.inf
+    scores[rows, targets] = wanted
     above = (scores > wanted[:, None]).sum(dim=1)
     equal = (scores == wanted[:, None]).sum(dim=1) - 1
     best = scores.topk(min(top, scores.shape[1]), dim=1).indices
-    return Ranked(1 + above + equal / 2, best, -wanted)
+    return RankingResult(1 + above + equal / 2, best, -wanted)
 
 
-def joined(parts: list[Ranked]) -> Ranked:
+def concat_rankings(parts: list[RankingResult]) -> RankingResult:
     """Several as one."""
-    return Ranked(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    return RankingResult(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def ranking_metrics(ranks: Tensor, *, top: int) -> dict[str, float]:
@@ -51,10 +51,10 @@ def ranking_metrics(ranks: Tensor, *, top: int) -> dict[str, float]:
     }
 
 
-def coverage_and_novelty(best: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:
+def coverage_and_novelty(top_items: Tensor, counts: NDArray[np.int64], *, top: int) -> dict[str, float]:
     """Coverage: the share of items that are recommended to anyone. Novelty: bits, -log2 of an item's share of all
     choices, mean of what is recommended; what nobody chose counts as chosen once."""
-    places = best[:, :top].cpu().numpy()
+    places = top_items[:, :top].cpu().numpy()
     share = np.maximum(counts, 1) / max(1, counts.sum())
     return {
         f"coverage@{top}": float(len(np.unique(places)) / len(counts)),
@@ -78,9 +78,9 @@ def log_loss(logits: Array, liked: NDArray[np.bool_]) -> float:
     return float(np.logaddexp(0, np.where(liked, -logits, logits)).mean())
 
 
-def rmse(found: Array, ratings: Array) -> float:
+def rmse(predictions: Array, ratings: Array) -> float:
     """The root of the mean squared error."""
-    return float(np.sqrt(np.mean((found - ratings) ** 2)))
+    return float(np.sqrt(np.mean((predictions - ratings) ** 2)))
 
 
 SIGNATURES = {

@@ -20,96 +20,96 @@ from regard.core.pca import principal
 from regard.core.protocols.recommender import ItemCatalog, UserBatch
 from regard.core.task import Prediction
 from regard.data.ratings import profiles
-from regard.data.ratings.dataset import Collection
-from regard.data.ratings.splits import NUMBERS
+from regard.data.ratings.dataset import RatingsCollection
+from regard.data.ratings.splits import SPLIT_IDS
 from regard.data.ratings.user_query import UserQuery
 from regard.layers.item_softmax import Best, all_scores, best, total
 from regard.tasks.recommendation import explain
-from regard.tasks.recommendation.explain import Explanation, Values
+from regard.tasks.recommendation.explain import Explanation, ItemScorer
 
 if TYPE_CHECKING:
     from regard.tasks.recommendation import Options, Recommendation
 
-EXAMPLES = 2  # users of the data that are worth a look
-BESIDE = 11  # other users whose choices are shown beside
-SHOWN = 60  # items of a map of users × items
-PICTURED = 400  # items in two dimensions
-AT_ONCE = 4096  # items that are judged at a time
-TITLES = 2000  # names a page suggests
+NUM_EXAMPLE_USERS = 2  # users of the data that are worth a look
+NUM_OTHER_USERS = 11  # other users whose choices are shown beside
+MAX_MAP_ITEMS = 60  # items of a map of users × items
+MAX_POINTS = 400  # items in two dimensions
+BATCH_ITEMS = 4096  # items that are judged at a time
+MAX_TITLE_SUGGESTIONS = 2000  # names a page suggests
 
 
 class RecommendationResult(NamedTuple):
     """One user, answered."""
 
-    people: UserBatch
+    users: UserBatch
     names: tuple[str, ...]  # of all that is known: anyone, the fields, the items
-    seen: Tensor  # (s) places that are left out
-    places: Tensor  # (k) of what is recommended, best first
+    excluded: Tensor  # (s) places that are left out
+    items: Tensor  # (k) of what is recommended, best first
     scores: Tensor  # (k) log p, or the ratings that are foretold
-    reasons: list[Explanation]
+    explanations: list[Explanation]
 
 
-class Recommended(NamedTuple):
+class RecommendedItem(NamedTuple):
     """A recommended item as a value."""
 
     item: str  # its id
     title: str
     score: float
-    reasons: Explanation
+    explanation: Explanation
 
 
-def overview(data: Collection) -> list[str]:
+def summarize_data(data: RatingsCollection) -> list[str]:
     """How much there is of each split, of users and of items; and how the first history begins."""
-    counts = ", ".join(f"{name} {int((data.parts == part).sum()):,}" for name, part in NUMBERS.items())
+    counts = ", ".join(f"{name} {int((data.split_ids == part).sum()):,}" for name, part in SPLIT_IDS.items())
     fields = [", ".join(f"{field.name} ({field.kind})" for field in each.fields) for each in (data.users, data.items)]
     profiles = f"profiles: {fields[0] or 'none'} of users, {fields[1] or 'none'} of items"
     user = int(data.events.users[0])
     told = ", ".join([data.users.ids[user], *(f"{name} {cell}" for name, cell in data.users.profile(user).items())])
-    begun = "; ".join(data.items.titles[place] for place in data.events.items[: min(3, int(data.starts[user + 1]))])
+    begun = "; ".join(data.items.titles[place] for place in data.events.items[: min(3, int(data.user_offsets[user + 1]))])
     sizes = f"{len(data.users.ids):,} users, {len(data.items.ids):,} items"
     return [f"ratings: {counts}; {sizes}; {profiles}", f"first history: user {told[:80]}: {begun[:160]} …"]
 
 
-def examples(data: Collection) -> tuple[str, ...]:
+def example_users(data: RatingsCollection) -> tuple[str, ...]:
     """Users whose histories are neither short nor long, and nobody in particular."""
-    counts = np.diff(data.starts)
+    counts = np.diff(data.user_offsets)
     order = np.argsort(np.abs(counts - 20), kind="stable")
-    return (*(data.users.ids[place] for place in order[:EXAMPLES]), "")
+    return (*(data.users.ids[place] for place in order[:NUM_EXAMPLE_USERS]), "")
 
 
-def user_batch(task: Recommendation, asked: UserQuery) -> tuple[UserBatch, tuple[int, ...]]:
+def user_batch(task: Recommendation, query: UserQuery) -> tuple[UserBatch, tuple[int, ...]]:
     """Who is asked for -> one user with a history, and the places of all that was chosen."""
     data, longest = task.data, task.config.max_history
-    if asked.user is not None and asked.known:
-        rows = np.arange(data.starts[asked.user], data.starts[asked.user + 1])
-        people = task.histories.people([asked.user], [rows[-longest:]])
+    if query.user is not None and query.uses_stored_history:
+        rows = np.arange(data.user_offsets[query.user], data.user_offsets[query.user + 1])
+        people = task.histories.user_batch([query.user], [rows[-longest:]])
         return people, tuple(data.events.items[rows].tolist())
-    chosen = asked.history[-longest:]
-    encoded = torch.from_numpy(profiles.encode(data.users.fields, [asked.profile]))
+    chosen = query.history[-longest:]
+    encoded = torch.from_numpy(profiles.encode(data.users.fields, [query.profile]))
     history = torch.tensor([list(chosen)], dtype=torch.long)
     named = 0.0 if task.config.objective == "next" else 1.0  # who names an item of their own accord likes it
     none, now = torch.full((1, len(chosen)), named), torch.full((1, len(chosen)), task.spec.days)
     numbers = torch.zeros(1, dtype=torch.long)
-    return UserBatch(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), asked.history
+    return UserBatch(numbers, encoded, history, none, now, torch.tensor([len(chosen)])), query.history
 
 
-def names_of(task: Recommendation, model: Any, asked: UserQuery, people: UserBatch) -> tuple[str, ...]:
+def evidence_names(task: Recommendation, model: Any, query: UserQuery, users: UserBatch) -> tuple[str, ...]:
     """What each thing known of the user is called."""
-    told = [(field.name, asked.profile.get(field.name, "")) for field in task.data.users.fields[: len(model.fields)]]
+    told = [(field.name, query.profile.get(field.name, "")) for field in task.data.users.fields[: len(model.fields)]]
     fields = [f"{name} {value}" if value else f"{name} not told" for name, value in told]
-    return ("anyone", *fields, *(task.data.items.titles[place] for place in people.history[0].tolist()))
+    return ("anyone", *fields, *(task.data.items.titles[place] for place in users.history[0].tolist()))
 
 
-def values_of(task: Recommendation, model: Any, shelf: ItemCatalog) -> Values | explain.StateScorer:
+def item_scorer(task: Recommendation, model: Any, catalog: ItemCatalog) -> ItemScorer | explain.StateScorer:
     """What items are ranked by: log p of the next choice, or what the user will think of each."""
     if task.config.objective == "next":
-        return explain.StateScorer(model, shelf)
-    places = torch.arange(len(shelf.numbers), device=shelf.numbers.device)
+        return explain.StateScorer(model, catalog)
+    places = torch.arange(len(catalog.numbers), device=catalog.numbers.device)
 
     def thought(people: UserBatch) -> Tensor:
         rows = len(people.lengths)
         return torch.cat(
-            [model.opinions(people, shelf, some.expand(rows, -1)) for some in places.split(AT_ONCE)], dim=1
+            [model.opinions(people, catalog, some.expand(rows, -1)) for some in places.split(BATCH_ITEMS)], dim=1
         )
 
     return thought
@@ -123,71 +123,71 @@ def to_rating(task: Recommendation, logits: Tensor) -> Tensor:
     return low + (high - low) * logits.sigmoid()
 
 
-def find(
-    task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog
+def recommend_items(
+    task: Recommendation, model: Any, query: UserQuery, options: Options, catalog: ItemCatalog
 ) -> RecommendationResult:
     """The best items for one user, with their reasons."""
-    people, chosen = user_batch(task, asked)
-    states = model.states(people, shelf)[:, -1]
-    values, seen = values_of(task, model, shelf), torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
-    count = max(0, min(options.n, len(shelf.numbers) - len(seen)))
+    people, chosen = user_batch(task, query)
+    states = model.states(people, catalog)[:, -1]
+    values, seen = item_scorer(task, model, catalog), torch.tensor([] if options.include_seen else chosen, dtype=torch.long)
+    count = max(0, min(options.n, len(catalog.numbers) - len(seen)))
     if options.index == "approximate":
         if task.config.objective != "next":
             raise ConfigError(
                 f"index=approximate is for lists of what comes next, and this run was trained with data.objective="
                 f"{task.config.objective}; leave it out"
             )
-        near = best_approximate(model, states, shelf, count=count + len(seen))
+        near = approximate_top_items(model, states, catalog, count=count + len(seen))
         kept = ~torch.isin(near.places[0], seen)
         places, scores = near.places[0][kept][:count], near.scores[0][kept][:count]
     elif task.config.objective == "next":
-        found = best(model, states, shelf, count=count, seen=seen[None])
+        found = best(model, states, catalog, count=count, seen=seen[None])
         places, scores = found.places[0], found.scores[0]
     else:
         logits = values(people)[0].index_fill(0, seen, -torch.inf)
         found_logits, places = logits.topk(count)
         scores = to_rating(task, found_logits)
-    names = names_of(task, model, asked, people)
+    names = evidence_names(task, model, query, people)
     told = places if options.reasons else places[:0]
-    reasons = explain.explain(model, people, shelf, values=values, places=told, names=names, seen=seen) or [
+    reasons = explain.explain(model, people, catalog, scorer=values, items=told, names=names, excluded=seen) or [
         Explanation((), None)
     ] * len(places)
     return RecommendationResult(people, names, seen, places, scores, reasons)
 
 
-def answers(
-    task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog
+def to_predictions(
+    task: Recommendation, model: Any, query: UserQuery, options: Options, catalog: ItemCatalog
 ) -> list[Prediction]:
     """One user -> the list."""
-    found = find(task, model, asked, options, shelf)
+    found = recommend_items(task, model, query, options, catalog)
     listed = []
-    for number, place in enumerate(found.places.tolist(), start=1):
+    for number, place in enumerate(found.items.tolist(), start=1):
         title, score = task.data.items.titles[place], float(found.scores[number - 1])
-        because = explain.say(found.reasons[number - 1], number, options.reasons)
-        value = Recommended(task.data.items.ids[place], title, score, found.reasons[number - 1])
+        because = explain.format_reasons(found.explanations[number - 1], number, options.reasons)
+        value = RecommendedItem(task.data.items.ids[place], title, score, found.explanations[number - 1])
         text = f"{title}  ({because})" if because else title
-        why = [reason._asdict() for reason in value.reasons.reasons[: options.reasons]]
-        told = {"item": value.item, "title": title, "reasons": why, "rank_without": value.reasons.rank_without}
-        listed.append(Prediction(text, score, score, value=value, remarks=asked.remarks, data=told))
+        why = [reason._asdict() for reason in value.explanation.reasons[: options.reasons]]
+        told = {"item": value.item, "title": title, "reasons": why, "rank_without": value.explanation.rank_without}
+        listed.append(Prediction(text, score, score, value=value, remarks=query.remarks, data=told))
     return listed
 
 
-def show(task: Recommendation, model: Any, asked: UserQuery, options: Options, shelf: ItemCatalog) -> Inspectable:
+def build_inspectable(task: Recommendation, model: Any, query: UserQuery, options: Options, catalog: ItemCatalog) -> Inspectable:
     """One user -> the page."""
     begun = time.perf_counter()
-    found = find(task, model, asked, options, shelf)
+    found = recommend_items(task, model, query, options, catalog)
     seconds = time.perf_counter() - begun
     data = task.data
     listed = _listed(found, data)
-    few, chosen = shelf.take(listed), torch.tensor([0])
-    others, titles = _others(task, model, asked, shelf)
-    name = "a new user" if asked.user is None else f"user {data.users.ids[asked.user]}"
+    few, chosen = catalog.take(listed), torch.tensor([0])
+    others, titles = _others(task, model, query, catalog)
+    name = "a new user" if query.user is None else f"user {data.users.ids[query.user]}"
 
     def logits(people: UserBatch) -> Tensor:
         if task.config.objective != "next":
-            thought: Tensor = model.opinions(people, shelf, listed[None])
+            thought: Tensor = model.opinions(people, catalog, listed[None])
             return thought
-        states = model.states(people, shelf)[:, -1]
+        states = model.states(people, catalog)[:, -1]
         model.context(torch.cat([states, others]), few)  # the users' looks at the items, for whoever records
         return all_scores(model, states, few)
 
@@ -206,42 +206,42 @@ def show(task: Recommendation, model: Any, asked: UserQuery, options: Options, s
         rows={key: (AxisRef(key),) for key in ("history", "moments", "users", "judged")},
         columns={key: (AxisRef(key),) for key in ("history", "items")},
         outputs=_outputs(found, data, likely=task.config.objective != "ratings"),
-        replay=lambda: logits(found.people),
+        replay=lambda: logits(found.users),
         chosen=chosen,
         seconds=seconds,
         without={"history": lambda: _without(found, logits, model)},
         views=("recommendation",),
-        extra={"recommendation": _page(task, model, asked, found, shelf)},
+        extra={"recommendation": _page(task, model, query, found, catalog)},
     )
 
 
-def _listed(found: RecommendationResult, data: Collection) -> Tensor:
+def _listed(found: RecommendationResult, data: RatingsCollection) -> Tensor:
     """The items of a map: what is recommended, then what is chosen most often."""
-    popular = np.argsort(-data.counts, kind="stable")[:SHOWN].tolist()
-    places = list(dict.fromkeys([*found.places.tolist(), *popular]))[: max(SHOWN, len(found.places))]
+    popular = np.argsort(-data.item_counts, kind="stable")[:MAX_MAP_ITEMS].tolist()
+    places = list(dict.fromkeys([*found.items.tolist(), *popular]))[: max(MAX_MAP_ITEMS, len(found.items))]
     return torch.tensor(places)
 
 
 def _others(task: Recommendation, model: Any, asked: UserQuery, shelf: ItemCatalog) -> tuple[Tensor, list[str]]:
     """States (m d) of some other users, and what they are called."""
-    places = np.linspace(0, len(task.data.users.ids) - 1, min(BESIDE + 1, len(task.data.users.ids))).astype(int)
-    users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:BESIDE]
-    starts, longest = task.data.starts, task.config.max_history
+    places = np.linspace(0, len(task.data.users.ids) - 1, min(NUM_OTHER_USERS + 1, len(task.data.users.ids))).astype(int)
+    users = [place for place in dict.fromkeys(places.tolist()) if place != asked.user][:NUM_OTHER_USERS]
+    starts, longest = task.data.user_offsets, task.config.max_history
     rows = [np.arange(starts[user], starts[user + 1])[-longest:] for user in users]
-    people = task.histories.people(users, rows)
+    people = task.histories.user_batch(users, rows)
     states = model.states(people, shelf)[torch.arange(len(users)), people.lengths]
     return states, [f"user {task.data.users.ids[user]}" for user in users]
 
 
 def _without(found: RecommendationResult, logits: Callable[[UserBatch], Tensor], model: Any) -> Tensor:
     """(m 1 v): the scores with each thing known taken away in turn; anyone is always there."""
-    fewer = [explain.without(found.people, place, model.fields) for place in range(1, len(found.names))]
-    return torch.stack([logits(each) for each in (found.people, *fewer)])
+    fewer = [explain.remove_evidence(found.users, place, model.fields) for place in range(1, len(found.names))]
+    return torch.stack([logits(each) for each in (found.users, *fewer)])
 
 
-def _outputs(found: RecommendationResult, data: Collection, *, likely: bool) -> tuple[Output, ...]:
+def _outputs(found: RecommendationResult, data: RatingsCollection, *, likely: bool) -> tuple[Output, ...]:
     """What is recommended, with its log p where scores are `likely` and no ratings."""
-    titles = [data.items.titles[place] for place in found.places.tolist()]
+    titles = [data.items.titles[place] for place in found.items.tolist()]
     if not likely:
         return tuple(map(Output, titles))
     scores = found.scores.tolist()
@@ -272,10 +272,10 @@ def _page(
             "without": checked.rank_without,
             "reasons": [reason._asdict() for reason in checked.reasons[:4]],
         }
-        for place, score, checked in zip(found.places.tolist(), found.scores, found.reasons, strict=True)
+        for place, score, checked in zip(found.items.tolist(), found.scores, found.explanations, strict=True)
     ]
-    seen = found.people.history[0].tolist()
-    pictured = list(dict.fromkeys([*found.places.tolist(), *seen, *np.argsort(-data.counts).tolist()]))[:PICTURED]
+    seen = found.users.history[0].tolist()
+    pictured = list(dict.fromkeys([*found.items.tolist(), *seen, *np.argsort(-data.item_counts).tolist()]))[:MAX_POINTS]
     vectors = torch.nn.functional.normalize(model.items(shelf.take(torch.tensor(pictured))), dim=-1)
     points = np.round(principal(vectors.detach().float().numpy())[0], 4).tolist()
     return {
@@ -284,20 +284,20 @@ def _page(
         "history": [data.items.titles[place] for place in seen],
         "list": listed,
         "remarks": list(asked.remarks),
-        "titles": list(data.items.titles[:TITLES]),
+        "titles": list(data.items.titles[:MAX_TITLE_SUGGESTIONS]),
         "items": {
             "titles": [data.items.titles[place] for place in pictured],
             "points": points,
-            "recommended": len(found.places),
+            "recommended": len(found.items),
             "seen": len(seen),
         },
     }
 
 
-class Index:
+class ItemIndex:
     """Keys (n e) -> the items whose inner product with a query is largest, nearly always."""
 
-    def __init__(self, keys: Tensor, *, links: int = 16, breadth: int = 96) -> None:
+    def __init__(self, keys: Tensor, *, connectivity: int = 16, expansion: int = 96) -> None:
         usearch: Any = require("usearch.index", extra="recommendation")
         self._keys = keys.detach().float().cpu().numpy()
         # Inner products become distances between vectors of one length: the rest of it is one more feature.
@@ -305,11 +305,11 @@ class Index:
         rest = np.sqrt(np.maximum(longest**2 - (self._keys**2).sum(axis=1, keepdims=True), 0))
         width = self._keys.shape[1] + 1
         self._index = usearch.Index(
-            ndim=width, metric="cos", dtype="f32", connectivity=links, expansion_add=breadth, expansion_search=breadth
+            ndim=width, metric="cos", dtype="f32", connectivity=connectivity, expansion_add=expansion, expansion_search=expansion
         )
         self._index.add(np.arange(len(self._keys)), np.hstack([self._keys, rest]).astype(np.float32))
 
-    def best(self, queries: Tensor, count: int) -> Best:
+    def search(self, queries: Tensor, count: int) -> Best:
         """(m e) -> the `count` best of each, by the exact products of those that were found."""
         found = queries.detach().float().cpu().numpy()
         wide = np.hstack([found, np.zeros((len(found), 1))]).astype(np.float32)
@@ -321,20 +321,20 @@ class Index:
         return Best(tensor(np.take_along_axis(places, order, 1)).long(), tensor(np.take_along_axis(scores, order, 1)))
 
 
-def best_approximate(model: Any, states: Tensor, shelf: ItemCatalog, *, count: int) -> Best:
+def approximate_top_items(model: Any, states: Tensor, catalog: ItemCatalog, *, count: int) -> Best:
     """The `count` best items of each state, nearly always, with the log p that an exact search gives them."""
-    index, queries = index_of(model, states, shelf)
-    found = index.best(queries, count)
-    return Best(found.places, found.scores - total(model, states, shelf))
+    index, queries = build_index(model, states, catalog)
+    found = index.search(queries, count)
+    return Best(found.places, found.scores - total(model, states, catalog))
 
 
-def index_of(model: Any, states: Tensor, shelf: ItemCatalog) -> tuple[Index, Tensor]:
+def build_index(model: Any, states: Tensor, catalog: ItemCatalog) -> tuple[ItemIndex, Tensor]:
     """A model whose scores are one inner product -> an index of its items, and the queries of the states."""
-    found = model.vectors(states, shelf)
+    found = model.vectors(states, catalog)
     if found is None or len(found[0]) != 1:
         raise ConfigError(
             "index=approximate needs one head and a score that is an inner product (model.choice_heads=1, "
             "model.score=dot); index=exact works for every model"
         )
     queries, keys = found
-    return Index(keys[0]), queries[0]
+    return ItemIndex(keys[0]), queries[0]

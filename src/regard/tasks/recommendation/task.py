@@ -23,17 +23,17 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data.builtin import films
 from regard.data.ratings import dataset, rating_files, user_query
-from regard.data.ratings.dataset import Collection, DatasetOptions
+from regard.data.ratings.dataset import RatingsCollection, DatasetOptions
 from regard.data.ratings.history_batches import Histories, HistoryBatch, TestCase
-from regard.data.ratings.splits import NUMBERS, VALID, Split
+from regard.data.ratings.splits import SPLIT_IDS, VALID, Split
 from regard.data.ratings.tables import Columns
 from regard.data.ratings.user_query import UserQuery
 from regard.data.text import document_corpus
 from regard.layers.item_softmax import ChoiceLoss, FullSoftmax, OneNegative, SampledSoftmax, all_scores
 from regard.tasks.recommendation import evaluation, metrics, recommend
-from regard.tasks.recommendation.metrics import Ranked
+from regard.tasks.recommendation.metrics import RankingResult
 
-AT_ONCE = 256  # questions that are answered at a time
+BATCH_CASES = 256  # questions that are answered at a time
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Config:
             raise ConfigError(f"objective={self.objective} needs a column of ratings; give data.rating=…")
 
     @property
-    def wanted(self) -> DatasetOptions:
+    def dataset_options(self) -> DatasetOptions:
         """How the tables become a collection."""
         return DatasetOptions(
             self.split,
@@ -128,11 +128,11 @@ class Recommendation(Task):
 
     counted, opens = "choices", ()
 
-    def __init__(self, config: Config, data: Collection) -> None:
+    def __init__(self, config: Config, data: RatingsCollection) -> None:
         self.config, self.data = config, data
         liked = config.liked if config.objective == "clicks" else None
         foretold = config.objective == "next"
-        self.histories = Histories(data, longest=config.max_history, split=config.split, foretold=foretold, liked=liked)
+        self.histories = Histories(data, max_length=config.max_history, split=config.split, causal=foretold, liked=liked)
         sizes = len(data.users.ids), len(data.items.ids), data.users.widths, data.items.widths
         self.spec = RecommendationSpec(*sizes, config.max_history, float(data.days.max()))
         top = config.eval_k
@@ -142,7 +142,7 @@ class Recommendation(Task):
             "ratings": TargetMetric("rmse", False),
         }[config.objective]
         self.higher_is_better = {f"hr@{top}": True, "mrr": True, "loss": False, "log_loss": False}
-        self.examples = recommend.examples(data)
+        self.example_sources = recommend.example_users(data)
 
     @cached_property
     def criterion(self) -> ChoiceLoss:
@@ -157,11 +157,11 @@ class Recommendation(Task):
 
     def data_warnings(self) -> list[str]:
         """What was mended in the data, and what is left out."""
-        return list(self.data.notes)
+        return list(self.data.remarks)
 
     def data_summary(self) -> list[str]:
         """Ratings of each split, users and items; and how the first history begins."""
-        return recommend.overview(self.data)
+        return recommend.summarize_data(self.data)
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -172,21 +172,21 @@ class Recommendation(Task):
         rows, lengths = self.config.batch_size, self.histories.lengths
         if self.config.objective != "next":  # a batch of short histories alone would count as much as one of long ones
             lengths = np.ones_like(lengths)
-        return document_corpus.plan(
-            lengths, rows=rows, budget=rows * (self.config.max_history + 1), seed=seed, epoch=epoch
+        return document_corpus.epoch_batches(
+            lengths, batch_size=rows, budget=rows * (self.config.max_history + 1), seed=seed, epoch=epoch
         )
 
     def collate(self, examples: Indices) -> HistoryBatch:
         """Window numbers -> users, items, and what was chosen."""
-        return self.histories.lesson(examples)
+        return self.histories.batch(examples)
 
     def loss(self, model: Any, batch: HistoryBatch) -> Loss:
         """The loss of what was chosen next, or of what was thought of it, summed over all choices."""
-        chosen, ratings = batch.chosen[batch.counted], batch.ratings[batch.counted]
+        chosen, ratings = batch.targets[batch.target_mask], batch.ratings[batch.target_mask]
         if self.config.objective == "next":
-            states = model.states(batch.people, batch.shelf)[batch.counted]
-            return Loss(self.criterion(model, states, batch.shelf, chosen), len(chosen))
-        logits = model.opinions(batch.people, batch.shelf, batch.chosen, batch.sight)[batch.counted]
+            states = model.states(batch.users, batch.catalog)[batch.target_mask]
+            return Loss(self.criterion(model, states, batch.catalog, chosen), len(chosen))
+        logits = model.opinions(batch.users, batch.catalog, batch.targets, batch.visible)[batch.target_mask]
         if self.config.objective == "clicks":
             total = binary_cross_entropy_with_logits(logits, (ratings > 0).to(logits), reduction="sum")
         else:
@@ -195,48 +195,48 @@ class Recommendation(Task):
 
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """HR, NDCG, MRR, coverage and novelty of the lists; or AUC, log loss and RMSE of what is thought of items."""
-        if split not in NUMBERS or split == "train":
+        if split not in SPLIT_IDS or split == "train":
             raise DataError(f"there is no split {split!r} to ask about; {did_you_mean(split, ('valid', 'test'))}")
-        questions = self.histories.questions(NUMBERS[split])
+        questions = self.histories.test_cases(SPLIT_IDS[split])
         if not questions:
             raise DataError(f"no rating is held out for {split!r}: users have too few; give more, or split=time")
         if self.config.objective != "next":
-            return evaluation.scores(self, model, questions)
-        ranked = self.ranked(model, questions)
+            return evaluation.rating_metrics(self, model, questions)
+        ranked = self.rank_cases(model, questions)
         scores = metrics.ranking_metrics(ranked.ranks, top=self.config.eval_k) | {"loss": float(ranked.losses.mean())}
-        return scores | metrics.coverage_and_novelty(ranked.best, self.data.counts, top=self.config.eval_k)
+        return scores | metrics.coverage_and_novelty(ranked.top_items, self.data.item_counts, top=self.config.eval_k)
 
-    def ranked(self, model: Any, questions: Sequence[TestCase], among: Tensor | None = None) -> Ranked:
+    def rank_cases(self, model: Any, test_cases: Sequence[TestCase], candidates: Tensor | None = None) -> RankingResult:
         """Questions -> the rank of what was chosen among all items, or `among` some of them (n) bool."""
         parts = []
         with eval_mode(model) as device:
-            shelf = self.shelf(device)
-            for low in range(0, len(questions), AT_ONCE):
-                some = questions[low : low + AT_ONCE]
-                scores = all_scores(model, self.states(model, some, shelf), shelf).float().cpu()
-                if among is not None:
-                    scores = scores.masked_fill(~among, -torch.inf)
-                parts.append(metrics.rank(scores, self.chosen(some), self.seen(some), top=self.config.eval_k))
-        return metrics.joined(parts)
+            shelf = self.item_catalog(device)
+            for low in range(0, len(test_cases), BATCH_CASES):
+                some = test_cases[low : low + BATCH_CASES]
+                scores = all_scores(model, self.user_states(model, some, shelf), shelf).float().cpu()
+                if candidates is not None:
+                    scores = scores.masked_fill(~candidates, -torch.inf)
+                parts.append(metrics.rank_targets(scores, self.target_items(some), self.seen_items(some), top=self.config.eval_k))
+        return metrics.concat_rankings(parts)
 
-    def shelf(self, device: torch.device) -> ItemCatalog:
+    def item_catalog(self, device: torch.device) -> ItemCatalog:
         """All items, on a device."""
-        found: ItemCatalog = map_tensors(self.histories.shelf, lambda x: x.to(device))
+        found: ItemCatalog = map_tensors(self.histories.catalog, lambda x: x.to(device))
         return found
 
-    def states(self, model: Any, questions: Sequence[TestCase], shelf: ItemCatalog) -> Tensor:
+    def user_states(self, model: Any, test_cases: Sequence[TestCase], catalog: ItemCatalog) -> Tensor:
         """Questions -> (m d) what is known of each user at that moment."""
-        people = map_tensors(self.histories.ask(questions), lambda x: x.to(shelf.numbers.device))
-        states: Tensor = model.states(people, shelf)
-        return states[torch.arange(len(questions)), people.lengths]
+        people = map_tensors(self.histories.test_inputs(test_cases), lambda x: x.to(catalog.numbers.device))
+        states: Tensor = model.states(people, catalog)
+        return states[torch.arange(len(test_cases)), people.lengths]
 
-    def chosen(self, questions: Sequence[TestCase]) -> Tensor:
+    def target_items(self, test_cases: Sequence[TestCase]) -> Tensor:
         """(m) the places of what was chosen."""
-        return torch.from_numpy(self.data.events.items[[question.row for question in questions]])
+        return torch.from_numpy(self.data.events.items[[question.row for question in test_cases]])
 
-    def seen(self, questions: Sequence[TestCase]) -> Tensor:
+    def seen_items(self, test_cases: Sequence[TestCase]) -> Tensor:
         """(m s) places of what each had chosen before, -1 where there is none."""
-        rows = [self.histories.before(question) for question in questions]
+        rows = [self.histories.history_before(question) for question in test_cases]
         places = np.full((len(rows), max(map(len, rows), default=0)), -1)
         for i, mine in enumerate(rows):
             places[i, : len(mine)] = self.data.events.items[mine]
@@ -244,7 +244,7 @@ class Recommendation(Task):
 
     def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """Users and items that were held out entirely, the rivals, and on built-in data the best that can be."""
-        return evaluation.report(self, model, NUMBERS.get(split, VALID))
+        return evaluation.extra_metrics(self, model, SPLIT_IDS.get(split, VALID))
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
@@ -268,14 +268,14 @@ class Recommendation(Task):
         """Users -> for each the best items, with reasons."""
         with eval_mode(model) as device:
             return [
-                recommend.answers(self, model, self._asked(given, options), options, self.shelf(device))
+                recommend.to_predictions(self, model, self._asked(given, options), options, self.item_catalog(device))
                 for given in inputs
             ]
 
     def inspect(self, model: Any, given: UserQuery, options: Options, decoding: Any) -> Inspectable:
         """A user -> the list and its reasons, other users beside, and the items in two dimensions."""
         with eval_mode(model) as device:
-            return recommend.show(self, model, self._asked(given, options), options, self.shelf(device))
+            return recommend.build_inspectable(self, model, self._asked(given, options), options, self.item_catalog(device))
 
     def save(self, folder: Path) -> None:
         """Write users, items and ratings."""
@@ -288,9 +288,9 @@ def build(config: Config, folder: Path | None = None) -> Recommendation:
         return load(config, folder)
     columns = Columns(config.user, config.item, config.rating, config.time, config.title, config.header)
     path = config.path
-    found = rating_files.find(path, columns) if path else films.make(config.users, config.items, seed=config.seed)
-    data = dataset.gather(found, config.wanted)
-    evaluation.check(data, config)
+    found = rating_files.find_tables(path, columns) if path else films.generate(config.users, config.items, seed=config.seed)
+    data = dataset.build_collection(found, config.dataset_options)
+    evaluation.check_held_out(data, config)
     return Recommendation(config, data)
 
 

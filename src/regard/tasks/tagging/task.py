@@ -24,7 +24,7 @@ from regard.core.state_tree import map_tensors
 from regard.core.task import Prediction, Task
 from regard.data import batching
 from regard.data import examples as example_splits
-from regard.data.examples import Examples, Splitting, complete
+from regard.data.examples import Examples, SplitFunction, add_missing_splits
 from regard.data.files import text_files
 from regard.data.text import (
     byte_bpe,
@@ -37,16 +37,16 @@ from regard.data.text import (
 )
 from regard.data.text import tokenizer as tokenizers
 from regard.data.text.labelled_sources import LabelledSource
-from regard.data.text.tagged_corpus import Cutting, Encoded, Encoder, TaggedBatch
+from regard.data.text.tagged_corpus import UnitMode, EncodedSentence, SentenceEncoder, TaggedBatch
 from regard.data.text.tagged_files import Format, Sentence
-from regard.data.text.tokenizer import MARKS, Tokenizer
+from regard.data.text.tokenizer import SPECIAL_TOKENS, Tokenizer
 from regard.tasks._shared import data_summary, text_corpus
 from regard.tasks._shared.text_corpus import Level
 from regard.tasks.tagging import inspect
-from regard.tasks.tagging.inspect import Found
+from regard.tasks.tagging.inspect import TaggingResult
 
-TAGS = "tags.json"
-READ_AT_ONCE = 4096  # padded tokens of a batch of sentences that are read, at least
+TAGS_FILE = "tags.json"
+MIN_BATCH_TOKENS = 4096  # padded tokens of a batch of sentences that are read, at least
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Config:
     format: Format = "auto"  # how files are written: conll, klue or klp; auto: by their first line
     scheme: Literal["auto", "bio", "iob1", "iobes"] = "auto"  # of the tags in files; auto: the one they keep
     tags: Literal["bio", "iobes"] = "bio"  # the scheme that the model learns
-    units: Cutting = "given"  # what is tagged: the units of the data, or words, characters, tokens of the text
+    units: UnitMode = "given"  # what is tagged: the units of the data, or words, characters, tokens of the text
     tokenizer: Level = (
         "word"  # what a token is: a whole unit (word), a subword (bpe, unigram, bytes), a character (char)
     )
@@ -78,11 +78,11 @@ class Config:
         if self.max_length < 4:
             raise ConfigError(f"longest={self.max_length} must be at least 4: two tokens and two marks")
 
-    def open(self, splitting: Splitting = complete) -> dict[str, Examples[Sentence]]:
+    def open_splits(self, splitting: SplitFunction = add_missing_splits) -> dict[str, Examples[Sentence]]:
         """The sentences of each split."""
         scheme = None if self.scheme == "auto" else self.scheme
         origin = LabelledSource(self.path, self.dataset, self.seed, self.examples)
-        return labelled_sources.open_tagged(origin, form=self.format, scheme=scheme, splitting=splitting)
+        return labelled_sources.open_tagged(origin, file_format=self.format, scheme=scheme, split_function=splitting)
 
 
 TINY = Config(examples=60, vocab_size=500, batch_size=8)  # for tests
@@ -99,46 +99,46 @@ class Tagging(Task):
     goal = TargetMetric("f1", more=True)
     counted, opens = "units", ()
 
-    def __init__(self, config: Config, encoder: Encoder, *, examples: Sequence[str] = ()) -> None:
-        self.config, self.encoder, self.examples = config, encoder, tuple(examples)
-        self.marks = masking.marks_of(encoder.tokenizer)
-        letters = len(encoder.alphabet) + len(MARKS) if encoder.alphabet else 0
-        rules = tag_schemes.rules(encoder.tags, encoder.scheme)
+    def __init__(self, config: Config, encoder: SentenceEncoder, *, examples: Sequence[str] = ()) -> None:
+        self.config, self.encoder, self.example_sources = config, encoder, tuple(examples)
+        self.special_tokens = masking.special_tokens_of(encoder.tokenizer)
+        letters = len(encoder.alphabet) + len(SPECIAL_TOKENS) if encoder.alphabet else 0
+        rules = tag_schemes.tag_transitions(encoder.tags, encoder.scheme)
         self.spec = TaggingSpec(
-            encoder.tokenizer.size, letters, longest=config.max_length, rules=rules, marks=self.marks
+            encoder.tokenizer.vocab_size, letters, longest=config.max_length, rules=rules, marks=self.special_tokens
         )
 
     @cached_property
     def sentences(self) -> dict[str, Examples[Sentence]]:
         """The splits there are; opened when first asked for, so that a trained model is used without its data."""
-        return self.config.open(example_splits.splitting(self))
+        return self.config.open_splits(example_splits.split_function_for(self))
 
     @cached_property
-    def training(self) -> list[Encoded]:
+    def training_sentences(self) -> list[EncodedSentence]:
         """The training sentences as token numbers."""
         return [
-            part for sentence in example_splits.pick(self.sentences, "train") for part in self.encoder.encode(sentence)
+            part for sentence in example_splits.get_split(self.sentences, "train") for part in self.encoder.encode(sentence)
         ]
 
     def data_summary(self) -> list[str]:
         """How many sentences there are, the tags, the vocabulary, and the first sentence with its entities."""
-        first = next(sentence for sentence in example_splits.pick(self.sentences, "train") if sentence.units)
-        known = (f"{len(self.encoder.tags)} tags", data_summary.vocabulary(self.spec.size))
+        first = next(sentence for sentence in example_splits.get_split(self.sentences, "train") if sentence.units)
+        known = (f"{len(self.encoder.tags)} tags", data_summary.format_vocabulary(self.spec.size))
         marked = (f"{first.text[a:b]}/{tag}" for (a, b), tag in zip(first.units, first.tags, strict=True) if tag != "O")
         return [
-            data_summary.counted("sentences", data_summary.lengths(self.sentences), *known),
-            data_summary.first("sentence", first.text, " ".join(marked)),
+            data_summary.format_counts("sentences", data_summary.split_sizes(self.sentences), *known),
+            data_summary.format_first_example("sentence", first.text, " ".join(marked)),
         ]
 
     def data_warnings(self) -> list[str]:
         """How many sentences are read in parts."""
         whole = sum(1 for sentence in self.sentences["train"] if sentence.units)
-        cut = len(self.training) - whole
+        cut = len(self.training_sentences) - whole
         more = (
             [f"long training sentences make {cut} parts more (data.max_length={self.config.max_length})"] if cut else []
         )
         known = {kind for tag in self.encoder.tags if (kind := tag.partition("-")[2])}
-        return [*text_files.said(self.sentences.values()), *more, *tagged_corpus.untrained(self.sentences, known)]
+        return [*text_files.split_encoding_remarks(self.sentences.values()), *more, *tagged_corpus.unseen_type_warnings(self.sentences, known)]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -146,18 +146,18 @@ class Tagging(Task):
 
     def token_texts(self, table: str = "") -> list[str]:
         """The text of each token number; none for marks."""
-        return self.encoder.tokenizer.words()
+        return self.encoder.tokenizer.token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches of sentences of like length."""
-        config, lengths = self.config, np.array([len(part.tokens) for part in self.training])
-        return document_corpus.plan(
-            lengths, rows=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
+        config, lengths = self.config, np.array([len(part.tokens) for part in self.training_sentences])
+        return document_corpus.epoch_batches(
+            lengths, batch_size=config.batch_size, budget=config.max_batch_tokens, seed=seed, epoch=epoch
         )
 
     def collate(self, examples: Indices) -> TaggedBatch:
         """Example numbers -> sentences and tags."""
-        return tagged_corpus.batch([self.training[i] for i in examples])
+        return tagged_corpus.collate([self.training_sentences[i] for i in examples])
 
     def loss(self, model: Any, batch: TaggedBatch) -> Loss:
         """-log p of the tags, summed over the sentences; counted in units."""
@@ -167,30 +167,30 @@ class Tagging(Task):
     def evaluate(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """F1, precision and recall of entities, on the units of the data; and the loss for each unit."""
         true, found, loss = self._compared(model, split)
-        return inspect.scores(true, found) | {"loss": loss}
+        return inspect.compute_metrics(true, found) | {"loss": loss}
 
     def _compared(self, model: Any, split: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], float]:
-        given = [sentence for sentence in example_splits.pick(self.sentences, split) if sentence.units]
+        given = [sentence for sentence in example_splits.get_split(self.sentences, split) if sentence.units]
         if not given:
             raise DataError(f"{self.sentences[split].where}: there is no sentence in the split {split!r}")
         answers = self._find(model, given)
         back = [
-            tagged_corpus.recut(each.sentence, sentence.units) for each, sentence in zip(answers, given, strict=True)
+            tagged_corpus.align_entities(each.sentence, sentence.units) for each, sentence in zip(answers, given, strict=True)
         ]
         parts = [part for sentence in given for part in self.encoder.encode(sentence)]
         total, count = 0.0, 0
         with eval_mode(model) as device:
             for numbers in self._batches(parts):
-                batch = map_tensors(tagged_corpus.batch([parts[i] for i in numbers]), lambda x: x.to(device))
+                batch = map_tensors(tagged_corpus.collate([parts[i] for i in numbers]), lambda x: x.to(device))
                 loss = self.loss(model, batch)
                 total, count = total + loss.total.item(), count + loss.count
         return [sentence.tags for sentence in given], [sentence.tags for sentence in back], total / count
 
-    def _batches(self, parts: Sequence[Encoded]) -> list[Indices]:
+    def _batches(self, parts: Sequence[EncodedSentence]) -> list[Indices]:
         lengths = np.array([len(part.tokens) for part in parts], dtype=np.int64)
-        return batching.by_length(lengths, budget=max(READ_AT_ONCE, self.config.max_batch_tokens))
+        return batching.batches_by_length(lengths, budget=max(MIN_BATCH_TOKENS, self.config.max_batch_tokens))
 
-    def _find(self, model: Any, sentences: Sequence[Sentence]) -> list[Found]:
+    def _find(self, model: Any, sentences: Sequence[Sentence]) -> list[TaggingResult]:
         """The best tags of each sentence, in its model's own units."""
         cut = [self.encoder.encode(sentence) for sentence in sentences]
         parts = [part for each in cut for part in each]
@@ -198,26 +198,26 @@ class Tagging(Task):
         scores = [0.0] * len(parts)
         with eval_mode(model) as device:
             for numbers in track(self._batches(parts), total=len(parts), size=len):
-                given = map_tensors(tagged_corpus.batch([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
+                given = map_tensors(tagged_corpus.collate([parts[i] for i in numbers]).sentences, lambda x: x.to(device))
                 features = model(given)
                 best = model.readout.best(features, given.counts)
                 sums = model.readout.log_probability(features, best, given.counts).tolist()
                 for i, row, score in zip(numbers.tolist(), best.tolist(), sums, strict=True):
                     names = [self.encoder.tags[tag] for tag in row[: len(parts[i].firsts)]]
                     tags[i], scores[i] = tag_schemes.convert(names, self.encoder.scheme, "bio"), score
-        found, place = list[Found](), 0
+        found, place = list[TaggingResult](), 0
         for sentence, each in zip(sentences, cut, strict=True):
             here = range(place, place + len(each))
             units = tuple(unit for part in each for unit in part.sentence.units)
             joined = tuple(tag for i in here for tag in tags[i])
-            found.append(Found(sentence._replace(units=units, tags=joined), sum(scores[i] for i in here)))
+            found.append(TaggingResult(sentence._replace(units=units, tags=joined), sum(scores[i] for i in here)))
             place += len(each)
         return found
 
     def extra_metrics(self, model: Any, split: str, decoding: Any) -> dict[str, float]:
         """The table of entity types."""
         true, found, _ = self._compared(model, split)
-        return inspect.by_type(true, found)
+        return inspect.metrics_by_type(true, found)
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
@@ -231,9 +231,9 @@ class Tagging(Task):
 
     def predict(self, model: Any, inputs: Sequence[str], options: Options, decoding: Any) -> list[list[Prediction]]:
         """Texts -> each with its entities marked as <name:TYPE>."""
-        sentences = [self.encoder.cut(text) for text in inputs]
+        sentences = [self.encoder.split_units(text) for text in inputs]
         found = self._find(model, sentences)
-        return [[inspect.answer(each, self._remarks(each.sentence))] for each in found]
+        return [[inspect.to_prediction(each, self._remarks(each.sentence))] for each in found]
 
     def _remarks(self, sentence: Sentence) -> tuple[str, ...]:
         parts = len(self.encoder.encode(sentence))
@@ -241,36 +241,36 @@ class Tagging(Task):
 
     def inspect(self, model: Any, given: str, options: Options, decoding: Any) -> Inspectable:
         """A text -> its tags, and where the model looked for each; of a long text, its first part."""
-        sentence = self.encoder.cut(given)
+        sentence = self.encoder.split_units(given)
         begun = time.perf_counter()
         part = self.encoder.encode(sentence)[0]
         found = self._find(model, [part.sentence])[0]
         seconds = time.perf_counter() - begun
         with eval_mode(model) as device:
-            names = self.encoder.tokenizer.name
-            return inspect.show(model, part, found, self.encoder.tags, names=names, device=device, seconds=seconds)
+            names = self.encoder.tokenizer.token_text
+            return inspect.build_inspectable(model, part, found, self.encoder.tags, token_name=names, device=device, seconds=seconds)
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer, the tags, units and letters, and the examples."""
         encoder = self.encoder
-        text_corpus.save(folder, encoder.tokenizer, self.examples)
-        table = {"tags": list(encoder.tags), "units": encoder.natural, "alphabet": encoder.alphabet}
-        write_text(folder / TAGS, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+        text_corpus.save(folder, encoder.tokenizer, self.example_sources)
+        table = {"tags": list(encoder.tags), "units": encoder.data_unit, "alphabet": encoder.alphabet}
+        write_text(folder / TAGS_FILE, json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 
 
 def build(config: Config, folder: Path | None = None) -> Tagging:
     """A config -> the task with a vocabulary made from the training sentences, or taken from a run folder."""
-    splits = config.open()
+    splits = config.open_splits()
     train = list(splits["train"])
-    kinds = {kind for sentence in train for *_, kind in tagged_files.entities(sentence)}
+    kinds = {kind for sentence in train for *_, kind in tagged_files.entity_spans(sentence)}
     if not kinds:
         raise DataError(f"{splits['train'].where}: no unit is tagged as part of an entity; there is nothing to learn")
     tokenizer = _vocabulary(config, train) if folder is None else tokenizers.load(folder / text_corpus.TOKENIZER)
-    names = tuple(tag_schemes.vocabulary(kinds, config.tags))
-    natural = tagged_corpus.natural_units(train)
-    few = [sentence.text for sentence in islice(splits["valid"], 200) if len(tagged_files.entities(sentence)) > 1]
+    names = tuple(tag_schemes.tag_vocabulary(kinds, config.tags))
+    natural = tagged_corpus.detect_unit(train)
+    few = [sentence.text for sentence in islice(splits["valid"], 200) if len(tagged_files.entity_spans(sentence)) > 1]
     spelt = config.units == "words" or (config.units == "given" and natural == "words")
-    table = {"tags": names, "units": natural, "alphabet": tagged_corpus.alphabet_of(train) if spelt else ""}
+    table = {"tags": names, "units": natural, "alphabet": tagged_corpus.collect_alphabet(train) if spelt else ""}
     return Tagging(
         config, _encoder(config, tokenizer, table), examples=sorted(few, key=len)[:3] or ["Anna is in Paris."]
     )
@@ -284,22 +284,22 @@ def _vocabulary(config: Config, sentences: Sequence[Sentence]) -> Tokenizer:
     }
     if config.tokenizer == "word" and config.units != "tokens":
         units = [text[start:stop] for text, spans, *_ in sentences for start, stop in spans]
-        return tagged_corpus.train_words(units, **choices)
+        return tagged_corpus.train_word_tokenizer(units, **choices)
     texts = [sentence.text for sentence in sentences]
     if config.tokenizer == "bytes":
         return byte_bpe.train(texts, **choices)
     return tokenizers.train(texts, level=config.tokenizer, **choices)
 
 
-def _encoder(config: Config, tokenizer: Tokenizer, table: dict[str, Any]) -> Encoder:
+def _encoder(config: Config, tokenizer: Tokenizer, table: dict[str, Any]) -> SentenceEncoder:
     longest = config.max_length - 2  # room for the marks that some models set around a sentence
     names = tuple(table["tags"])
-    return Encoder(tokenizer, config.units, table["units"], table["alphabet"], names, config.tags, longest)
+    return SentenceEncoder(tokenizer, config.units, table["units"], table["alphabet"], names, config.tags, longest)
 
 
 def load(config: Config, folder: Path) -> Tagging:
     """A config and a run folder -> the task with the vocabulary and tags of that run; the data is not needed."""
-    path = folder / TAGS
+    path = folder / TAGS_FILE
     try:
         table = dict(json.loads(path.read_text(encoding="utf-8")))
         tokenizer = tokenizers.load(folder / text_corpus.TOKENIZER)

@@ -20,51 +20,51 @@ from regard.core.progress import track
 from regard.core.protocols import Decoder, Hypothesis, Padded
 from regard.core.state_tree import repeat_rows
 from regard.data import batching
-from regard.data.text.alignment import Links, word_numbers
+from regard.data.text.alignment import Links, word_indices
 from regard.data.text.pair_files import Pairs
-from regard.data.text.tokenizer import MARKS, Piece, Tokenizer, Vocabularies
+from regard.data.text.tokenizer import SPECIAL_TOKENS, TokenSpan, Tokenizer, TokenizerPair
 from regard.decoding.strategy import DecodingStrategy, optimised
-from regard.tasks._shared.teacher_forcing import with_alternatives, without_read
+from regard.tasks._shared.teacher_forcing import with_alternatives, ablate_tokens
 
-SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
-ROWS = 640  # hypotheses of them: more gain little, and take memory
-PADDED = 4096  # source tokens of them, at least, whatever fits into a training batch
-WORDS = 120  # of each vocabulary that are shown as points
+MAX_BATCH_SOURCES = 256  # decoded side by side: more gain nothing, and their caches leave the processor's
+MAX_HYPOTHESES = 640  # hypotheses of them: more gain little, and take memory
+MIN_BATCH_TOKENS = 4096  # source tokens of them, at least, whatever fits into a training batch
+MAX_VOCABULARY_POINTS = 120  # of each vocabulary that are shown as points
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchSettings:
     """How translations are searched for."""
 
     decoding: DecodingStrategy
-    marks: SpecialTokens
-    limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
+    special_tokens: SpecialTokens
+    length_limits: Callable[[Tensor], Tensor]  # lengths of sources (b) -> the most tokens of each translation (b)
     budget: int = 0  # source tokens of a batch; PADDED where that is more
 
-    def __call__(self, model: Decoder, source: Padded, numbers: Tensor | None = None) -> list[list[Hypothesis]]:
+    def __call__(self, model: Decoder, source: Padded, sample_indices: Tensor | None = None) -> list[list[Hypothesis]]:
         """Sources, all side by side -> their translations, best first."""
-        limits = self.limits(source.lengths)
-        return self.decoding(model, model.start(source), marks=self.marks, limits=limits, numbers=numbers)
+        limits = self.length_limits(source.lengths)
+        return self.decoding(model, model.start(source), marks=self.special_tokens, limits=limits, numbers=sample_indices)
 
 
-def search(model: Decoder, source: Padded, how: Searching, *, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+def search(model: Decoder, source: Padded, settings: SearchSettings, *, sample_indices: Sequence[int]) -> list[list[Hypothesis]]:
     """Any number of sources, in their order -> the translations of each, best first. What is drawn for a source depends
     on its entry in `numbers`."""
     device = next(model.parameters()).device  # type: ignore[attr-defined]  # a decoder is a module as well
     model = optimised(model)
-    budget, most = max(PADDED, how.budget), min(SOURCES, max(1, ROWS // how.decoding.width))
-    translations: list[list[Hypothesis]] = [[] for _ in numbers]
-    batches = batching.by_length(source.lengths.numpy(), budget=budget, most=most)
-    for rows in track(batches, total=len(numbers), size=len):
+    budget, most = max(MIN_BATCH_TOKENS, settings.budget), min(MAX_BATCH_SOURCES, max(1, MAX_HYPOTHESES // settings.decoding.width))
+    translations: list[list[Hypothesis]] = [[] for _ in sample_indices]
+    batches = batching.batches_by_length(source.lengths.numpy(), budget=budget, max_rows=most)
+    for rows in track(batches, total=len(sample_indices), size=len):
         lengths = source.lengths[rows]
         part = Padded(source.tokens[rows, : int(lengths.max())].to(device), lengths.to(device))
-        own = torch.tensor([numbers[row] for row in rows], device=device)
-        for row, hypotheses in zip(rows, how(model, part, own), strict=True):
+        own = torch.tensor([sample_indices[row] for row in rows], device=device)
+        for row, hypotheses in zip(rows, settings(model, part, own), strict=True):
             translations[row] = hypotheses
     return translations
 
 
-class Translated(NamedTuple):
+class TranslatedText(NamedTuple):
     """A text with its translations, best first."""
 
     text: str
@@ -74,16 +74,16 @@ class Translated(NamedTuple):
     links: Links | None  # the true word alignment of text and best translation, where it is known
 
 
-def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, marks: SpecialTokens) -> Inspectable:
+def build_inspectable(model: Decoder, translated: TranslatedText, *, vocabularies: TokenizerPair, special_tokens: SpecialTokens) -> Inspectable:
     """A text and its translations -> axes, outputs, and ways to run the model again."""
-    source, best = translated.source, [*translated.hypotheses[0].tokens, marks.end]
-    target = torch.tensor([[marks.start, *best]], device=source.tokens.device)
+    source, best = translated.source, [*translated.hypotheses[0].tokens, special_tokens.end]
+    target = torch.tensor([[special_tokens.start, *best]], device=source.tokens.device)
     output = vocabularies.target.decode([best])[0]
     items = {
-        "source": _items(translated.text, vocabularies.source.pieces(translated.text)),
-        "output": _items(output, vocabularies.target.pieces_of(best[:-1])),
+        "source": _items(translated.text, vocabularies.source.encode_with_offsets(translated.text)),
+        "output": _items(output, vocabularies.target.decode_with_offsets(best[:-1])),
     }
-    items["read"] = (Item(vocabularies.target.name(marks.start), special=True), *items["output"][:-1])
+    items["read"] = (Item(vocabularies.target.token_text(special_tokens.start), special=True), *items["output"][:-1])
     inputs = {"source": source.tokens, "read": target[:, :-1]}
     replay = Replay(model, source, target)
     return Inspectable(
@@ -91,14 +91,14 @@ def show(model: Decoder, translated: Translated, *, vocabularies: Vocabularies, 
         axes={name: Axis(each, name, input=name if name in inputs else "") for name, each in items.items()},
         rows={"source": (AxisRef("source"),), "target": (AxisRef("output"),)},
         columns={"source": (AxisRef("source"),), "target": (AxisRef("read"),)},
-        outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=marks),
+        outputs=_outputs(model, translated, vocabulary=vocabularies.target, marks=special_tokens),
         replay=replay,
         chosen=target[0, 1:],
         seconds=translated.seconds,
         answered="output",
         without={
-            "source": replay.without_source,
-            "read": lambda: without_read(model, source, target[:, :-1], unknown=marks.unknown),
+            "source": replay.ablate_source,
+            "read": lambda: ablate_tokens(model, source, target[:, :-1], unk=special_tokens.unknown),
         },
         taken_out={"source": True},
         inputs=inputs,
@@ -123,7 +123,7 @@ class Replay:
         """Logits (n v) of every token of the output."""
         return self.model(self.target[:, :-1], self.model.start(self.source))[0][0]
 
-    def without_source(self) -> Tensor:
+    def ablate_source(self) -> Tensor:
         """Logits (s n v), each source token in turn taken out of the sentence."""
         tokens = self.source.tokens[0]
         size = len(tokens)
@@ -134,21 +134,21 @@ class Replay:
         return self.model(self.target[:, :-1].expand(size, -1), state)[0]
 
 
-def reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
+def find_reference(splits: Iterable[Pairs], text: str, vocabulary: Tokenizer) -> tuple[int, ...] | None:
     """The translation of a sentence that is in the data, as tokens with their end mark."""
     pairs = (pair for split in splits for pair in split)
     target = next((target for source, target in pairs if source == text), None)
     return None if target is None else (*vocabulary.encode([target])[0], SpecialTokens.end)
 
 
-def _items(text: str, pieces: Sequence[Piece]) -> tuple[Item, ...]:
-    words = word_numbers(text, pieces)
+def _items(text: str, pieces: Sequence[TokenSpan]) -> tuple[Item, ...]:
+    words = word_indices(text, pieces)
     items = [Item(p.text, word=n, span=(p.start, p.stop)) for p, n in zip(pieces, words, strict=True)]
-    return (*items, Item(MARKS[SpecialTokens.end].strip(), special=True))
+    return (*items, Item(SPECIAL_TOKENS[SpecialTokens.end].strip(), special=True))
 
 
 def _outputs(
-    model: Decoder, translated: Translated, *, vocabulary: Tokenizer, marks: SpecialTokens
+    model: Decoder, translated: TranslatedText, *, vocabulary: Tokenizer, marks: SpecialTokens
 ) -> tuple[Output, ...]:
     """The translations with log p of every token, and what else might have stood there."""
     rows = [[marks.start, *hypothesis.tokens, marks.end] for hypothesis in translated.hypotheses]
@@ -157,7 +157,7 @@ def _outputs(
     scores = logits.float().log_softmax(dim=-1)  # (n t v)
     outputs = []
     for row, hypothesis, own in zip(rows, translated.hypotheses, scores, strict=True):
-        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.name(token))
+        each = with_alternatives(row[1:], own[: len(row) - 1], lambda token, _: vocabulary.token_text(token))
         text = vocabulary.decode([hypothesis.tokens])[0]
         outputs.append(Output(text, hypothesis.score, hypothesis.rank_score, each))
     return tuple(outputs)
@@ -165,9 +165,9 @@ def _outputs(
 
 def _vocabulary(name: str, tokenizer: Tokenizer, *, first: Sequence[int]) -> Vocabulary:
     """The tokens of the example, then others that begin a word, taken evenly from the frequent and the rare."""
-    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(MARKS), tokenizer.size))
+    named = ((token, str(tokenizer.engine.id_to_token(token))) for token in range(len(SPECIAL_TOKENS), tokenizer.vocab_size))
     words = [token for token, text in named if text.startswith(" ") and len(text) > 2]
-    words = words or list(range(len(MARKS), tokenizer.size))
-    others = words[:: max(1, len(words) // WORDS)]
-    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(MARKS)), *others]))[:WORDS]
-    return Vocabulary(name, tokenizer.size, tokens, tuple(tokenizer.name(token) for token in tokens))
+    words = words or list(range(len(SPECIAL_TOKENS), tokenizer.vocab_size))
+    others = words[:: max(1, len(words) // MAX_VOCABULARY_POINTS)]
+    tokens = tuple(dict.fromkeys([*(token for token in first if token >= len(SPECIAL_TOKENS)), *others]))[:MAX_VOCABULARY_POINTS]
+    return Vocabulary(name, tokenizer.vocab_size, tokens, tuple(tokenizer.token_text(token) for token in tokens))

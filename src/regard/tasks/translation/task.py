@@ -34,14 +34,14 @@ from regard.data.text import mapped_corpus, pair_corpus, pair_files, pair_source
 from regard.data.text import translation_codec as quick
 from regard.data.text.pair_corpus import PairCorpus
 from regard.data.text.pair_files import Languages, Pair, Pairs
-from regard.data.text.tokenizer import Level, Tokenizer, Vocabularies
+from regard.data.text.tokenizer import Level, Tokenizer, TokenizerPair
 from regard.decoding.strategy import DecodingStrategy, n_best
 from regard.tasks._shared import data_summary, text_corpus
-from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forced
+from regard.tasks._shared.teacher_forcing import loss_per_token, teacher_forcing_loss
 from regard.tasks.translation import inspect, metrics
 
-SENTENCES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # tried with runs that have kept no examples
-ALIGNED = 200  # pairs of a split whose alignment is measured
+DEFAULT_EXAMPLES = {"ko": "간호사는 도서관에서 새 책을 읽고 있어요."}  # tried with runs that have kept no examples
+MAX_ALIGNED_PAIRS = 200  # pairs of a split whose alignment is measured
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Config:
             raise ConfigError(f"source and target are both {self.source!r}; name two languages")
 
     @property
-    def origin(self) -> pair_sources.PairSource:
+    def data_source(self) -> pair_sources.PairSource:
         """Where the pairs come from."""
         languages = Languages(self.source, self.target, self.columns, self.header)
         return pair_sources.PairSource(self.path, self.dataset, languages, self.seed)
@@ -116,64 +116,64 @@ class Translation(Task):
     """Sentence pairs as a task: batches, loss, BLEU, translations, and how one is shown."""
 
     def __init__(
-        self, config: Config, vocabularies: Vocabularies, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
+        self, config: Config, vocabularies: TokenizerPair, *, examples: Sequence[str] = (), probes: Sequence[str] = ()
     ) -> None:
         self.config, self.vocabularies = config, vocabularies
-        self.marks, self.asked, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
-        sizes = vocabularies.source.size, vocabularies.target.size
-        self.spec = Seq2SeqSpec(*sizes, longest=config.max_length, marks=self.marks, joint=config.joint)
+        self.special_tokens, self.evaluation_options, self.comparison_inputs = SpecialTokens(), Evaluation(), tuple(probes)
+        sizes = vocabularies.source.vocab_size, vocabularies.target.vocab_size
+        self.spec = Seq2SeqSpec(*sizes, longest=config.max_length, marks=self.special_tokens, joint=config.joint)
         self.higher_is_better = {"bleu": True, "bleu_lc": True, "chrf": True, "loss": False, "perplexity": False}
         self.goal = TargetMetric("bleu_lc" if config.lowercase else "bleu", more=True)
-        self.examples = tuple(examples) or (SENTENCES.get(config.source, "The nurse is reading a new book."),)
+        self.example_sources = tuple(examples) or (DEFAULT_EXAMPLES.get(config.source, "The nurse is reading a new book."),)
 
     @cached_property
     def pairs(self) -> dict[str, Pairs]:
         """The splits there are; found when first asked for, so that a trained model is used without its data."""
         return pair_sources.open_pairs(
-            self.config.origin, count=self.config.pairs, splitting=example_splits.splitting(self)
+            self.config.data_source, count=self.config.pairs, split_function=example_splits.split_function_for(self)
         )
 
     def with_evaluation_options(self, asked: Evaluation) -> Translation:
         """The same for an evaluation with other texts, or of translations that were made elsewhere."""
         other = copy.copy(self)
-        other.asked = asked
+        other.evaluation_options = asked
         if asked.target is not None:
             other.pairs = dict.fromkeys(
-                ("valid", "test"), pair_files.parallel(asked.source or asked.target, asked.target)
+                ("valid", "test"), pair_files.read_parallel(asked.source or asked.target, asked.target)
             )
         return other
 
     @property
-    def tokenize(self) -> str:
+    def bleu_tokenizer(self) -> str:
         """What cuts words for BLEU."""
         code, columns = self.config.target, self.config.columns
         named = columns[int(code) - 1] if code.isdigit() and 0 < int(code) <= len(columns) else code
-        return metrics.tokenizer(named, self.asked.bleu)
+        return metrics.bleu_tokenizer(named, self.evaluation_options.bleu)
 
     @cached_property
     def corpus(self) -> PairCorpus:
         """The training pairs as token numbers."""
         train = self.pairs["train"]
         if train.bytes > self.config.max_memory_mb * 2**20:
-            return mapped_corpus.mapped(train, *self.vocabularies, folder=cache_folder() / "corpora")
-        return pair_corpus.in_memory(train, *self.vocabularies)
+            return mapped_corpus.load_or_build(train, *self.vocabularies, folder=cache_folder() / "corpora")
+        return pair_corpus.encode_in_memory(train, *self.vocabularies)
 
     def data_warnings(self) -> list[str]:
         """What a user should know of the training data: pairs that are left out, and why."""
         limit = min(self.config.max_length, self.config.max_batch_tokens)
-        long, blank, total = self.corpus.longer_than(limit), self.corpus.blank, self.corpus.pairs + self.corpus.blank
+        long, blank, total = self.corpus.num_longer_than(limit), self.corpus.blank, self.corpus.num_pairs + self.corpus.blank
         counts = {f"are longer than {limit} tokens": long, "have an empty side": blank}
         return [f"{n} of {total} training pairs {what} and are left out" for what, n in counts.items() if n]
 
     def data_summary(self) -> list[str]:
         """How many pairs there are, the vocabularies, and the first pair."""
         held_out = "".join(f", {name} {len(self.split(name)):,}" for name in self.pairs if name != "train")
-        counts = f"pairs: train {self.corpus.pairs + self.corpus.blank:,}{held_out}"
+        counts = f"pairs: train {self.corpus.num_pairs + self.corpus.blank:,}{held_out}"
         sizes = f"vocabularies of {self.spec.source:,} and {self.spec.target:,} tokens"
-        first = data_summary.first(
+        first = data_summary.format_first_example(
             f"pair, {self.config.source} -> {self.config.target}", *next(iter(self.pairs["train"]))
         )
-        return [f"{counts}; {sizes}", first, *text_files.said(self.pairs.values())]
+        return [f"{counts}; {sizes}", first, *text_files.split_encoding_remarks(self.pairs.values())]
 
     def fingerprint(self) -> dict[str, str]:
         """A checksum of each split."""
@@ -186,71 +186,71 @@ class Translation(Task):
         return list(self.pairs[name])
 
     def token_texts(self, table: str = "") -> list[str]:
-        return self.vocabularies.of(table).words()
+        return self.vocabularies.for_table(table).token_texts()
 
     def epoch_batches(self, epoch: int, seed: int) -> list[Indices]:
         """The epoch's batches as example numbers; the same on every process."""
-        first, last = batching.chapter(self.corpus.pairs, epoch=epoch, seed=seed)
+        first, last = batching.epoch_shard(self.corpus.num_pairs, epoch=epoch, seed=seed)
         source, target = self.corpus.lengths(first, last)
-        kept = batching.select(source, target, longest=self.config.max_length, budget=self.config.max_batch_tokens).kept
-        batches = batching.plan(source, target, among=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch)
+        kept = batching.select_by_length(source, target, max_length=self.config.max_length, budget=self.config.max_batch_tokens).selected
+        batches = batching.epoch_batches(source, target, candidates=kept, budget=self.config.max_batch_tokens, seed=seed, epoch=epoch)
         return [first + batch for batch in batches] if first else batches
 
     def collate(self, examples: Indices) -> PairBatch:
         """Example numbers -> source rows `w1 … wn end` and target rows `start w1 … wn end`."""
-        return self.corpus.batch(examples, self.marks)
+        return self.corpus.batch(examples, self.special_tokens)
 
     def loss(self, model: Decoder, batch: PairBatch) -> Loss:
         """The training loss: cross entropy with label smoothing, summed over target tokens and end marks."""
-        return teacher_forced(model, batch, pad=self.marks.pad, smoothing=self.config.smoothing)
+        return teacher_forcing_loss(model, batch, pad=self.special_tokens.pad, smoothing=self.config.smoothing)
 
     def evaluate(self, model: Decoder, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """Free-running scores, and the teacher-forced loss per token; what is too long counts as an empty answer."""
         pairs = self.split(split)
-        if self.asked.hypotheses is not None:
-            return metrics.scores_of(self.asked.hypotheses, pairs, tokenize=self.tokenize)
+        if self.evaluation_options.hypotheses is not None:
+            return metrics.score_file(self.evaluation_options.hypotheses, pairs, tokenize=self.bleu_tokenizer)
         texts = [source for source, _ in pairs]
         fits = [len(row) < self.config.max_length for row in self.vocabularies.source.encode(texts)]
         answers = iter(self.predict(model, [t for t, fit in zip(texts, fits, strict=True) if fit], Options(), decoding))
         told = [next(answers)[0].text if fit else "" for fit in fits]
-        scores = metrics.scores(told, [target for _, target in pairs], tokenize=self.tokenize)
-        encoded = pair_corpus.in_memory(pairs, *self.vocabularies)
+        scores = metrics.compute_metrics(told, [target for _, target in pairs], tokenize=self.bleu_tokenizer)
+        encoded = pair_corpus.encode_in_memory(pairs, *self.vocabularies)
         loss = loss_per_token(
-            model, encoded, self.marks, longest=self.config.max_length, budget=self.config.max_batch_tokens
+            model, encoded, self.special_tokens, max_length=self.config.max_length, budget=self.config.max_batch_tokens
         )
         scores |= {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
         return scores | ({"too_long": float(fits.count(False))} if not all(fits) else {})
 
     def extra_metrics(self, model: Any, split: str, decoding: DecodingStrategy) -> dict[str, float]:
         """`aer`, the alignment error rate of the layer that has the least, where the true alignment is known."""
-        truth = pair_sources.true_links(self.config.origin, split)
-        if truth is None or self.asked.target or self.asked.hypotheses:
+        truth = pair_sources.true_links(self.config.data_source, split)
+        if truth is None or self.evaluation_options.target or self.evaluation_options.hypotheses:
             return {}
-        few, known = self.split(split)[:ALIGNED], truth[:ALIGNED]
-        rates = metrics.alignment_errors(model, few, known, vocabularies=self.vocabularies, marks=self.marks)
+        few, known = self.split(split)[:MAX_ALIGNED_PAIRS], truth[:MAX_ALIGNED_PAIRS]
+        rates = metrics.alignment_errors(model, few, known, vocabularies=self.vocabularies, special_tokens=self.special_tokens)
         return {"aer": min(rates.values())} if rates else {}
 
     def signatures(self) -> dict[str, str]:
         """How each score is computed, for others to repeat it."""
-        aer = {"aer": f"alignment error rate of the best layer, heads averaged, on the first {ALIGNED} pairs"}
-        return metrics.signatures(self.tokenize) | (aer if self.config.origin.built_in else {})
+        aer = {"aer": f"alignment error rate of the best layer, heads averaged, on the first {MAX_ALIGNED_PAIRS} pairs"}
+        return metrics.signatures(self.bleu_tokenizer) | (aer if self.config.data_source.built_in else {})
 
     def encode_sources(self, texts: Sequence[str]) -> Padded:
         """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-        return encode(texts, self.vocabularies.source, end=self.marks.end, longest=self.spec.longest)
+        return encode(texts, self.vocabularies.source, eos=self.special_tokens.end, max_length=self.spec.longest)
 
-    def limits(self, lengths: Tensor) -> Tensor:
+    def max_output_lengths(self, lengths: Tensor) -> Tensor:
         """Lengths of source rows (b) -> the most tokens that their translations may have (b)."""
-        return (quick.TIMES * lengths + quick.MORE).clamp(max=self.spec.longest - 1)
+        return (quick.MAX_LENGTH_RATIO * lengths + quick.MAX_LENGTH_MARGIN).clamp(max=self.spec.longest - 1)
 
     def predict(
         self, model: Decoder, inputs: Sequence[str], options: Options, decoding: DecodingStrategy
     ) -> list[list[Prediction]]:
         """Texts -> for each, its translations, best first; a blank text has the empty one."""
-        full, answers = [i for i, text in enumerate(inputs) if text.strip()], [[quick.EMPTY] for _ in inputs]
+        full, answers = [i for i, text in enumerate(inputs) if text.strip()], [[quick.EMPTY_PREDICTION] for _ in inputs]
         source = self.encode_sources([inputs[i] for i in full])
         with eval_mode(model):
-            find = partial(inspect.search, model, source, numbers=full)
+            find = partial(inspect.search, model, source, sample_indices=full)
             translations = n_best(lambda how: find(self._searching(how)), decoding, count=options.n)
         for number, hypotheses in zip(full, translations, strict=True):
             texts = self.vocabularies.target.decode([hypothesis.tokens for hypothesis in hypotheses])
@@ -259,8 +259,8 @@ class Translation(Task):
             ]
         return answers
 
-    def _searching(self, decoding: DecodingStrategy) -> inspect.Searching:
-        return inspect.Searching(decoding, self.marks, self.limits, budget=self.config.max_batch_tokens)
+    def _searching(self, decoding: DecodingStrategy) -> inspect.SearchSettings:
+        return inspect.SearchSettings(decoding, self.special_tokens, self.max_output_lengths, budget=self.config.max_batch_tokens)
 
     def inspect(self, model: Decoder, given: str, options: Options, decoding: DecodingStrategy) -> Inspectable:
         """A text -> its translations, and how the model came to the best one."""
@@ -272,19 +272,19 @@ class Translation(Task):
             (hypotheses,) = n_best(lambda how: self._searching(how)(model, source), decoding, count=options.n)
             seconds = time.perf_counter() - begun
             pair = given, self.vocabularies.target.decode([hypotheses[0].tokens])[0]
-            links = pair_sources.links_of(self.config.origin, pair, count=self.config.pairs)
-            translated = inspect.Translated(given, source, hypotheses, seconds, links)
-            return inspect.show(model, translated, vocabularies=self.vocabularies, marks=self.marks)
+            links = pair_sources.true_links_of_pair(self.config.data_source, pair, count=self.config.pairs)
+            translated = inspect.TranslatedText(given, source, hypotheses, seconds, links)
+            return inspect.build_inspectable(model, translated, vocabularies=self.vocabularies, special_tokens=self.special_tokens)
 
     def decode_tokens(self, tokens: Sequence[int]) -> str:
         return self.vocabularies.target.decode([tokens])[0]
 
     def reference(self, given: str) -> tuple[int, ...] | None:
-        return inspect.reference(self.pairs.values(), given, self.vocabularies.target)
+        return inspect.find_reference(self.pairs.values(), given, self.vocabularies.target)
 
     def save(self, folder: Path) -> None:
         """Write the vocabulary (tokenizer.json, or one file for each language), the examples and the probes."""
-        for name, vocabulary in zip(quick.files(joint=self.config.joint), self.vocabularies, strict=False):
+        for name, vocabulary in zip(quick.tokenizer_files(joint=self.config.joint), self.vocabularies, strict=False):
             vocabulary.save(folder / name)
         for name in ("examples", "probes"):
             write_text(folder / f"{name}.json", json.dumps(getattr(self, name), indent=1, ensure_ascii=False) + "\n")
@@ -294,48 +294,48 @@ def build(config: Config, folder: Path | None = None) -> Translation:
     """A config -> the task with a vocabulary made from the training data, or taken from a run folder."""
     if folder is not None:
         return load(config, folder)
-    pairs = pair_sources.open_pairs(config.origin, count=config.pairs)
-    sides = [pair_corpus.Texts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
+    pairs = pair_sources.open_pairs(config.data_source, count=config.pairs)
+    sides = [pair_corpus.PairTexts(pairs["train"], side) for side in ([(0, 1)] if config.joint else [(0,), (1,)])]
     choices: dict[str, Any] = {
         "level": config.tokenizer,
         "lowercase": config.lowercase,
         "minimum": config.min_frequency,
     }
     tokenizers = [tokenizer.train(texts, size=config.vocab_size, **choices) for texts in sides]
-    check_some_fit(
-        pairs["valid"], vocabularies := Vocabularies(tokenizers[0], tokenizers[-1]), longest=config.max_length
+    check_length_limit(
+        pairs["valid"], vocabularies := TokenizerPair(tokenizers[0], tokenizers[-1]), max_length=config.max_length
     )
-    some = examples(pairs["valid"], tokenizers[0], longest=config.max_length)
+    some = example_sources(pairs["valid"], tokenizers[0], max_length=config.max_length)
     return Translation(config, vocabularies, examples=some[:3], probes=some)
 
 
 def load(config: Config, folder: Path) -> Translation:
     """A config and a run folder -> the task with the vocabulary of that run; the data is not needed."""
     kept = {name: text_corpus.read_examples(folder, f"{name}.json") for name in ("examples", "probes")}
-    return Translation(config, Vocabularies(*quick.tokenizers(folder, joint=config.joint)), **kept)
+    return Translation(config, TokenizerPair(*quick.load_tokenizers(folder, joint=config.joint)), **kept)
 
 
-PROBES = 32  # sources that a run keeps, on which engines are compared
+NUM_COMPARISON_INPUTS = 32  # sources that a run keeps, on which engines are compared
 
 
-def encode(texts: Sequence[str], tokenizer: Tokenizer, *, end: int, longest: int) -> Padded:
+def encode(texts: Sequence[str], tokenizer: Tokenizer, *, eos: int, max_length: int) -> Padded:
     """Texts -> source rows `w1 … wn end`, padded; a text the model cannot hold is an error."""
-    return batching.pad(quick.encode(texts, tokenizer, end=end, longest=longest))
+    return batching.pad(quick.encode(texts, tokenizer, eos_id=eos, max_length=max_length))
 
 
-def check_some_fit(pairs: Iterable[Pair], vocabularies: Vocabularies, *, longest: int) -> None:
+def check_length_limit(pairs: Iterable[Pair], vocabularies: TokenizerPair, *, max_length: int) -> None:
     """Refuse validation data of which no pair is short enough, before anything is trained."""
     for pair in pairs:
         sides = zip(vocabularies, pair, strict=True)
-        if all(text.strip() and len(vocabulary.encode([text])[0]) < longest for vocabulary, text in sides):
+        if all(text.strip() and len(vocabulary.encode([text])[0]) < max_length for vocabulary, text in sides):
             return
     raise DataError(
-        f"no pair of the validation data has fewer than {longest} tokens on each side; raise data.max_length"
+        f"no pair of the validation data has fewer than {max_length} tokens on each side; raise data.max_length"
     )
 
 
-def examples(pairs: Iterable[Pair], tokenizer: Tokenizer, *, longest: int) -> list[str]:
+def example_sources(pairs: Iterable[Pair], tokenizer: Tokenizer, *, max_length: int) -> list[str]:
     """Sources worth trying, those first that have so many words that a glance takes them in."""
     few = [source for source, _ in islice(pairs, 200) if source.strip()]
-    fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < longest]
-    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:PROBES]
+    fitting = [text for text, row in zip(few, tokenizer.encode(few), strict=True) if len(row) < max_length]
+    return sorted(fitting, key=lambda text: not 4 <= len(text.split()) <= 12)[:NUM_COMPARISON_INPUTS]
